@@ -1,0 +1,121 @@
+"""THE run-log schema: every column that load, harness and analysis exchange.
+
+A stream has one name, one row layout on disk while running (fixed width, little endian) and one Arrow schema at rest.
+Times are microseconds relative to the run's start on CLOCK_MONOTONIC; -1 means "did not happen" for a time or an offset.
+This module imports no I/O. `tests/runlog/test_schema.py` shows that both layouts agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+SCHEMA_VERSION = 1
+ABSENT = -1
+
+
+class SendStatus(IntEnum):
+    """What the client may claim about one send. `UNKNOWN` is neither lost nor delivered."""
+
+    ACKED = 0
+    FAILED = 1
+    UNKNOWN = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One field: its name, its struct code while running and its Arrow type name at rest."""
+
+    name: str
+    struct_code: str
+    arrow_type: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    name: str
+    columns: tuple[Column, ...]
+    live: bool  # written row by row into a mmap segment while running
+
+    @property
+    def struct_format(self) -> str:
+        return "<" + "".join(column.struct_code for column in self.columns)
+
+
+def _column(name: str, struct_code: str, meaning: str) -> Column:
+    arrow_type = {"h": "int16", "i": "int32", "q": "int64", "b": "int8", "I": "int64", "d": "float64"}[struct_code]
+    return Column(name=name, struct_code=struct_code, arrow_type=arrow_type, meaning=meaning)
+
+
+_IDENTITY = (
+    _column("producer", "h", "producer user, unique in the cell"),
+    _column("incarnation", "i", "grows when that producer is restarted"),
+    _column("seq", "q", "dense per (producer, incarnation), from 0"),
+)
+
+SEND = Stream(
+    name="send",
+    live=True,
+    columns=(
+        *_IDENTITY,
+        _column("partition", "h", "partition acknowledged, or asked for; -1 unknown"),
+        _column("status", "b", "SendStatus"),
+        _column("error", "h", "Kafka error code, or -1 for a client-local error; 0 none"),
+        _column("size_bytes", "i", "value bytes"),
+        _column("intended_us", "q", "when the schedule wanted it sent"),
+        _column("sent_us", "q", "when it was handed to the client"),
+        _column("acked_us", "q", "when its outcome was known"),
+        _column("offset", "q", "offset in the acknowledgement, -1 if none"),
+    ),
+)
+
+RECV = Stream(
+    name="recv",
+    live=True,
+    columns=(
+        _column("consumer", "h", "consumer user, unique in the cell"),
+        _column("generation", "i", "group generation, -1 with assign"),
+        _column("partition", "h", "partition"),
+        _column("offset", "q", "offset"),
+        *_IDENTITY,
+        _column("intended_us", "q", "copied from the payload"),
+        _column("polled_us", "q", "when poll returned it"),
+        _column("crc_ok", "b", "1 if the payload's own CRC matched"),
+    ),
+)
+
+LOG = Stream(
+    name="log",
+    live=False,
+    columns=(
+        _column("partition", "h", "partition"),
+        _column("offset", "q", "offset"),
+        _column("leader_epoch", "i", "leader epoch of the batch"),
+        _column("batch_base_offset", "q", "base offset of the batch it came in"),
+        *_IDENTITY,
+        _column("intended_us", "q", "copied from the payload"),
+        _column("crc_ok", "b", "1 if the payload's own CRC matched"),
+    ),
+)
+
+BATCHES = Stream(
+    name="batches",
+    live=False,
+    columns=(
+        _column("partition", "h", "partition"),
+        _column("base_offset", "q", "first offset"),
+        _column("last_offset", "q", "last offset"),
+        _column("leader_epoch", "i", "leader epoch"),
+        _column("records", "i", "records in the batch"),
+        _column("size_bytes", "i", "bytes in the log, header included"),
+        _column("uncompressed_bytes", "i", "bytes it would have with compression none, header included"),
+        _column("codec", "b", "0 none 1 gzip 2 snappy 3 lz4 4 zstd"),
+        _column("producer_id", "q", "idempotent producer id, -1 none"),
+        _column("producer_epoch", "h", "its epoch, -1 none"),
+        _column("base_sequence", "i", "its first sequence, -1 none"),
+        _column("crc", "I", "CRC-32C of the batch"),
+    ),
+)
+
+STREAMS: dict[str, Stream] = {stream.name: stream for stream in (SEND, RECV, LOG, BATCHES)}
