@@ -1,0 +1,94 @@
+# Every target sets up what it needs. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CACHE := $(CURDIR)/.cache
+TOXIPROXY_VERSION := v2.12.0
+TOXIPROXY := $(CACHE)/bin/toxiproxy-server
+RUNTIME := $(VENV)/.runtime-installed
+DEV := $(VENV)/.dev-installed
+KAFKA_JARS := $(CACHE)/kafka/.installed
+export HARNESS_CACHE_DIR := $(CACHE)
+
+.PHONY: help
+help:  ## this list
+	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
+
+$(VENV)/bin/python:
+	@echo "setup: virtual environment in $(VENV)" >&2
+	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): pyproject.toml requirements.lock | $(VENV)/bin/python
+	@echo "setup: Python packages (exact versions from requirements.lock; PySpark is the large one)" >&2
+	$(BIN)/pip install --progress-bar on -c requirements.lock -e .
+	@touch $@
+
+$(DEV): $(RUNTIME)
+	@echo "setup: tools for tests and checks" >&2
+	$(BIN)/pip install --progress-bar on -c requirements.lock -e '.[dev,aiokafka,kafka-python]'
+	@touch $@
+
+# Without Go the embedded server takes over, so a missing Go is a notice and not an error.
+$(TOXIPROXY):
+	@mkdir -p $(dir $@)
+	@if command -v go >/dev/null; then \
+	  echo "setup: Toxiproxy $(TOXIPROXY_VERSION), built with Go" >&2; \
+	  GOBIN=$(CACHE)/gobin go install github.com/Shopify/toxiproxy/v2/cmd/server@$(TOXIPROXY_VERSION) \
+	    && mv $(CACHE)/gobin/server $@; \
+	else echo "setup: no Go here, the embedded Toxiproxy server will be used" >&2; fi
+
+$(KAFKA_JARS): harness/clusters/kafka/pom.xml
+	@echo "setup: Apache Kafka jars by Maven" >&2
+	mvn -B -ntp -q -f harness/clusters/kafka/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CACHE)/kafka/libs
+	@touch $@
+
+.PHONY: setup
+setup:  ## install what `demo` needs: packages and the Toxiproxy server
+	@$(MAKE) --no-print-directory -j2 $(RUNTIME) $(TOXIPROXY)
+
+.PHONY: setup-dev
+setup-dev: setup  ## install what `test`, `lint` and `bench` need as well
+	@$(MAKE) --no-print-directory -j2 $(DEV) $(KAFKA_JARS)
+
+.PHONY: demo
+demo: setup  ## run the suite `demo` on the embedded cluster; ends with the path of the HTML report
+	@$(BIN)/harness run demo
+
+.PHONY: demo-kafka
+demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka nodes
+	@$(BIN)/harness run demo --cluster kafka --client confluent
+
+.PHONY: test
+test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
+	$(BIN)/python -m pytest
+
+.PHONY: test-fast
+test-fast: setup-dev  ## the tests that need no process, Spark or browser
+	$(BIN)/python -m pytest -m "not slow and not spark and not kafka and not chromium and not toxiproxy"
+
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "setup: Chromium, for the report's tests" >&2; \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	  else echo "setup: no Chromium here; the report's browser tests will be skipped" >&2; fi; }
+
+.PHONY: lint
+lint: setup-dev  ## ruff, mypy strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: bench
+bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results
+	$(BIN)/python benchmarks/brokers.py
+
+.PHONY: clean
+clean:  ## undo faults and end processes that a crashed run left, remove build products (keeps runs/)
+	-@[ ! -x $(BIN)/harness ] || $(BIN)/harness clean
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
