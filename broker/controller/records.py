@@ -1,0 +1,102 @@
+"""Metadata records: what is written to `__cluster_metadata`. Named after Kafka's records; encoded as compact JSON.
+
+kio has no types for Kafka's metadata records, so the encoding is ours: docs/decisions/metadata_records.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    listener: str  # listener name: EXTERNAL, DIRECT, INTERNAL, CONTROLLER
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureLevelRecord:
+    name: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterBrokerRecord:
+    broker_id: int
+    incarnation_id: UUID
+    broker_epoch: int  # offset of this record's entry
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistrationChangeRecord:
+    broker_id: int
+    broker_epoch: int
+    fenced: bool
+    in_controlled_shutdown: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecord:
+    name: str
+    topic_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveTopicRecord:
+    topic_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRecord:
+    topic_id: UUID
+    partition: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int  # -1: offline
+    leader_epoch: int
+    partition_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionChangeRecord:
+    """isr and leader after it. The leader epoch grows by one iff `new_leader_epoch`, the partition epoch always."""
+
+    topic_id: UUID
+    partition: int
+    isr: tuple[int, ...]
+    leader: int
+    new_leader_epoch: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigRecord:
+    resource_type: int  # 2 topic, 4 broker
+    resource_name: str  # topic name or broker id; "" for the cluster-wide broker default
+    name: str
+    value: str | None  # None removes it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdsRecord:
+    broker_id: int
+    broker_epoch: int
+    next_producer_id: int
+
+
+MetadataRecord = (
+    FeatureLevelRecord
+    | RegisterBrokerRecord
+    | BrokerRegistrationChangeRecord
+    | TopicRecord
+    | RemoveTopicRecord
+    | PartitionRecord
+    | PartitionChangeRecord
+    | ConfigRecord
+    | ProducerIdsRecord
+)

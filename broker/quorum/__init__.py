@@ -1,0 +1,24 @@
+"""The metadata quorum: who leads `__cluster_metadata`, and what of it is committed. Pure; the node hosts it.
+
+    quorum = Quorum(config=QuorumConfig(node_id=1, voters=(1, 2, 3)),
+                    persisted=decode_quorum_state(text_or_none), entries=entries_from_disk, rng=random.Random(seed))
+    actions = quorum.handle(Start(), now_ms)          # then: RequestReceived, ResponseReceived, SendFailed, Propose,
+                                                      #       Shutdown, and Tick when next_deadline_ms() has come
+
+The host performs the actions **in order, each complete before the next** (PersistQuorumState, AppendEntries and
+TruncateEntries are on disk before the Send or Reply that follows them):
+
+    Send(peer_id, correlation_id, request)  -> later ResponseReceived(sender_id, correlation_id, response) | SendFailed
+    Reply(token, response)                  answers RequestReceived(token, ..); a Fetch may be answered much later
+    PersistQuorumState(state)               write `quorum-state`: encode_quorum_state(state, ..)
+    AppendEntries(entries)                  append to the log of __cluster_metadata-0: encode_entries(entries)
+    TruncateEntries(end_offset)             cut the log there
+    Committed(high_watermark, entries)      hand to controller.handle(MetadataCommitted(entries))
+    BecameLeader(epoch) / LostLeadership(epoch)   hand to controller.handle(LeadershipGained / LeadershipLost)
+    LeaderChanged(leader_id, epoch)         route controller requests there; journal `controller_elected`
+
+One entry is one offset, on the wire and on disk one record batch with one record: `broker.quorum.entries`. Mapping of
+messages to and from kio types: `broker.quorum.messages`. A proposal is `Propose(epoch, payload)`; its commit comes back
+as a Committed entry with that epoch and payload. On a restart every entry is reported as Committed again, from 0.
+Not here yet: snapshots, observers (every node is a voter), changing the voter set.
+"""

@@ -1,0 +1,247 @@
+"""The vocabulary of the quorum core: log entries, messages, events, actions. Values only, no behaviour.
+
+A log entry is one offset of `__cluster_metadata`. Its payload is opaque here; the controller packs one atomic group of
+metadata records into one payload, so an entry is also the unit of atomicity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NO_NODE = -1
+NO_EPOCH = -1
+
+
+class QuorumError:
+    """The Kafka error codes which the quorum speaks."""
+
+    NONE = 0
+    NOT_LEADER_OR_FOLLOWER = 6
+    INVALID_REQUEST = 42
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    INCONSISTENT_VOTER_SET = 94
+    INCONSISTENT_CLUSTER_ID = 104
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    offset: int
+    epoch: int
+    is_control: bool  # a LeaderChange record; its payload is no concern of the controller
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistedState:
+    """The `quorum-state` file. `voted_id` belongs to `leader_epoch`; -1 means none."""
+
+    leader_epoch: int = 0
+    leader_id: int = NO_NODE
+    voted_id: int = NO_NODE
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteRequest:
+    candidate_id: int
+    candidate_epoch: int  # a pre-vote carries the current epoch, a vote the epoch it wants to win (KIP-996)
+    last_epoch: int
+    last_offset: int  # log end offset of the candidate
+    pre_vote: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteResponse:
+    error_code: int
+    leader_id: int
+    leader_epoch: int
+    vote_granted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginQuorumEpochRequest:
+    leader_id: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginQuorumEpochResponse:
+    error_code: int
+    leader_id: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuorumEpochRequest:
+    leader_id: int
+    leader_epoch: int
+    preferred_candidates: tuple[int, ...]  # most caught up first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuorumEpochResponse:
+    error_code: int
+    leader_id: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRequest:
+    """A follower's Fetch on `__cluster_metadata` partition 0."""
+
+    replica_id: int
+    current_leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int  # epoch of the entry before fetch_offset, -1 at offset 0
+    max_wait_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DivergingEpoch:
+    epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResponse:
+    error_code: int
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    diverging_epoch: DivergingEpoch | None
+    entries: tuple[LogEntry, ...]
+
+
+Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
+Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
+
+
+# -- events -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """First event of a life, exactly once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """`next_deadline_ms()` has come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestReceived:
+    """A peer asks. `token` returns in a `Reply`, perhaps only after a later event (a long-polled Fetch)."""
+
+    token: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseReceived:
+    sender_id: int
+    correlation_id: int  # that of the `Send`
+    response: Response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendFailed:
+    """No answer will come for that `Send`: refused, disconnected, timed out. Optional, but makes retries prompt."""
+
+    peer_id: int
+    correlation_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Propose:
+    """Append this payload if we lead `epoch`; ignored otherwise, as `LostLeadership` has then been reported before."""
+
+    epoch: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shutdown:
+    """Clean stop: a leader tells the voters (EndQuorumEpoch). Nothing is started afterwards."""
+
+
+Event = Start | Tick | RequestReceived | ResponseReceived | SendFailed | Propose | Shutdown
+
+
+# -- actions ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    peer_id: int
+    correlation_id: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    token: int
+    response: Response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistQuorumState:
+    """Must be on disk before any later action: a vote that is forgotten could be given twice."""
+
+    state: PersistedState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendEntries:
+    """Must be on disk before any later action: our next Fetch, or our own count for the high watermark, vouches."""
+
+    entries: tuple[LogEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncateEntries:
+    """Remove every entry with offset >= end_offset."""
+
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """Entries below the high watermark, each reported exactly once per life, in offset order, control entries too."""
+
+    high_watermark: int
+    entries: tuple[LogEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BecameLeader:
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostLeadership:
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderChanged:
+    """Whom this node believes to lead, -1 for nobody. For routing to the controller and for the journal."""
+
+    leader_id: int
+    epoch: int
+
+
+Action = (
+    Send
+    | Reply
+    | PersistQuorumState
+    | AppendEntries
+    | TruncateEntries
+    | Committed
+    | BecameLeader
+    | LostLeadership
+    | LeaderChanged
+)
