@@ -1,0 +1,109 @@
+"""One produce or consume load by librdkafka, as a process of its own so that client CPU is not the measurer's.
+
+Usage: python benchmarks/load.py produce|consume BOOTSTRAP TOPIC BYTES BATCH_BYTES ACKS
+Prints one JSON line: {"mb_per_s", "seconds", "records", "cpu_s"}. 1 MB is 10^6 bytes of record values.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+
+RECORD_BYTES = 1024
+DEADLINE_S = 120.0
+
+
+def produce(bootstrap: str, topic: str, total_bytes: int, batch_bytes: int, acks: str) -> int:
+    """Sends `total_bytes` of 1 KiB records to partition 0; returns the number acknowledged, or raises."""
+    acked = 0
+    failed: list[str] = []
+
+    def on_delivery(error: KafkaError | None, _message: object) -> None:
+        nonlocal acked
+        if error is None:
+            acked += 1
+        else:
+            failed.append(str(error))
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": acks,
+            "linger.ms": 5,
+            "batch.size": batch_bytes,
+            "batch.num.messages": 1_000_000,
+            # Bounded to 64 MB: a larger queue pays for first-touch page faults and measures memory, not the broker.
+            "queue.buffering.max.kbytes": 65_536,
+            "message.timeout.ms": int(DEADLINE_S * 1000),
+            "enable.idempotence": False,
+            "compression.type": "none",
+        }
+    )
+    value = os.urandom(RECORD_BYTES)
+    records = total_bytes // RECORD_BYTES
+    for index in range(records):
+        while True:
+            try:
+                producer.produce(topic, value, partition=0, on_delivery=on_delivery)
+                break
+            except BufferError:
+                producer.poll(0.01)
+        if index & 1023 == 0:
+            producer.poll(0)
+    producer.flush(DEADLINE_S)
+    if failed or acked != records:
+        raise RuntimeError(f"produce to {topic}: expected {records} acknowledged, got {acked}; first error {failed[:1]}")
+    return records
+
+
+def consume(bootstrap: str, topic: str, total_bytes: int) -> int:
+    """Reads `total_bytes` of 1 KiB records from the start of partition 0; returns the number read, or raises."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"bench-{os.getpid()}",
+            "enable.auto.commit": False,
+            "fetch.message.max.bytes": 1_048_576,
+            "queued.max.messages.kbytes": 65_536,
+            "check.crcs": False,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    expected, got, deadline = total_bytes // RECORD_BYTES, 0, time.monotonic() + DEADLINE_S
+    while got < expected:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"consume from {topic}: expected {expected} records, got {got} in {DEADLINE_S:.0f} s")
+        for message in consumer.consume(num_messages=10_000, timeout=1.0):
+            if message.error() is None:
+                got += 1
+    consumer.close()
+    return got
+
+
+def main() -> None:
+    mode, bootstrap, topic, total_bytes, batch_bytes, acks = sys.argv[1:7]
+    started = time.monotonic()
+    if mode == "produce":
+        records = produce(bootstrap, topic, int(total_bytes), int(batch_bytes), acks)
+    else:
+        records = consume(bootstrap, topic, int(total_bytes))
+    seconds = time.monotonic() - started
+    usage = os.times()
+    print(
+        json.dumps(
+            {
+                "mb_per_s": round(records * RECORD_BYTES / 1e6 / seconds, 1),
+                "seconds": round(seconds, 3),
+                "records": records,
+                "cpu_s": round(usage.user + usage.system, 2),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
