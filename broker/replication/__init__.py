@@ -1,0 +1,60 @@
+"""Replication of one partition: who leads, who is in sync, what is committed. Pure; one core per replica.
+
+    replica = PartitionReplica(config=ReplicationConfig(broker_id=1), high_watermark=from_checkpoint,
+                               log_end_offset=from_log)
+    actions = replica.handle(event, now_ms)
+
+Events: BecomeLeader, BecomeFollower, StopReplica (from the metadata image), Appended (own append, as leader),
+FollowerFetched, AwaitReplication (acks=all), IsrProposalAnswered, FetchedFromLeader and Truncated (as follower), Tick
+when next_deadline_ms() has come. Actions: ProposeIsr -> AlterPartition, HighWatermarkAdvanced -> wake fetchers,
+IsrChanged -> journal, CompleteProduce -> answer.
+
+`epochs` holds the pure rules of truncation by leader epoch (KIP-101, KIP-595), shared by leader and follower.
+Tests: tests/broker_replication.
+"""
+
+from broker.replication.epochs import EpochEnd, diverging_epoch, truncation_offset
+from broker.replication.partition import PartitionReplica, ReplicationConfig, Role
+from broker.replication.types import (
+    Action,
+    Appended,
+    AwaitReplication,
+    BecomeFollower,
+    BecomeLeader,
+    CompleteProduce,
+    Event,
+    FetchedFromLeader,
+    FollowerFetched,
+    HighWatermarkAdvanced,
+    IsrChanged,
+    IsrProposalAnswered,
+    ProposeIsr,
+    StopReplica,
+    Tick,
+    Truncated,
+)
+
+__all__ = [
+    "Action",
+    "Appended",
+    "AwaitReplication",
+    "BecomeFollower",
+    "BecomeLeader",
+    "CompleteProduce",
+    "EpochEnd",
+    "Event",
+    "FetchedFromLeader",
+    "FollowerFetched",
+    "HighWatermarkAdvanced",
+    "IsrChanged",
+    "IsrProposalAnswered",
+    "PartitionReplica",
+    "ProposeIsr",
+    "ReplicationConfig",
+    "Role",
+    "StopReplica",
+    "Tick",
+    "Truncated",
+    "diverging_epoch",
+    "truncation_offset",
+]

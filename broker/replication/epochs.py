@@ -1,0 +1,51 @@
+"""Where two logs part: the rules of truncation by leader epoch. Pure functions over an epoch lookup.
+
+A lookup answers "the largest epoch <= e that the log knows, and the end offset of it" (OffsetForLeaderEpoch); None when
+the log knows no such epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochEnd:
+    epoch: int
+    end_offset: int
+
+
+EpochLookup = Callable[[int], EpochEnd | None]
+
+
+def diverging_epoch(
+    *, lookup: EpochLookup, last_fetched_epoch: int, fetch_offset: int, log_start_offset: int
+) -> EpochEnd | None:
+    """Leader's side of Fetch v12+: None when the follower's log is a prefix of ours, else where it must look next.
+
+    `last_fetched_epoch` is the epoch of the follower's record before `fetch_offset`; -1 means that it has none.
+    """
+    if last_fetched_epoch < 0 or fetch_offset <= log_start_offset:
+        return None
+    found = lookup(last_fetched_epoch)
+    if found is None:
+        return EpochEnd(epoch=-1, end_offset=log_start_offset)
+    if found.epoch < last_fetched_epoch or found.end_offset < fetch_offset:
+        return found
+    return None
+
+
+def truncation_offset(*, lookup: EpochLookup, diverging: EpochEnd, log_end_offset: int, high_watermark: int) -> int:
+    """Follower's side: the new log end offset. The caller truncates there and fetches again, until nothing diverges.
+
+    Each round either ends the search or removes at least one epoch, so the number of rounds is bounded by the epochs.
+    """
+    if diverging.epoch < 0:
+        return min(high_watermark, log_end_offset)
+    found = lookup(diverging.epoch)
+    if found is None:
+        return min(diverging.end_offset, log_end_offset)
+    if found.epoch == diverging.epoch:
+        return min(found.end_offset, diverging.end_offset, log_end_offset)
+    return min(found.end_offset, log_end_offset)

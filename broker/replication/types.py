@@ -1,0 +1,142 @@
+"""The vocabulary of the replication core: events and actions. Values only.
+
+Error codes are Kafka's integers (kio's ErrorCode is an IntEnum of them). Offsets are positions; an end offset is the
+position after the last record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kio.schema.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BecomeLeader:
+    """The image names this broker leader, or changed ISR or replicas within the same leader epoch."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    log_end_offset: int
+    min_insync_replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BecomeFollower:
+    """Another broker leads, or nobody (leader_id -1)."""
+
+    leader_id: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReplica:
+    """The replica is removed from this broker, or the broker stops: waiting produces fail with code 6."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """The leader's own log grew to `log_end_offset`."""
+
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerFetched:
+    """A follower asked from `fetch_offset`, which means: it holds everything below. Sent after the epoch checks."""
+
+    replica_id: int
+    fetch_offset: int
+    broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitReplication:
+    """An acks=all produce: answer `token` when the high watermark reaches `required_offset` or at `deadline_ms`."""
+
+    token: int
+    required_offset: int
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrProposalAnswered:
+    """AlterPartition came back. On error 0 the state is the controller's; otherwise isr is ignored."""
+
+    error_code: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedFromLeader:
+    """A fetch response of `leader_epoch` was appended (perhaps with no records)."""
+
+    leader_epoch: int
+    leader_high_watermark: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncated:
+    """The follower's log was cut to `log_end_offset`."""
+
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """`next_deadline_ms()` has come."""
+
+
+Event = (
+    BecomeLeader
+    | BecomeFollower
+    | StopReplica
+    | Appended
+    | FollowerFetched
+    | AwaitReplication
+    | IsrProposalAnswered
+    | FetchedFromLeader
+    | Truncated
+    | Tick
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposeIsr:
+    """Send AlterPartition and report the answer, or its failure, as IsrProposalAnswered."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    broker_epochs: tuple[int, ...]  # of isr, same order, -1 when unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighWatermarkAdvanced:
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrChanged:
+    """The committed ISR, as this leader learnt it first."""
+
+    leader_epoch: int
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteProduce:
+    token: int
+    error_code: ErrorCode
+
+
+Action = ProposeIsr | HighWatermarkAdvanced | IsrChanged | CompleteProduce

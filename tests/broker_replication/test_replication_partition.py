@@ -1,0 +1,220 @@
+"""The rules of one partition, one claim a test."""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from broker.replication import (
+    Action,
+    Appended,
+    AwaitReplication,
+    BecomeFollower,
+    BecomeLeader,
+    CompleteProduce,
+    Event,
+    FetchedFromLeader,
+    FollowerFetched,
+    HighWatermarkAdvanced,
+    IsrChanged,
+    IsrProposalAnswered,
+    PartitionReplica,
+    ProposeIsr,
+    ReplicationConfig,
+    StopReplica,
+    Tick,
+    Truncated,
+)
+
+LAG_MS = 1000
+
+
+def step(replica: PartitionReplica, event: Event, now_ms: int = 0) -> list[Action]:
+    actions = replica.handle(event, now_ms)
+    replica.check_invariants()
+    return actions
+
+
+def leader(*, isr: tuple[int, ...] = (1, 2, 3), min_isr: int = 1, now_ms: int = 0) -> PartitionReplica:
+    config = ReplicationConfig(broker_id=1, replica_lag_time_max_ms=LAG_MS)
+    replica = PartitionReplica(config=config, high_watermark=0, log_end_offset=0)
+    event = BecomeLeader(
+        leader_epoch=5,
+        partition_epoch=7,
+        isr=isr,
+        replicas=(1, 2, 3),
+        log_end_offset=0,
+        min_insync_replicas=min_isr,
+    )
+    step(replica, event, now_ms)
+    return replica
+
+
+def fetched(replica: PartitionReplica, follower: int, offset: int, now_ms: int = 0) -> list[Action]:
+    return step(replica, FollowerFetched(replica_id=follower, fetch_offset=offset, broker_epoch=40 + follower), now_ms)
+
+
+def test_high_watermark_is_the_lowest_end_offset_of_the_isr() -> None:
+    replica = leader()
+    step(replica, Appended(log_end_offset=10))
+    assert fetched(replica, 2, 10) == []
+    assert fetched(replica, 3, 4) == [HighWatermarkAdvanced(high_watermark=4)]
+    assert fetched(replica, 3, 10) == [HighWatermarkAdvanced(high_watermark=10)]
+
+
+def test_idle_follower_that_has_everything_stays_in_the_isr() -> None:
+    replica = leader()
+    step(replica, Appended(log_end_offset=3))
+    fetched(replica, 2, 3)
+    fetched(replica, 3, 3)
+    assert replica.next_deadline_ms() is None
+    assert step(replica, Tick(), 100 * LAG_MS) == []
+
+
+def test_follower_behind_longer_than_the_lag_time_is_proposed_out() -> None:
+    replica = leader()
+    step(replica, Appended(log_end_offset=3))
+    fetched(replica, 2, 3)
+    deadline_ms = replica.next_deadline_ms()
+    assert deadline_ms == LAG_MS + 1
+    assert step(replica, Tick(), LAG_MS) == []
+    expected = ProposeIsr(leader_epoch=5, partition_epoch=7, isr=(1, 2), broker_epochs=(-1, 42))
+    assert step(replica, Tick(), deadline_ms) == [expected]
+    assert replica.high_watermark == 0, "the one being removed still counts while the proposal is in flight"
+    answer = IsrProposalAnswered(error_code=0, leader_epoch=5, partition_epoch=8, isr=(1, 2))
+    assert step(replica, answer, deadline_ms) == [
+        IsrChanged(leader_epoch=5, isr=(1, 2)),
+        HighWatermarkAdvanced(high_watermark=3),
+    ]
+
+
+def test_follower_that_reaches_the_end_of_its_previous_fetch_counts_as_caught_up_then() -> None:
+    replica = leader()
+    step(replica, Appended(log_end_offset=10), 0)
+    fetched(replica, 2, 0, 500)
+    step(replica, Appended(log_end_offset=20), 600)
+    fetched(replica, 2, 10, 900)
+    assert replica.followers[2].last_caught_up_ms == 500
+
+
+def test_follower_joins_the_isr_when_it_reaches_the_high_watermark() -> None:
+    replica = leader(isr=(1, 2))
+    step(replica, Appended(log_end_offset=10))
+    fetched(replica, 2, 10)
+    assert replica.high_watermark == 10
+    assert fetched(replica, 3, 9) == []
+    expected = ProposeIsr(leader_epoch=5, partition_epoch=7, isr=(1, 2, 3), broker_epochs=(-1, 42, 43))
+    assert fetched(replica, 3, 10) == [expected]
+    step(replica, Appended(log_end_offset=11))
+    assert fetched(replica, 2, 11) == [], "the joining replica counts for the high watermark already"
+    step(replica, IsrProposalAnswered(error_code=0, leader_epoch=5, partition_epoch=8, isr=(1, 2, 3)))
+    assert fetched(replica, 3, 11) == [HighWatermarkAdvanced(high_watermark=11)]
+
+
+def test_follower_below_the_epoch_start_does_not_join() -> None:
+    replica = PartitionReplica(config=ReplicationConfig(broker_id=1), high_watermark=2, log_end_offset=9)
+    event = BecomeLeader(
+        leader_epoch=2, partition_epoch=1, isr=(1,), replicas=(1, 2), log_end_offset=9, min_insync_replicas=2
+    )
+    step(replica, event)
+    assert fetched(replica, 2, 5) == [], "it has the high watermark but not what earlier leaders may have committed"
+    assert isinstance(fetched(replica, 2, 9)[0], ProposeIsr)
+
+
+def test_lost_answer_is_asked_again_and_refusal_reverts() -> None:
+    replica = leader(isr=(1, 2))
+    fetched(replica, 3, 0)
+    lost = IsrProposalAnswered(error_code=int(ErrorCode.not_controller), leader_epoch=5, partition_epoch=7)
+    assert step(replica, lost, 50) == []
+    assert replica.next_deadline_ms() == 250
+    assert isinstance(step(replica, Tick(), 250)[0], ProposeIsr)
+    step(replica, IsrProposalAnswered(error_code=int(ErrorCode.ineligible_replica), leader_epoch=5, partition_epoch=7))
+    assert not replica.is_proposal_in_flight
+    assert replica.maximal_isr == (1, 2)
+
+
+def test_image_with_a_newer_partition_epoch_ends_the_proposal() -> None:
+    replica = leader(isr=(1, 2))
+    fetched(replica, 3, 0)
+    event = BecomeLeader(
+        leader_epoch=5,
+        partition_epoch=8,
+        isr=(1, 2, 3),
+        replicas=(1, 2, 3),
+        log_end_offset=0,
+        min_insync_replicas=1,
+    )
+    assert step(replica, event) == [IsrChanged(leader_epoch=5, isr=(1, 2, 3))]
+    assert not replica.is_proposal_in_flight
+
+
+def test_acks_all_is_refused_before_the_append_under_min_insync_replicas() -> None:
+    replica = leader(isr=(1,), min_isr=2)
+    assert replica.check_append(acks=-1) is ErrorCode.not_enough_replicas
+    assert replica.check_append(acks=1) is ErrorCode.none
+    step(replica, Appended(log_end_offset=1))
+    assert replica.high_watermark == 0, "nothing is committed under min.insync.replicas"
+
+
+def test_acks_all_waits_for_the_high_watermark() -> None:
+    replica = leader()
+    step(replica, Appended(log_end_offset=2))
+    assert step(replica, AwaitReplication(token=9, required_offset=2, deadline_ms=500)) == []
+    fetched(replica, 2, 2)
+    assert fetched(replica, 3, 2) == [
+        HighWatermarkAdvanced(high_watermark=2),
+        CompleteProduce(token=9, error_code=ErrorCode.none),
+    ]
+    again = step(replica, AwaitReplication(token=10, required_offset=2, deadline_ms=500))
+    assert again == [CompleteProduce(token=10, error_code=ErrorCode.none)]
+
+
+def test_acks_all_times_out_and_fails_on_loss_of_leadership() -> None:
+    replica = leader()
+    step(replica, Appended(log_end_offset=2))
+    step(replica, AwaitReplication(token=1, required_offset=1, deadline_ms=400))
+    step(replica, AwaitReplication(token=2, required_offset=2, deadline_ms=900))
+    assert replica.next_deadline_ms() == 400
+    assert step(replica, Tick(), 400) == [CompleteProduce(token=1, error_code=ErrorCode.request_timed_out)]
+    follow = BecomeFollower(
+        leader_id=2, leader_epoch=6, partition_epoch=8, isr=(2, 3), replicas=(1, 2, 3), log_end_offset=2
+    )
+    assert step(replica, follow, 500) == [CompleteProduce(token=2, error_code=ErrorCode.not_leader_or_follower)]
+
+
+def test_isr_that_shrinks_under_the_minimum_after_the_append_is_reported() -> None:
+    replica = leader(min_isr=2)
+    step(replica, Appended(log_end_offset=2))
+    step(replica, AwaitReplication(token=1, required_offset=2, deadline_ms=5000))
+    step(replica, Tick(), LAG_MS + 1)
+    step(replica, IsrProposalAnswered(error_code=0, leader_epoch=5, partition_epoch=8, isr=(1,)), LAG_MS + 2)
+    expected = [CompleteProduce(token=1, error_code=ErrorCode.not_enough_replicas_after_append)]
+    assert step(replica, Tick(), 5000) == expected
+
+
+def test_stopped_replica_answers_what_waits() -> None:
+    replica = leader()
+    step(replica, Appended(log_end_offset=2))
+    step(replica, AwaitReplication(token=1, required_offset=2, deadline_ms=5000))
+    assert step(replica, StopReplica()) == [CompleteProduce(token=1, error_code=ErrorCode.not_leader_or_follower)]
+    assert replica.check_append(acks=1) is ErrorCode.not_leader_or_follower
+
+
+def test_follower_high_watermark_follows_the_leader_within_its_log() -> None:
+    replica = PartitionReplica(config=ReplicationConfig(broker_id=2), high_watermark=0, log_end_offset=0)
+    follow = BecomeFollower(
+        leader_id=1, leader_epoch=3, partition_epoch=0, isr=(1, 2), replicas=(1, 2), log_end_offset=0
+    )
+    step(replica, follow)
+    event = FetchedFromLeader(leader_epoch=3, leader_high_watermark=9, log_end_offset=4)
+    assert step(replica, event) == [HighWatermarkAdvanced(high_watermark=4)]
+    assert step(replica, FetchedFromLeader(leader_epoch=2, leader_high_watermark=9, log_end_offset=5)) == []
+    step(replica, Truncated(log_end_offset=2))
+    assert replica.high_watermark == 2
+
+
+def test_epoch_of_the_peer_is_fenced() -> None:
+    replica = leader()
+    assert replica.check_leader_epoch(-1) is ErrorCode.none
+    assert replica.check_leader_epoch(5) is ErrorCode.none
+    assert replica.check_leader_epoch(4) is ErrorCode.fenced_leader_epoch
+    assert replica.check_leader_epoch(6) is ErrorCode.unknown_leader_epoch
