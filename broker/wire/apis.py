@@ -1,0 +1,130 @@
+"""The table of APIs: key, versions, and which listener offers which.
+
+Owns: the numbers that go into ApiVersions, and the check of a request against them. Not the handling of any API.
+Left out on purpose: consumer groups, transactions, SASL, ACLs, quotas, share and streams groups. Produce is advertised
+from version 0 because old librdkafka stores batches uncompressed when it sees a higher floor (KAFKA-18659); versions
+0 to 2 are refused when they are sent.
+Shown by tests/broker_wire/test_wire_apis.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+
+class ApiKey(IntEnum):
+    """Kafka's API keys, as far as this broker speaks them."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    FIND_COORDINATOR = 10
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    DESCRIBE_CONFIGS = 32
+    VOTE = 52
+    BEGIN_QUORUM_EPOCH = 53
+    END_QUORUM_EPOCH = 54
+    DESCRIBE_QUORUM = 55
+    ALTER_PARTITION = 56
+    ENVELOPE = 58
+    FETCH_SNAPSHOT = 59
+    DESCRIBE_CLUSTER = 60
+    BROKER_REGISTRATION = 62
+    BROKER_HEARTBEAT = 63
+    ALLOCATE_PRODUCER_IDS = 67
+
+
+class Listener(Enum):
+    """Who may knock: clients (EXTERNAL, DIRECT), other brokers (INTERNAL), the controller quorum (CONTROLLER)."""
+
+    CLIENT = "client"
+    INTER_BROKER = "inter_broker"
+    CONTROLLER = "controller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """One API. `min_version` is served; `advertised_min_version` may be lower (see Produce)."""
+
+    key: ApiKey
+    min_version: int
+    max_version: int
+    advertised_min_version: int
+    listeners: frozenset[Listener]
+
+
+_CLIENT = frozenset({Listener.CLIENT, Listener.INTER_BROKER})
+_CONTROLLER = frozenset({Listener.CONTROLLER})
+_EVERYWHERE = frozenset(Listener)
+
+
+def _api(key: ApiKey, low: int, high: int, listeners: frozenset[Listener], advertised_low: int | None = None) -> Api:
+    return Api(
+        key=key,
+        min_version=low,
+        max_version=high,
+        advertised_min_version=low if advertised_low is None else advertised_low,
+        listeners=listeners,
+    )
+
+
+APIS: dict[ApiKey, Api] = {
+    api.key: api
+    for api in (
+        _api(ApiKey.PRODUCE, 3, 13, _CLIENT, advertised_low=0),
+        _api(ApiKey.FETCH, 4, 17, _EVERYWHERE),
+        _api(ApiKey.LIST_OFFSETS, 1, 10, _CLIENT),
+        _api(ApiKey.METADATA, 0, 13, _CLIENT),
+        _api(ApiKey.FIND_COORDINATOR, 0, 6, _CLIENT),
+        _api(ApiKey.API_VERSIONS, 0, 4, _EVERYWHERE),
+        _api(ApiKey.CREATE_TOPICS, 2, 7, _EVERYWHERE),
+        _api(ApiKey.DELETE_TOPICS, 1, 6, _EVERYWHERE),
+        _api(ApiKey.INIT_PRODUCER_ID, 0, 5, _CLIENT),
+        _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, _CLIENT),
+        _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
+        _api(ApiKey.VOTE, 0, 2, _CONTROLLER),
+        _api(ApiKey.BEGIN_QUORUM_EPOCH, 0, 1, _CONTROLLER),
+        _api(ApiKey.END_QUORUM_EPOCH, 0, 1, _CONTROLLER),
+        _api(ApiKey.DESCRIBE_QUORUM, 0, 2, _EVERYWHERE),
+        _api(ApiKey.ALTER_PARTITION, 2, 3, _CONTROLLER),
+        _api(ApiKey.ENVELOPE, 0, 0, _CONTROLLER),
+        _api(ApiKey.FETCH_SNAPSHOT, 0, 1, _CONTROLLER),
+        _api(ApiKey.DESCRIBE_CLUSTER, 0, 2, _EVERYWHERE),
+        _api(ApiKey.BROKER_REGISTRATION, 0, 4, _CONTROLLER),
+        _api(ApiKey.BROKER_HEARTBEAT, 0, 1, _CONTROLLER),
+        _api(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, _CONTROLLER),
+    )
+}
+
+
+def advertised(listener: Listener) -> list[tuple[int, int, int]]:
+    """(api key, min version, max version) that ApiVersions answers on this listener, ordered by key."""
+    return [
+        (int(api.key), api.advertised_min_version, api.max_version)
+        for api in sorted(APIS.values(), key=lambda each: each.key)
+        if listener in api.listeners
+    ]
+
+
+def is_supported(api_key: int, version: int, listener: Listener | None = None) -> bool:
+    """Whether a request with these numbers may be handled (on `listener`, or anywhere if None)."""
+    api = APIS.get(api_key)  # type: ignore[call-overload]  # an int finds its IntEnum key
+    if api is None or not api.min_version <= version <= api.max_version:
+        return False
+    return listener is None or listener in api.listeners
+
+
+def negotiate(api_key: ApiKey, offered: dict[int, tuple[int, int]], highest: int | None = None) -> int | None:
+    """The highest version both sides speak, or None. `offered` is {api key: (min, max)} from the peer's ApiVersions."""
+    ours = APIS[api_key]
+    if api_key not in offered:
+        return None
+    their_min, their_max = offered[api_key]
+    version = min(ours.max_version, their_max, ours.max_version if highest is None else highest)
+    return version if version >= max(ours.min_version, their_min) else None

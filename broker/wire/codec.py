@@ -1,0 +1,188 @@
+"""Frames to messages and back: request and response headers around the bodies.
+
+Owns: both header forms, the length prefix on the way out, and the choice of decoder. Not versions on offer (apis.py),
+not finding a frame in a byte stream (framing.py).
+Shown by tests/broker_wire/test_wire_codec.py.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from kio.serial import entity_reader
+from kio.serial.errors import SerialError
+
+from broker.wire import apis
+from broker.wire.apis import ApiKey
+from broker.wire.decoder import decode_in_place, read_uvarint
+from broker.wire.encoder import Buffer, Output, encode_body
+from broker.wire.errors import ErrorCode, LocalProtocolError, RemoteProtocolError
+from broker.wire.messages import Message, MessageType, request_type, response, response_type
+
+__all__ = [
+    "RequestHeader",
+    "UnsupportedVersionError",
+    "decode_request",
+    "decode_request_header",
+    "decode_response",
+    "decode_response_correlation_id",
+    "encode_request",
+    "encode_response",
+    "encode_unsupported_api_versions",
+]
+
+_REQUEST_HEADER = struct.Struct(">hhih")
+_LENGTH = struct.Struct(">i")
+
+
+class RequestHeader(NamedTuple):
+    """Header of a request; `body_position` is where the body begins in its frame."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_position: int
+
+
+class UnsupportedVersionError(RemoteProtocolError):
+    """The peer asks for an API or version that we do not have. `header` tells which; see the answer rule in codec.py.
+
+    ApiVersions must then be answered with `encode_unsupported_api_versions`; for all others the connection is closed,
+    since the layout of the answer that the peer expects is unknown to us.
+    """
+
+    def __init__(self, header: RequestHeader) -> None:
+        super().__init__(f"api key {header.api_key} version {header.api_version} is not supported")
+        self.header = header
+
+
+def encode_request(
+    api_key: int, version: int, correlation_id: int, client_id: str | None, message: Message
+) -> list[Buffer]:
+    """The whole frame with its length prefix, as buffers for `writelines`/`sendmsg`. Payloads are not copied."""
+    kind = request_type(api_key, version)
+    _check_type(message, kind)
+    encoded_id = b"" if client_id is None else client_id.encode()
+    output = Output()
+    output.small += (
+        b"",
+        _REQUEST_HEADER.pack(api_key, version, correlation_id, -1 if client_id is None else len(encoded_id)),
+        encoded_id,
+        b"\x00" if kind.__flexible__ else b"",
+    )
+    return _finish(message, output)
+
+
+def encode_response(api_key: int, version: int, correlation_id: int, message: Message) -> list[Buffer]:
+    """The whole response frame. The header of ApiVersions stays at version 0: a client may not know our versions yet."""
+    kind = response_type(api_key, version)
+    _check_type(message, kind)
+    output = Output()
+    has_tags = bool(kind.__flexible__) and api_key != ApiKey.API_VERSIONS
+    output.small += (b"", _LENGTH.pack(correlation_id), b"\x00" if has_tags else b"")
+    return _finish(message, output)
+
+
+def encode_unsupported_api_versions(correlation_id: int, listener: apis.Listener) -> list[Buffer]:
+    """The answer to an ApiVersions request of a version we lack: version 0 layout, error 35, and what we do offer."""
+    message = response(
+        ApiKey.API_VERSIONS,
+        0,
+        error_code=ErrorCode.unsupported_version,
+        api_keys=[
+            {"api_key": key, "min_version": low, "max_version": high} for key, low, high in apis.advertised(listener)
+        ],
+    )
+    return encode_response(ApiKey.API_VERSIONS, 0, correlation_id, message)
+
+
+def decode_request_header(frame: Buffer) -> RequestHeader:
+    """Header of a request frame (without its length prefix). Raises UnsupportedVersionError before looking further."""
+    try:
+        api_key, version, correlation_id, id_size = _REQUEST_HEADER.unpack_from(frame, 0)
+        if not apis.is_supported(api_key, version):
+            raise UnsupportedVersionError(RequestHeader(api_key, version, correlation_id, None, 0))
+        position = _REQUEST_HEADER.size + max(id_size, 0)
+        if position > len(frame):
+            raise RemoteProtocolError(f"a client id of {id_size} bytes ends after its frame of {len(frame)} bytes")
+        client_id = None if id_size < 0 else str(frame[_REQUEST_HEADER.size : position], "utf-8")
+        if request_type(api_key, version).__flexible__:
+            position = _skip_tags(memoryview(frame), position)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"not a request header: {error}") from error
+    return RequestHeader(api_key, version, correlation_id, client_id, position)
+
+
+def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
+    """Header and message of a request frame (without its length prefix).
+
+    Records of a Produce request are memoryviews of `frame`: writable if it is, valid as long as it is left alone.
+    """
+    header = decode_request_header(frame)
+    kind = request_type(header.api_key, header.api_version)
+    if header.api_key == ApiKey.PRODUCE:
+        return header, decode_in_place(kind, memoryview(frame), header.body_position)
+    return header, _decode_native(kind, frame, header.body_position)
+
+
+def decode_response_correlation_id(frame: Buffer) -> int:
+    """The first four bytes: which request this answers, and so which API and version `decode_response` needs."""
+    if len(frame) < 4:
+        raise RemoteProtocolError(f"a response of {len(frame)} bytes has no header")
+    correlation_id: int = _LENGTH.unpack_from(frame, 0)[0]
+    return correlation_id
+
+
+def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Message]:
+    """(correlation id, message) of a response frame. Records of a Fetch response are memoryviews of `frame`."""
+    kind = response_type(api_key, version)
+    correlation_id = decode_response_correlation_id(frame)
+    position = 4
+    if kind.__flexible__ and api_key != ApiKey.API_VERSIONS:
+        try:
+            position = _skip_tags(memoryview(frame), position)
+        except IndexError as error:
+            raise RemoteProtocolError("a response header ends after its frame") from error
+    if api_key == ApiKey.FETCH:
+        return correlation_id, decode_in_place(kind, memoryview(frame), position)
+    return correlation_id, _decode_native(kind, frame, position)
+
+
+def _check_type(message: Message, kind: MessageType) -> None:
+    if type(message) is not kind:
+        raise LocalProtocolError(f"expected a {kind.__module__}.{kind.__name__}, got a {type(message).__module__}")
+
+
+def _finish(message: Message, output: Output) -> list[Buffer]:
+    """Encode the body; then put the length into the empty piece that was kept free at the very start."""
+    head = output.small
+    encode_body(message, output)
+    if not output.buffers:
+        head[0] = _LENGTH.pack(sum(map(len, head)))
+        return [b"".join(head)]
+    buffers = output.finish()
+    buffers[0] = _LENGTH.pack(sum(map(len, buffers))) + buffers[0]
+    return buffers
+
+
+def _skip_tags(view: memoryview, position: int) -> int:
+    count, position = read_uvarint(view, position)
+    for _ in range(count):
+        _, position = read_uvarint(view, position)
+        size, position = read_uvarint(view, position)
+        position += size
+    if position > len(view):
+        raise RemoteProtocolError("the tagged fields of a header end after its frame")
+    return position
+
+
+def _decode_native(kind: MessageType, frame: Buffer, position: int) -> Message:
+    # kio refuses writable buffers, so that nothing can change under it; a read-only view of one is accepted.
+    view = frame if isinstance(frame, bytes) else memoryview(frame).toreadonly()
+    try:
+        message, _ = entity_reader(kind)(view, position)
+    except (SerialError, ValueError, OverflowError, TypeError) as error:
+        raise RemoteProtocolError(f"cannot decode {kind.__module__}: {type(error).__name__}: {error}") from error
+    return message

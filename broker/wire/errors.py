@@ -1,0 +1,84 @@
+"""What can go wrong on the wire: the error codes of the protocol and the exceptions of this package.
+
+Owns: which code is worth a retry, and which code proves that nothing was appended. Knows nothing of connections.
+A wire error is an `ErrorCode` value; it becomes an exception only at the surface of a client.
+Shown by tests/broker_wire/test_wire_codec.py.
+"""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+__all__ = [
+    "CorruptBatchError",
+    "ErrorCode",
+    "LocalProtocolError",
+    "ProtocolError",
+    "RemoteProtocolError",
+    "error_code",
+    "error_name",
+    "is_definite",
+    "is_retriable",
+]
+
+
+class ProtocolError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent something that is not the Kafka protocol, or a version we never offered. Close the connection."""
+
+
+class LocalProtocolError(ProtocolError):
+    """Our own code asked for a message that cannot be encoded: a bug on this side."""
+
+
+class CorruptBatchError(ProtocolError):
+    """A record batch does not agree with itself (CRC, lengths, counts). `position` is its byte position, if known."""
+
+    def __init__(self, message: str, *, position: int = 0) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+# After one of these the batch may be in a log. All others are sent before anything is appended.
+# NOT_LEADER_OR_FOLLOWER and UNKNOWN_TOPIC_OR_PARTITION belong here: a leader that appended a batch and is replaced while
+# the batch waits for its followers (acks=all) answers with them, and the new leader may well have the batch.
+_INDEFINITE = frozenset(
+    {
+        ErrorCode.unknown_server_error,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.request_timed_out,
+        ErrorCode.network_exception,
+        ErrorCode.not_enough_replicas_after_append,
+        ErrorCode.kafka_storage_error,
+    }
+)
+
+
+def error_code(value: int) -> ErrorCode:
+    """The code for a number; a number we do not know counts as `unknown_server_error`."""
+    try:
+        return ErrorCode(value)
+    except ValueError:
+        return ErrorCode.unknown_server_error
+
+
+def error_name(value: int) -> str:
+    """Kafka's name of a code, e.g. `NOT_LEADER_OR_FOLLOWER`; an unknown number is named by itself."""
+    try:
+        return ErrorCode(value).name.upper()
+    except ValueError:
+        return f"ERROR_{value}"
+
+
+def is_retriable(value: int) -> bool:
+    """Whether Kafka marks the code as worth a retry."""
+    return error_code(value).retriable
+
+
+def is_definite(value: int) -> bool:
+    """True if a produce answered with this code certainly did not append; False if the outcome is unknown."""
+    return error_code(value) not in _INDEFINITE

@@ -1,0 +1,215 @@
+"""Message types: kio's dataclasses, found by API key and version, and built with a tolerant helper.
+
+Owns: the look-up, `build` (which leaves out fields that a version lacks and fills the protocol's defaults) and the small
+conversions between kio's semantic values and plain numbers. Not the bytes: see encoder.py and decoder.py.
+
+    module = response_types(ApiKey.FETCH, 12)          # the module with FetchResponse, PartitionData, ...
+    message = response(ApiKey.FETCH, version, throttle_time=0, responses=[{"topic": "t", "partitions": [{...}]}])
+
+In `build` a nested structure may be a mapping, an array any iterable, an error code or a duration in ms a plain int.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from kio.index import load_payload_module, load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.schema.index import api_key_map, schema_name_map
+from kio.serial._introspect import (  # the one private door of kio that we use
+    EntityField,
+    EntityTupleField,
+    PrimitiveField,
+    PrimitiveTupleField,
+    classify_field,
+    get_field_tag,
+    get_schema_field_type,
+    is_optional,
+)
+from kio.static.constants import EntityType
+
+from broker.wire.errors import LocalProtocolError
+
+__all__ = [
+    "FieldShape",
+    "Message",
+    "build",
+    "error_of",
+    "field_shapes",
+    "request",
+    "request_type",
+    "request_types",
+    "response",
+    "response_type",
+    "response_types",
+    "to_ms",
+]
+
+# kio's types are chosen at run time by (API key, version), which no static type can follow.
+Message = Any
+MessageType = Any
+
+ZERO_UUID = UUID(int=0)
+
+
+@cache
+def request_type(api_key: int, version: int) -> MessageType:
+    return load_request_schema(int(api_key), version)
+
+
+@cache
+def response_type(api_key: int, version: int) -> MessageType:
+    return load_response_schema(int(api_key), version)
+
+
+@cache
+def request_types(api_key: int, version: int) -> Any:
+    """kio's module of this request: holds the nested types too."""
+    return load_payload_module(int(api_key), version, EntityType.request)
+
+
+@cache
+def response_types(api_key: int, version: int) -> Any:
+    return load_payload_module(int(api_key), version, EntityType.response)
+
+
+def request(api_key: int, version: int, /, **values: object) -> Message:
+    """Build a request of this version; see `build`."""
+    return build(request_type(api_key, version), values)
+
+
+def response(api_key: int, version: int, /, **values: object) -> Message:
+    """Build a response of this version; see `build`."""
+    return build(response_type(api_key, version), values)
+
+
+class FieldShape:
+    """One field of a message type as encoder, decoder and builder need it. Written once, at first use of the type."""
+
+    __slots__ = ("default", "is_array", "kafka_type", "name", "nested", "nullable", "tag")
+
+    def __init__(self, field: Field[Any]) -> None:
+        shape = classify_field(field)
+        self.name: str = field.name
+        tag = get_field_tag(field)
+        self.tag: int | None = None if tag is None else int(tag)
+        self.nullable = is_optional(field) or _is_optional_array(field)
+        self.is_array = isinstance(shape, PrimitiveTupleField | EntityTupleField)
+        self.nested: MessageType | None = shape.type_ if isinstance(shape, EntityField | EntityTupleField) else None
+        primitive = isinstance(shape, PrimitiveField | PrimitiveTupleField)
+        self.kafka_type = get_schema_field_type(field) if primitive else "entity"
+        self.default = field.default if field.default is not MISSING else self._implicit_default()
+
+    def _implicit_default(self) -> Any:
+        if self.is_array:
+            return ()
+        if self.nullable:
+            return None
+        if self.nested is not None:
+            return build(self.nested, {})
+        return _ZERO[self.kafka_type]
+
+
+def _is_optional_array(field: Field[Any]) -> bool:
+    return type(None) in getattr(field.type, "__args__", ())
+
+
+_ZERO: dict[str, Any] = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), 0),
+    "float64": 0.0,
+    "bool": False,
+    "string": "",
+    "bytes": b"",
+    "records": None,
+    "uuid": None,
+    "error_code": ErrorCode.none,
+    "timedelta_i32": timedelta(0),
+    "timedelta_i64": timedelta(0),
+    "datetime_i64": None,
+}
+
+
+@cache
+def field_shapes(message_type: MessageType) -> tuple[FieldShape, ...]:
+    return tuple(FieldShape(field) for field in fields(message_type))
+
+
+@cache
+def _builder(message_type: MessageType) -> tuple[frozenset[str], dict[str, Any], dict[str, Callable[[Any], Any]]]:
+    shapes = field_shapes(message_type)
+    defaults = {shape.name: shape.default for shape in shapes}
+    return frozenset(defaults), defaults, {shape.name: _converter(shape) for shape in shapes if _converter(shape)}
+
+
+def _converter(shape: FieldShape) -> Callable[[Any], Any]:
+    if shape.nested is not None:
+        nested = shape.nested
+
+        def convert(value: Any) -> Any:
+            return build(nested, value) if isinstance(value, Mapping) else value
+
+        if not shape.is_array:
+            return convert
+        return lambda values: None if values is None else tuple([convert(value) for value in values])
+    if shape.is_array:
+        return lambda values: None if values is None else tuple(values)
+    if shape.kafka_type.startswith("timedelta"):
+        return lambda value: timedelta(milliseconds=value) if isinstance(value, int) else value
+    if shape.kafka_type == "error_code":
+        return lambda value: value if isinstance(value, ErrorCode) else ErrorCode(value)
+    if shape.kafka_type == "datetime_i64":
+        return lambda value: None if value == -1 else value
+    return lambda value: value
+
+
+def build(message_type: MessageType, values: Mapping[str, object]) -> Message:
+    """Make one message or nested structure. Fields that another version of the API has are left out silently.
+
+    Raises LocalProtocolError for a field name that no version of this API has: a misspelling.
+    """
+    names, defaults, converters = _builder(message_type)
+    arguments = dict(defaults)
+    for name, value in values.items():
+        if name in names:
+            arguments[name] = converters[name](value)
+        elif name not in _names_of_all_versions(message_type):
+            raise LocalProtocolError(f"{message_type.__module__}.{message_type.__name__}: no version has a field {name!r}")
+    return message_type(**arguments)
+
+
+@cache
+def _names_of_all_versions(message_type: MessageType) -> frozenset[str]:
+    api_key = int(message_type.__api_key__)
+    kind = EntityType.request if message_type.__module__.endswith(".request") else EntityType.response
+    names: set[str] = set()
+    for version in schema_name_map[api_key_map[api_key]]:
+        module = load_payload_module(api_key, version, kind)
+        for entity in _entities(vars(module).values(), module.__name__):
+            names.update(field.name for field in fields(entity))
+    return frozenset(names)
+
+
+def _entities(values: Iterable[Any], module_name: str) -> Iterable[MessageType]:
+    return [value for value in values if isinstance(value, type) and value.__module__ == module_name]
+
+
+def to_ms(value: timedelta | datetime | int | None) -> int:
+    """A duration or a point in time as whole milliseconds; None (kio's "absent" time) is -1."""
+    if isinstance(value, int):
+        return value
+    if value is None:
+        return -1
+    if isinstance(value, datetime):
+        return round(value.timestamp() * 1000)
+    return value.days * 86_400_000 + value.seconds * 1000 + round(value.microseconds / 1000)
+
+
+def error_of(message: Message) -> ErrorCode:
+    """The message's own top-level error code; `none` where the version has no such field."""
+    code: ErrorCode = getattr(message, "error_code", ErrorCode.none)
+    return code
