@@ -1,8 +1,8 @@
 """THE run-log schema: every column that load, harness and analysis exchange.
 
 A stream has one name, one row layout on disk while running (fixed width, little endian) and one Arrow schema at rest.
-Times are microseconds relative to the run's start on CLOCK_MONOTONIC; -1 means "did not happen" for a time or an offset.
-This module imports no I/O. `tests/runlog/test_schema.py` shows that both layouts agree.
+Times are microseconds relative to the run's start on CLOCK_MONOTONIC; -1 means "did not happen" for a time or an
+offset. This module imports no I/O. `tests/runlog/test_runlog_schema.py` shows that both layouts agree.
 """
 
 from __future__ import annotations

@@ -1,0 +1,103 @@
+"""What a producer handed to its client most recently: the trace that a killed load process leaves.
+
+A `send` row is written when an outcome is known. A process killed in between would leave no trace of its sends in
+flight, and a record of theirs found in the log would look like a ghost, one not found like nothing at all. So each
+send first writes (seq, intended_us, sent_us, size) into a memory-mapped ring of its (producer, incarnation). After the
+run, every seq up to the highest in the ring that has no `send` row becomes a row of status UNKNOWN (`compact.py`):
+unknown, never lost. The ring is written before the client is called, so a kill in between still errs towards unknown.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+SUFFIX = ".inflight"
+RING_SLOTS = 131_072  # also the bound of sends in flight per producer; 4 MB
+_MAGIC = b"KHRING01"
+_FILE_HEADER = struct.Struct("<8siiqi")
+_HEADER_BYTES = 64
+_SLOT = struct.Struct("<qqqi")  # seq + 1, intended_us, sent_us, size_bytes; a slot never used reads 0
+_SLOT_DTYPE = np.dtype([("seq_plus_1", "<i8"), ("intended_us", "<i8"), ("sent_us", "<i8"), ("size_bytes", "<i4")])
+
+
+class InflightRing:
+    """Written by the one thread that sends for this producer."""
+
+    def __init__(self, directory: Path, *, producer: int, incarnation: int, slots: int = RING_SLOTS) -> None:
+        if slots & (slots - 1):
+            raise ValueError(f"slots is {slots}, expected a power of two")
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / f"producer-{producer}-{incarnation}{SUFFIX}"
+        size = _HEADER_BYTES + slots * _SLOT.size
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+            self._map = mmap.mmap(descriptor, size)
+        finally:
+            os.close(descriptor)
+        _FILE_HEADER.pack_into(self._map, 0, _MAGIC, producer, incarnation, 0, slots)
+        self._mask = slots - 1
+        self.slots = slots
+
+    def record(self, seq: int, intended_us: int, sent_us: int, size_bytes: int) -> None:
+        """Note a send, before the client is called. The slot's old owner must be complete (see `slots`)."""
+        _SLOT.pack_into(
+            self._map, _HEADER_BYTES + (seq & self._mask) * _SLOT.size, seq + 1, intended_us, sent_us, size_bytes
+        )
+
+    def close(self) -> None:
+        self._map.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InflightState:
+    """The last sends of one (producer, incarnation). Arrays are parallel and sorted by seq."""
+
+    producer: int
+    incarnation: int
+    seqs: NDArray[np.int64]
+    intended_us: NDArray[np.int64]
+    sent_us: NDArray[np.int64]
+    size_bytes: NDArray[np.int32]
+
+    @property
+    def high_seq(self) -> int:
+        """The highest seq handed to the client, -1 if none was."""
+        return int(self.seqs[-1]) if len(self.seqs) else -1
+
+
+def read_ring(path: Path) -> InflightState:
+    data = path.read_bytes()
+    name_parts = path.name.removesuffix(SUFFIX).split("-")
+    if len(data) < _HEADER_BYTES or data[:8] == b"\0" * 8:  # killed before the file was set up: nothing was sent
+        slots = np.empty(0, dtype=_SLOT_DTYPE)
+        producer, incarnation = int(name_parts[1]), int(name_parts[2])
+    else:
+        magic, producer, incarnation, _reserved, count = _FILE_HEADER.unpack_from(data)
+        if magic != _MAGIC:
+            raise ValueError(f"{path} is not an in-flight ring")
+        slots = np.frombuffer(data, dtype=_SLOT_DTYPE, count=count, offset=_HEADER_BYTES)
+    # A slot torn by a kill holds a new seq with an old or zero time. Its seq was about to be handed over: it stays, as
+    # unknown. pack_into clears the slot first, so a slot cut earlier reads 0: that send was never handed over.
+    used = np.sort(slots[slots["seq_plus_1"] > 0], order="seq_plus_1")
+    return InflightState(
+        producer=producer,
+        incarnation=incarnation,
+        seqs=used["seq_plus_1"] - 1,
+        intended_us=used["intended_us"].copy(),
+        sent_us=used["sent_us"].copy(),
+        size_bytes=used["size_bytes"].copy(),
+    )
+
+
+def read_rings(directory: Path) -> list[InflightState]:
+    """Every ring in a cell's live directory, by producer and incarnation."""
+    states = [read_ring(path) for path in directory.glob(f"producer-*{SUFFIX}")]
+    return sorted(states, key=lambda state: (state.producer, state.incarnation))

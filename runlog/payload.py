@@ -1,0 +1,128 @@
+"""The 32-byte header at the start of every record value, and ready-made bodies to follow it.
+
+Layout, little endian: magic u16, producer u16, incarnation u32, seq u64, intended_ns u64, crc32c u32, flags u32.
+`intended_ns` is absolute CLOCK_MONOTONIC of the host. The CRC covers the whole value except its own four bytes, in the
+order `value[28:]` then `value[:24]`: so the CRC of a prepared body is computed once and each record continues it over
+24 bytes only. `tests/runlog/test_runlog_payload.py` flips every byte and sees each flip.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from crc32c import crc32c
+
+MAGIC = 0x4B48
+HEADER_BYTES = 32
+_HEAD = struct.Struct("<HHIQQ")
+_CRC = struct.Struct("<I")
+_WHOLE = struct.Struct("<HHIQQII")
+_HEAD_BYTES = _HEAD.size
+_TAIL_START = _HEAD_BYTES + _CRC.size
+
+# A codec finds repeats inside one batch. The pool holds more than the largest usual batch, so that a body does not
+# meet itself within a batch and the achieved ratio is that of the bodies.
+POOL_BYTES = 4 * 1024 * 1024
+POOL_BYTES_MAX = 64 * 1024 * 1024
+POOL_BODIES_MIN = 8
+# What of the header differs from record to record: low bytes of seq and time, and the CRC.
+_HEADER_ENTROPY_BYTES = 9
+_FILLER = b"kafka-harness filler "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadHeader:
+    producer: int
+    incarnation: int
+    seq: int
+    intended_ns: int
+    flags: int
+    crc_ok: bool
+
+
+def make(*, producer: int, incarnation: int, seq: int, intended_ns: int, body: bytes = b"", flags: int = 0) -> bytes:
+    """Build one value of `32 + len(body)` bytes. `PayloadPool.value` is the fast way."""
+    tail = flags.to_bytes(4, "little") + body
+    head = _HEAD.pack(MAGIC, producer, incarnation, seq, intended_ns)
+    return head + _CRC.pack(crc32c(head, crc32c(tail))) + tail
+
+
+def parse(value: bytes) -> PayloadHeader | None:
+    """Read the header; None when the value is not one of ours. A wrong CRC is told by `crc_ok`."""
+    if len(value) < HEADER_BYTES:
+        return None
+    magic, producer, incarnation, seq, intended_ns, crc, flags = _WHOLE.unpack_from(value)
+    if magic != MAGIC:
+        return None
+    crc_ok = crc32c(value[:_HEAD_BYTES], crc32c(value[_TAIL_START:])) == crc
+    return PayloadHeader(
+        producer=producer, incarnation=incarnation, seq=seq, intended_ns=intended_ns, flags=flags, crc_ok=crc_ok
+    )
+
+
+def parse_fast(value: bytes) -> tuple[int, int, int, int, bool] | None:
+    """(producer, incarnation, seq, intended_ns, crc_ok), or None when the value is not ours."""
+    if len(value) < HEADER_BYTES:
+        return None
+    magic, producer, incarnation, seq, intended_ns, crc, _flags = _WHOLE.unpack_from(value)
+    if magic != MAGIC:
+        return None
+    return producer, incarnation, seq, intended_ns, crc32c(value[:_HEAD_BYTES], crc32c(value[_TAIL_START:])) == crc
+
+
+class PayloadPool:
+    """Bodies made before the clock starts; `value()` only adds a header.
+
+    `compressibility` in 0..0.95 is the share of the value that a codec should take away: 0 is incompressible, 0.75
+    means a quarter remains (a ratio of 4). `achieved_ratio` measures it on a batch.
+    """
+
+    def __init__(self, *, record_size_bytes: int, compressibility: float, seed: int) -> None:
+        if record_size_bytes < HEADER_BYTES:
+            raise ValueError(f"record_size_bytes is {record_size_bytes}, at least {HEADER_BYTES} are needed")
+        if not 0.0 <= compressibility <= 0.95:
+            raise ValueError(f"compressibility is {compressibility}, expected 0 to 0.95")
+        self.record_size_bytes = record_size_bytes
+        body_bytes = record_size_bytes - HEADER_BYTES
+        tails = _tails(body_bytes, _random_bytes_per_body(record_size_bytes, compressibility), seed)
+        self._tails: list[tuple[int, bytes]] = [(crc32c(tail), tail) for tail in tails]
+        self._count = len(self._tails)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def value(self, producer: int, incarnation: int, seq: int, intended_ns: int) -> bytes:
+        """The value of record `seq`; the same arguments always give the same bytes."""
+        tail_crc, tail = self._tails[seq % self._count]
+        head = _HEAD.pack(MAGIC, producer, incarnation, seq, intended_ns)
+        return head + _CRC.pack(crc32c(head, tail_crc)) + tail
+
+    def achieved_ratio(
+        self, compress: Callable[[bytes], bytes] = zlib.compress, batch_bytes: int = 128 * 1024
+    ) -> float:
+        """Uncompressed over compressed size of one batch of consecutive values."""
+        records = max(1, min(batch_bytes // self.record_size_bytes, self._count))
+        batch = b"".join(self.value(1, 0, seq, 1_000_000_000 + seq * 1_000_003) for seq in range(records))
+        return len(batch) / len(compress(batch))
+
+
+def _random_bytes_per_body(record_size_bytes: int, compressibility: float) -> int:
+    """Random bytes survive every codec, filler survives none: their shares set the ratio."""
+    wanted = round((1.0 - compressibility) * record_size_bytes) - _HEADER_ENTROPY_BYTES
+    if compressibility == 0.0:
+        wanted = record_size_bytes
+    return max(0, min(record_size_bytes - HEADER_BYTES, wanted))
+
+
+def _tails(body_bytes: int, random_bytes: int, seed: int) -> Sequence[bytes]:
+    size = max(1, body_bytes)
+    count = max(POOL_BODIES_MIN, POOL_BYTES // size)
+    count = max(2, min(count, POOL_BYTES_MAX // size))
+    generator = np.random.Generator(np.random.PCG64(seed))
+    filler_bytes = body_bytes - random_bytes
+    filler = (_FILLER * (filler_bytes // len(_FILLER) + 1))[:filler_bytes]
+    return [b"\0\0\0\0" + generator.bytes(random_bytes) + filler for _ in range(count)]

@@ -1,0 +1,104 @@
+"""Compaction: all rows reach Parquet once, sends without an outcome become unknown, a crash between is harmless."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from runlog import compact
+from runlog.events import live_directory
+from runlog.inflight import InflightRing
+from runlog.parquet import arrow_schema, read_stream, write_part
+from runlog.schema import BATCHES, LOG, RECV, SEND, SendStatus
+from runlog.segment import SegmentWriter
+
+
+def _write_cell(run_dir: Path, *, sent: int, completed: set[int], slots: int = 1024) -> Path:
+    live = live_directory(run_dir, "c1")
+    ring = InflightRing(live, producer=1, incarnation=0, slots=slots)
+    writer = SegmentWriter(live, SEND, "p1", rows_per_segment=50)
+    for seq in range(sent):
+        ring.record(seq, seq * 100, seq * 100 + 7, 256)
+        if seq in completed:
+            writer.append(1, 0, seq, 0, SendStatus.ACKED, 0, 256, seq * 100, seq * 100 + 7, seq * 100 + 50, seq)
+    ring.close()
+    writer.close()
+    consumer = SegmentWriter(live, RECV, "c0")
+    for offset in range(10):
+        consumer.append(0, -1, 0, offset, 1, 0, offset, offset * 100, offset * 100 + 90, 1)
+    consumer.close()
+    return live
+
+
+def test_sends_without_an_outcome_become_unknown_rows_with_their_times(tmp_path: Path) -> None:
+    live = _write_cell(tmp_path, sent=200, completed=set(range(200)) - {3, 150, 199})
+    result = compact.compact_cell(tmp_path, "c1")
+    assert result.rows == {"send": 200, "recv": 10}
+    assert not live.exists()
+    (producer,) = result.producers
+    assert (producer.producer, producer.high_seq, producer.unknown_added) == (1, 199, 3)
+    rows = {row["seq"]: row for row in read_stream(tmp_path, SEND, "c1").to_pylist()}
+    assert sorted(rows) == list(range(200))
+    unknown = {seq for seq, row in rows.items() if row["status"] == SendStatus.UNKNOWN}
+    assert unknown == {3, 150, 199}
+    assert rows[150]["intended_us"] == 15_000
+    assert rows[150]["sent_us"] == 15_007
+    assert rows[199]["size_bytes"] == 256
+    assert (rows[199]["acked_us"], rows[199]["offset"], rows[199]["partition"]) == (-1, -1, -1)
+    assert rows[4]["acked_us"] == 450
+
+
+def test_a_send_whose_ring_slot_was_overwritten_gets_an_interpolated_time(tmp_path: Path) -> None:
+    _write_cell(tmp_path, sent=200, completed=set(range(200)) - {5}, slots=16)
+    compact.compact_cell(tmp_path, "c1")
+    rows = {row["seq"]: row for row in read_stream(tmp_path, SEND, "c1").to_pylist()}
+    assert rows[5]["status"] == SendStatus.UNKNOWN
+    assert rows[5]["intended_us"] == 500
+
+
+def test_a_producer_killed_before_any_outcome_leaves_unknown_rows_only(tmp_path: Path) -> None:
+    _write_cell(tmp_path, sent=5, completed=set())
+    result = compact.compact_cell(tmp_path, "c1")
+    assert result.producers[0].unknown_added == 5
+    assert read_stream(tmp_path, SEND, "c1")["status"].to_pylist() == [SendStatus.UNKNOWN] * 5
+
+
+@pytest.mark.parametrize("crash_at", ["before the marker", "while removing"])
+def test_compacting_again_after_a_crash_gives_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash_at: str
+) -> None:
+    live = _write_cell(tmp_path, sent=300, completed=set(range(250)))
+
+    def crash(directory: Path) -> None:
+        if crash_at == "before the marker":
+            (directory / "compacted").unlink()
+        else:
+            next(directory.glob("send-*.seg")).unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(compact, "_remove", crash)
+        compact.compact_cell(tmp_path, "c1", rows_per_part=100)
+    compact.compact_cell(tmp_path, "c1", rows_per_part=100)
+    assert sorted(read_stream(tmp_path, SEND, "c1")["seq"].to_pylist()) == list(range(300))
+    assert not live.exists()
+
+
+def test_a_cell_without_load_compacts_to_nothing(tmp_path: Path) -> None:
+    assert compact.compact_cell(tmp_path, "c1") == compact.CompactionResult()
+    assert read_stream(tmp_path, SEND, "c1").num_rows == 0
+
+
+def test_streams_at_rest_are_small_and_hold_unsigned_crcs(tmp_path: Path) -> None:
+    count = 20_000
+    columns = {column.name: list(range(count)) for column in LOG.columns}
+    columns |= {name: [0] * count for name in ("partition", "producer", "incarnation", "leader_epoch", "crc_ok")}
+    path = write_part(tmp_path, "log", "c1", columns)
+    assert path.stat().st_size < 3 * count
+    assert path.parent.name == "cell=c1"
+    assert pq.ParquetFile(path).schema_arrow.equals(arrow_schema(LOG))
+    batch = {column.name: [0] for column in BATCHES.columns} | {"crc": [0xFFFF_FFFE]}
+    write_part(tmp_path, BATCHES, "c1", batch)
+    assert read_stream(tmp_path, BATCHES, "c1")["crc"].to_pylist() == [0xFFFF_FFFE]

@@ -1,0 +1,41 @@
+"""JSON lines survive a torn end, documents are replaced whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runlog import events
+
+
+def test_a_torn_last_line_is_ignored_and_writing_goes_on_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "cells" / "c1" / "faults.jsonl"
+    with events.JsonlWriter(path) as writer:
+        writer.append({"t_us": 1, "kind": "cut"})
+    with path.open("ab") as file:
+        file.write(b'{"t_us": 2, "ki')
+    assert list(events.read_jsonl(path)) == [{"t_us": 1, "kind": "cut"}]
+    with events.JsonlWriter(path) as writer:
+        writer.append({"t_us": 3})
+    assert [event["t_us"] for event in events.read_jsonl(path)] == [1, 3]
+
+
+def test_an_absent_file_has_no_events(tmp_path: Path) -> None:
+    assert list(events.read_jsonl(tmp_path / "none.jsonl")) == []
+
+
+def test_documents_come_back_and_leave_no_temporary_file(tmp_path: Path) -> None:
+    events.write_manifest(tmp_path, {"run_id": "r", "t0_monotonic_ns": 5_000})
+    events.write_cell(tmp_path, {"cell_id": "c1", "outcome": {"status": "done"}})
+    assert events.read_cell(tmp_path, "c1")["outcome"] == {"status": "done"}
+    clock = events.clock_of(tmp_path)
+    assert clock.to_us(1_005_000) == 1_000
+    assert clock.to_mono_ns(1_000) == 1_005_000
+    assert [path for path in tmp_path.rglob("*.tmp")] == []
+
+
+def test_a_broken_document_is_named(tmp_path: Path) -> None:
+    events.manifest_path(tmp_path).write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"manifest\.json is not JSON"):
+        events.read_manifest(tmp_path)

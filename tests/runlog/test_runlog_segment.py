@@ -1,0 +1,147 @@
+"""Segments: every finished row is read back, after a clean close, while being written and after a real SIGKILL."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runlog import inflight, segment
+from runlog.schema import LOG, SEND
+
+
+def _row(seq: int) -> tuple[int, ...]:
+    return (1, 0, seq, 2, 0, 0, 100, 10 * seq, 10 * seq + 1, 10 * seq + 5, seq + 1_000)
+
+
+def _seqs(directory: Path) -> list[int]:
+    return [seq for content in segment.read_segments(directory, SEND) for seq in content.rows["seq"].tolist()]
+
+
+def test_rows_come_back_in_order_over_several_files(tmp_path: Path) -> None:
+    writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=10)
+    for seq in range(37):
+        writer.append(*_row(seq))
+    assert _seqs(tmp_path) == list(range(37))  # open
+    writer.close()
+    writer.close()
+    assert writer.rows_written == 37
+    assert len(segment.list_segments(tmp_path, SEND)) == 4
+    assert _seqs(tmp_path) == list(range(37))  # closed
+    last = list(segment.read_segments(tmp_path, SEND))[-1].rows[-1]
+    assert tuple(last.tolist()) == _row(36)
+
+
+def test_a_row_without_its_commit_mark_is_left_out_and_counted(tmp_path: Path) -> None:
+    writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=10)
+    for seq in range(3):
+        writer.append(*_row(seq))
+    writer.close()
+    path = segment.list_segments(tmp_path)[0]
+    data = bytearray(path.read_bytes())
+    data[-1] = 0
+    path.write_bytes(data)
+    content = segment.read_segment(path)
+    assert content.rows["seq"].tolist() == [0, 1]
+    assert content.torn_rows == 1
+    path.write_bytes(data[:-20])  # a file cut within a row
+    assert segment.read_segment(path).rows["seq"].tolist() == [0, 1]
+
+
+def test_the_number_of_segments_is_bounded(tmp_path: Path) -> None:
+    writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=2, segments_max=2)
+    for seq in range(4):
+        writer.append(*_row(seq))
+    with pytest.raises(segment.SegmentsFull, match="2 segments of 2 rows"):
+        writer.append(*_row(4))
+    assert _seqs(tmp_path) == [0, 1, 2, 3]
+
+
+def test_foreign_files_and_streams_at_rest_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "send-p1-000000.seg").write_bytes(b"something else" * 100)
+    with pytest.raises(segment.SegmentError, match="not a run-log segment"):
+        segment.read_segment(tmp_path / "send-p1-000000.seg")
+    with pytest.raises(segment.SegmentError, match="not written row by row"):
+        segment.SegmentWriter(tmp_path, LOG, "p1")
+    with pytest.raises(segment.SegmentError, match="writer name"):
+        segment.SegmentWriter(tmp_path, SEND, "p-1")
+
+
+def test_an_allocated_file_without_rows_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "send-p1-000000.seg"
+    path.write_bytes(b"\0" * 4096)
+    assert len(segment.read_segment(path).rows) == 0
+
+
+def test_a_follower_sees_each_row_once_over_file_changes(tmp_path: Path) -> None:
+    follower = segment.SegmentFollower(tmp_path, SEND, "p1")
+    assert len(follower.read_new()) == 0
+    writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=10)
+    seen: list[int] = []
+    for seq in range(95):
+        writer.append(*_row(seq))
+        if seq % 7 == 0:
+            seen.extend(follower.read_new()["seq"].tolist())
+    writer.close()
+    for _look in range(12):
+        seen.extend(follower.read_new()["seq"].tolist())
+    assert seen == list(range(95))
+
+
+def test_the_ring_keeps_the_latest_sends(tmp_path: Path) -> None:
+    ring = inflight.InflightRing(tmp_path, producer=4, incarnation=2, slots=8)
+    for seq in range(21):
+        ring.record(seq, seq * 10, seq * 10 + 3, 100)
+    (state,) = inflight.read_rings(tmp_path)
+    assert (state.producer, state.incarnation, state.high_seq) == (4, 2, 20)
+    assert state.seqs.tolist() == list(range(13, 21))
+    assert state.sent_us.tolist() == [seq * 10 + 3 for seq in range(13, 21)]
+    ring.close()
+
+
+_WRITER = """
+import sys, time
+from pathlib import Path
+from runlog.inflight import InflightRing
+from runlog.schema import SEND
+from runlog.segment import SegmentWriter
+directory = Path(sys.argv[1])
+ring = InflightRing(directory, producer=1, incarnation=0)
+writer = SegmentWriter(directory, SEND, "p1", rows_per_segment=20_000)
+for seq in range(100_000_000):
+    ring.record(seq, seq * 10, seq * 10 + 1, 100)
+    writer.append(1, 0, seq, 2, 0, 0, 100, seq * 10, seq * 10 + 1, seq * 10 + 5, seq)
+    if seq % 10_000 == 0:
+        print(seq, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_sigkill_of_the_writer_loses_no_finished_row(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=os.getcwd()
+    )
+    assert process.stdout is not None
+    told = 0
+    deadline = time.monotonic() + 30
+    while told < 100_000 and time.monotonic() < deadline:
+        told = int(process.stdout.readline())
+    process.send_signal(signal.SIGKILL)
+    rest = process.stdout.read()
+    process.stdout.close()
+    assert process.wait(timeout=10) == -signal.SIGKILL
+    told = max([told, *[int(line) for line in rest.splitlines(keepends=True) if line.endswith("\n")]])
+    rows = np.concatenate([content.rows for content in segment.read_segments(tmp_path, SEND)])
+    torn = sum(content.torn_rows for content in segment.read_segments(tmp_path, SEND))
+    assert told >= 100_000
+    assert rows["seq"].tolist() == list(range(len(rows)))
+    assert len(rows) >= told + 1  # everything that the writer claimed to have written
+    assert torn <= 1
+    (state,) = inflight.read_rings(tmp_path)
+    assert state.high_seq - int(rows["seq"][-1]) in (0, 1)
