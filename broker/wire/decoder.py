@@ -90,7 +90,10 @@ def _fixed_value(kafka_type: str, value: Any) -> Any:
 
 
 def _fixed_decoder(kafka_type: str) -> Decode:
-    unpack_from, size = struct.Struct(">" + _FIXED_CODE[kafka_type]).unpack_from, struct.calcsize(">" + _FIXED_CODE[kafka_type])
+    unpack_from, size = (
+        struct.Struct(">" + _FIXED_CODE[kafka_type]).unpack_from,
+        struct.calcsize(">" + _FIXED_CODE[kafka_type]),
+    )
     if kafka_type.startswith(("int", "uint", "bool", "float")):
         return lambda view, position: (unpack_from(view, position)[0], position + size)
     return lambda view, position: (_fixed_value(kafka_type, unpack_from(view, position)[0]), position + size)

@@ -224,13 +224,21 @@ def _field_lines(shape: FieldShape, value: str, flexible: bool, names: dict[str,
     if _is_fixed(shape):
         return [f"{indent}append(_pack('>{_FIXED_CODE[shape.kafka_type]}', {_fixed_expression(shape, value)}))"]
     function = "_string" if shape.kafka_type == "string" else "_bytes"
-    lines = [] if shape.nullable or shape.tag is not None else [f"{indent}if {value} is None: raise ValueError('{shape.name} is None')"]
+    lines = (
+        []
+        if shape.nullable or shape.tag is not None
+        else [f"{indent}if {value} is None: raise ValueError('{shape.name} is None')"]
+    )
     return [*lines, f"{indent}{function}({value}, output, {flexible})"]
 
 
 def _array_lines(shape: FieldShape, value: str, flexible: bool, names: dict[str, Any], indent: str) -> list[str]:
     null = "b'\\x00'" if flexible else "b'\\xff\\xff\\xff\\xff'"
-    lines = [f"{indent}if {value} is None: append({null})", f"{indent}else:", f"{indent}    append(_prefix(len({value}), {flexible}))"]
+    lines = [
+        f"{indent}if {value} is None: append({null})",
+        f"{indent}else:",
+        f"{indent}    append(_prefix(len({value}), {flexible}))",
+    ]
     if shape.nested is not None:
         nested = f"_nested_{len(names)}"
         names[nested] = encoder_for(shape.nested, flexible=flexible)
@@ -248,7 +256,9 @@ def _tag_lines(tagged: list[FieldShape], names: dict[str, Any]) -> list[str]:
         encode_name, default_name = f"_tag_{len(names)}", f"_default_{len(names)}"
         names[encode_name] = _tag_value_encoder(shape)
         names[default_name] = shape.default
-        lines.append(f"    if m.{shape.name} != {default_name}: tags.append(({shape.tag}, m.{shape.name}, {encode_name}))")
+        lines.append(
+            f"    if m.{shape.name} != {default_name}: tags.append(({shape.tag}, m.{shape.name}, {encode_name}))"
+        )
     return [*lines, "    if tags: _write_tags(tags, output)", "    else: append(b'\\x00')"]
 
 

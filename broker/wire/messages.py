@@ -178,7 +178,9 @@ def build(message_type: MessageType, values: Mapping[str, object]) -> Message:
         if name in names:
             arguments[name] = converters[name](value)
         elif name not in _names_of_all_versions(message_type):
-            raise LocalProtocolError(f"{message_type.__module__}.{message_type.__name__}: no version has a field {name!r}")
+            raise LocalProtocolError(
+                f"{message_type.__module__}.{message_type.__name__}: no version has a field {name!r}"
+            )
     return message_type(**arguments)
 
 

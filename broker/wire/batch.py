@@ -1,0 +1,222 @@
+"""Record batches, format 2 (KIP-98): what producers send, logs hold and consumers read.
+
+Owns: the layout of a batch header, its checks, the two fields that a leader rewrites, and how to walk over batches.
+Making batches is in batch_encoder.py, taking them apart in batch_decoder.py; records.py offers all three. Batches stay
+opaque to a broker: it checks the header and the CRC, and never looks at a record.
+Shown by tests/broker_wire/test_wire_records.py, which compares with kio's, aiokafka's and kafka-python's readers.
+
+    offset  0 base_offset int64          | not covered by the CRC: base_offset, batch_length, leader epoch, magic, crc.
+            8 batch_length int32         | It counts from after itself (byte 12).
+           12 partition_leader_epoch i32 |
+           16 magic int8 = 2             | 17 crc uint32 (CRC-32C of byte 21 to the end)
+           21 attributes int16           | bits 0-2 codec, 3 log append time, 4 transactional, 5 control
+           23 last_offset_delta int32    | 27 base_timestamp int64 | 35 max_timestamp int64
+           43 producer_id int64          | 51 producer_epoch int16 | 53 base_sequence int32 | 57 record_count int32
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import crc32c
+
+from broker.wire.compression import CodecId
+from broker.wire.errors import CorruptBatchError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+BATCH_OVERHEAD_BYTES = 61
+LENGTH_OVERHEAD_BYTES = 12  # base_offset and batch_length themselves
+CRC_POSITION = 17
+ATTRIBUTES_POSITION = 21
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
+_CODEC_MASK = 0x07
+_TIMESTAMP_TYPE_FLAG = 0x08
+_TRANSACTIONAL_FLAG = 0x10
+_CONTROL_FLAG = 0x20
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_OFFSET = struct.Struct(">q")
+_EPOCH = struct.Struct(">i")
+_SEQUENCE_MODULUS = 2**31
+
+
+class BatchHeader(NamedTuple):
+    """The header fields in their order on disk (a tuple: making one costs 0.3 us, a frozen dataclass 3 us)."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """The whole batch, header included."""
+        return self.batch_length + LENGTH_OVERHEAD_BYTES
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequences wrap from 2**31 - 1 to 0."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) % _SEQUENCE_MODULUS
+
+    @property
+    def codec(self) -> CodecId:
+        return CodecId(self.attributes & _CODEC_MASK)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & _TRANSACTIONAL_FLAG)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & _CONTROL_FLAG)
+
+    @property
+    def has_log_append_time(self) -> bool:
+        return bool(self.attributes & _TIMESTAMP_TYPE_FLAG)
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id != NO_PRODUCER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class RawBatch:
+    """One whole batch: its header and its bytes, header included. `position` is where it began in the walked buffer."""
+
+    header: BatchHeader
+    buffer: memoryview
+    position: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self.header.size_bytes
+
+    def is_crc_valid(self) -> bool:
+        return crc32c.crc32c(self.buffer[ATTRIBUTES_POSITION:]) == self.header.crc
+
+
+def parse_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """Header at `position`. Raises CorruptBatchError if the bytes are too few, the magic is not 2 or the length absurd.
+
+    The batch itself may reach beyond the buffer; neither CRC nor counts are checked.
+    """
+    try:
+        header = BatchHeader._make(BATCH_HEADER.unpack_from(buffer, position))
+    except struct.error:
+        left = len(buffer) - position
+        raise CorruptBatchError(
+            f"{left} bytes are too few for a batch header of {BATCH_OVERHEAD_BYTES}", position=position
+        ) from None
+    if header.magic != 2:
+        raise CorruptBatchError(f"magic {header.magic} at byte {position}: expected 2", position=position)
+    if header.batch_length < BATCH_OVERHEAD_BYTES - LENGTH_OVERHEAD_BYTES:
+        raise CorruptBatchError(
+            f"batch length {header.batch_length} at byte {position} is too small", position=position
+        )
+    return header
+
+
+def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[RawBatch]:
+    """Every whole batch in turn; stops silently at a torn tail, which is how a fetch response may end.
+
+    Raises CorruptBatchError at bytes that are no batch header. CRCs are not checked: see `validate_batches`.
+    """
+    view = memoryview(buffer)
+    end = len(view)
+    while end - position >= BATCH_OVERHEAD_BYTES:
+        header = parse_batch_header(view, position)
+        next_position = position + header.size_bytes
+        if next_position > end:
+            return
+        yield RawBatch(header, view[position:next_position], position)
+        position = next_position
+
+
+def check_header(header: BatchHeader, position: int = 0) -> None:
+    """Raise CorruptBatchError if the header's fields contradict one another. Not the CRC."""
+    if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
+        # A compacted batch has fewer records than offsets, but neither a producer nor our log makes one.
+        raise CorruptBatchError(
+            f"{header.record_count} records with last offset delta {header.last_offset_delta} at byte {position}",
+            position=position,
+        )
+    if header.attributes & _CODEC_MASK > CodecId.ZSTD:
+        raise CorruptBatchError(f"unknown codec {header.attributes & _CODEC_MASK}", position=position)
+    if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0) and not header.is_control:
+        raise CorruptBatchError(
+            f"producer {header.producer_id} with epoch {header.producer_epoch}, sequence {header.base_sequence}",
+            position=position,
+        )
+
+
+def validate_batches(buffer: Buffer) -> list[BatchHeader]:
+    """Check lengths, magic, counts and CRC-32C of every batch; the buffer must hold whole batches and at least one.
+
+    Returns their headers in order; raises CorruptBatchError with the position of the first bad batch.
+    """
+    view = memoryview(buffer)
+    end, position = len(view), 0
+    headers: list[BatchHeader] = []
+    while position < end:
+        header = parse_batch_header(view, position)
+        next_position = position + header.batch_length + LENGTH_OVERHEAD_BYTES
+        if next_position > end:
+            raise CorruptBatchError(f"a batch of {header.size_bytes} bytes ends after its buffer", position=position)
+        check_header(header, position)
+        crc = crc32c.crc32c(view[position + ATTRIBUTES_POSITION : next_position])
+        if crc != header.crc:
+            raise CorruptBatchError(f"CRC at byte {position}: header {header.crc:#x}, data {crc:#x}", position=position)
+        headers.append(header)
+        position = next_position
+    if not headers:
+        raise CorruptBatchError("no batch in an empty buffer")
+    return headers
+
+
+def set_base_offset_and_epoch(
+    buffer: bytearray | memoryview, base_offset: int, leader_epoch: int, position: int = 0
+) -> None:
+    """Rewrite both in place: what a leader does to a batch it appends. Neither is covered by the CRC."""
+    _OFFSET.pack_into(buffer, position, base_offset)
+    _EPOCH.pack_into(buffer, position + 12, leader_epoch)
+
+
+def set_base_offset(buffer: bytearray | memoryview, base_offset: int, position: int = 0) -> None:
+    _OFFSET.pack_into(buffer, position, base_offset)
+
+
+def last_whole_batch_end(buffer: Buffer) -> int:
+    """Bytes up to the end of the last whole batch, reading lengths only: for cutting a read at a batch boundary."""
+    end, position = len(buffer), 0
+    while end - position >= LENGTH_OVERHEAD_BYTES:
+        _, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)
+        if length < 0 or position + LENGTH_OVERHEAD_BYTES + length > end:
+            break
+        position += LENGTH_OVERHEAD_BYTES + length
+    return position

@@ -1,0 +1,146 @@
+"""The four codecs of record batches, as Kafka's Java code reads and writes them.
+
+Owns: framing quirks and a bound on decompressed size. lz4 is written with independent blocks and no content checksum
+(Java rejects linked blocks: "Dependent block stream is unsupported"); snappy in xerial's block format, while bare raw
+snappy, which librdkafka sends, is read too.
+Shown by tests/broker_wire/test_wire_compression.py.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import cramjam
+
+from broker.wire.errors import CorruptBatchError, LocalProtocolError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+# More than any sane batch unpacks to (message.max.bytes is 1 MiB), far less than what a bomb would ask for.
+DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES = 32 * 1024
+
+
+class CodecId(IntEnum):
+    """The low three bits of a batch's attributes. The names are those of `compression.type`."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def codec_by_name(name: str) -> CodecId:
+    try:
+        return CodecId[name.upper()]
+    except KeyError:
+        raise LocalProtocolError(f"unknown compression.type {name!r}: use none, gzip, snappy, lz4 or zstd") from None
+
+
+def compress(codec: CodecId, data: Buffer, *, level: int | None = None) -> bytes:
+    """`level` applies to gzip (1-9), lz4 (1-17) and zstd (-7 to 22); Kafka's defaults are used if it is None."""
+    if codec == CodecId.NONE:
+        return bytes(data)
+    if codec == CodecId.GZIP:
+        packer = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, 31)
+        return packer.compress(data) + packer.flush()
+    if codec == CodecId.SNAPPY:
+        return _compress_xerial(data)
+    if codec == CodecId.LZ4:
+        frame = cramjam.lz4.Compressor(level=1 if level is None else level, block_linked=False, content_checksum=False)
+        frame.compress(data)
+        return bytes(frame.finish())
+    return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
+
+
+def decompress(codec: CodecId, data: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """Raises CorruptBatchError if the data is not of this codec or would unpack to more than `size_bytes_max`."""
+    try:
+        if codec == CodecId.NONE:
+            return bytes(data)
+        if codec == CodecId.GZIP:
+            return _decompress_gzip(bytes(data), size_bytes_max)
+        if codec == CodecId.SNAPPY:
+            return _decompress_snappy(bytes(data), size_bytes_max)
+        module = cramjam.lz4 if codec == CodecId.LZ4 else cramjam.zstd
+        return _decompress_stream(module, data, size_bytes_max)
+    except (cramjam.DecompressionError, zlib.error, struct.error, OSError) as error:
+        raise CorruptBatchError(f"{codec.name.lower()} data does not decompress: {error}") from error
+
+
+def _too_big(size_bytes_max: int) -> CorruptBatchError:
+    return CorruptBatchError(f"a batch decompresses to more than {size_bytes_max} bytes")
+
+
+def _compress_xerial(data: Buffer) -> bytes:
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        parts += (struct.pack(">i", len(block)), block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: bytes, size_bytes_max: int) -> bytes:
+    if not data.startswith(_XERIAL_MAGIC):
+        return _decompress_raw_snappy(data, size_bytes_max)
+    parts: list[bytes] = []
+    position, left = len(_XERIAL_HEADER), size_bytes_max
+    while position < len(data):
+        (size,) = struct.unpack_from(">i", data, position)
+        position += 4
+        if size < 0 or position + size > len(data):
+            raise CorruptBatchError(f"a snappy block of {size} bytes ends after its batch")
+        parts.append(_decompress_raw_snappy(data[position : position + size], left))
+        left -= len(parts[-1])
+        position += size
+    return b"".join(parts)
+
+
+def _decompress_raw_snappy(data: bytes, size_bytes_max: int) -> bytes:
+    if cramjam.snappy.decompress_raw_len(data) > size_bytes_max:
+        raise _too_big(size_bytes_max)
+    return bytes(cramjam.snappy.decompress_raw(data))
+
+
+def _decompress_gzip(data: bytes, size_bytes_max: int) -> bytes:
+    """All members of the data: Java's stream reads concatenated ones, so a peer may send them."""
+    parts: list[bytes] = []
+    left = size_bytes_max
+    while data:
+        member = zlib.decompressobj(31)
+        parts.append(member.decompress(data, left + 1))
+        left -= len(parts[-1])
+        if left < 0:
+            raise _too_big(size_bytes_max)
+        if not member.eof:
+            raise CorruptBatchError("gzip data ends before its end mark")
+        data = member.unused_data
+    return b"".join(parts)
+
+
+def _decompress_stream(module: Any, data: Buffer, size_bytes_max: int) -> bytes:
+    """Into a fixed target, which is the bound; a target that proves too small is replaced by one eight times as big.
+
+    The size in a frame's header is optional and is a claim of the peer, so it is not used.
+    """
+    room = min(max(8 * len(data), 64 * 1024), size_bytes_max)
+    while True:
+        target = bytearray(room)
+        try:
+            size = module.decompress_into(data, target)
+        except cramjam.DecompressionError as error:
+            if "whole buffer" not in str(error):
+                raise
+            if room >= size_bytes_max:
+                raise _too_big(size_bytes_max) from error
+            room = min(8 * room, size_bytes_max)
+            continue
+        return bytes(memoryview(target)[:size])

@@ -1,0 +1,59 @@
+"""Everything about record batches under one name: layout (batch.py), making (batch_encoder.py), reading (batch_decoder.py)."""
+
+from __future__ import annotations
+
+from broker.wire.batch import (
+    ATTRIBUTES_POSITION,
+    BATCH_HEADER,
+    BATCH_OVERHEAD_BYTES,
+    CRC_POSITION,
+    LENGTH_OVERHEAD_BYTES,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    RawBatch,
+    check_header,
+    iter_batches,
+    last_whole_batch_end,
+    parse_batch_header,
+    set_base_offset,
+    set_base_offset_and_epoch,
+    validate_batches,
+)
+from broker.wire.batch_decoder import (
+    DecodedRecord,
+    decode_records,
+    uncompressed_size_bytes,
+)
+from broker.wire.batch_encoder import Headers, encode_batch, encode_batch_buffers
+from broker.wire.compression import CodecId
+
+__all__ = [
+    "ATTRIBUTES_POSITION",
+    "BATCH_HEADER",
+    "BATCH_OVERHEAD_BYTES",
+    "CRC_POSITION",
+    "LENGTH_OVERHEAD_BYTES",
+    "NO_PRODUCER_EPOCH",
+    "NO_PRODUCER_ID",
+    "NO_SEQUENCE",
+    "NO_TIMESTAMP",
+    "BatchHeader",
+    "CodecId",
+    "DecodedRecord",
+    "Headers",
+    "RawBatch",
+    "check_header",
+    "decode_records",
+    "encode_batch",
+    "encode_batch_buffers",
+    "iter_batches",
+    "last_whole_batch_end",
+    "parse_batch_header",
+    "set_base_offset",
+    "set_base_offset_and_epoch",
+    "uncompressed_size_bytes",
+    "validate_batches",
+]

