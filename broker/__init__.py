@@ -1,1 +1,1 @@
-"""The reference broker: a Kafka-protocol cluster in Python. `broker.node` is the process, `broker.client` its clients."""
+"""The reference broker: a Kafka-protocol cluster in Python. `broker.node` is the process."""

@@ -16,8 +16,8 @@ Actions, performed in order:
     ControllerActivated / ControllerDeactivated(epoch)   journal
 
 Broker life: send BrokerRegistration (new incarnation id per process start) until error 0, keep broker_epoch; then
-BrokerHeartbeat every broker.heartbeat.interval.ms with current_metadata_offset = image.offset; it is unfenced
-once that is >= broker_epoch (is_fenced False). STALE_BROKER_EPOCH (77) or BROKER_ID_NOT_REGISTERED (102): register again. To stop cleanly
-send want_shut_down=True until should_shut_down.
+BrokerHeartbeat every broker.heartbeat.interval.ms with current_metadata_offset = image.offset; it is unfenced once that
+is >= broker_epoch. STALE_BROKER_EPOCH (77) or BROKER_ID_NOT_REGISTERED (102): register again. To stop cleanly send
+want_shut_down=True until should_shut_down.
 Names are imported from broker.controller.core, .types, .records, .image, .delta.
 """
