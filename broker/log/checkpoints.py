@@ -1,0 +1,47 @@
+"""Kafka's small text files: a version line, a count line, then one entry a line. Written whole, atomically."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from broker.log.filesystem import FileSystem
+
+HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
+RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
+LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+_VERSION = 0
+
+PartitionOffsets: TypeAlias = dict[tuple[str, int], int]
+
+
+def write_lines(filesystem: FileSystem, path: str, lines: Iterable[str]) -> None:
+    entries = list(lines)
+    filesystem.write_atomically(path, "".join(f"{line}\n" for line in (_VERSION, len(entries), *entries)).encode())
+
+
+def read_lines(filesystem: FileSystem, path: str) -> list[str] | None:
+    """The entries, or None if the file is missing or is not what it says: the caller then starts from nothing."""
+    if not filesystem.exists(path):
+        return None
+    lines = filesystem.read_bytes(path).decode(errors="replace").splitlines()
+    if len(lines) < 2 or lines[0] != str(_VERSION) or lines[1] != str(len(lines) - 2):
+        return None
+    return lines[2:]
+
+
+def write_offsets(filesystem: FileSystem, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())]
+    write_lines(filesystem, path, lines)
+
+
+def read_offsets(filesystem: FileSystem, path: str) -> PartitionOffsets:
+    offsets: PartitionOffsets = {}
+    for line in read_lines(filesystem, path) or []:
+        try:
+            topic, partition, offset = line.rsplit(" ", 2)
+            offsets[(topic, int(partition))] = int(offset)
+        except ValueError:
+            return {}
+    return offsets

@@ -1,0 +1,93 @@
+"""Which leader epoch began at which offset (KIP-101): what a follower needs to find where its log diverged.
+
+Owns: the entries and Kafka's `leader-epoch-checkpoint` file. Shown by tests/broker_log/test_log_epochs.py.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+from broker.log.checkpoints import read_lines, write_lines
+from broker.log.errors import LogCorruptError
+from broker.log.filesystem import FileSystem
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class EpochEntry(NamedTuple):
+    epoch: int
+    start_offset: int
+
+
+class LeaderEpochCache:
+    """Invariant: both epoch and start_offset grow strictly from entry to entry. Every change is on disk on return."""
+
+    def __init__(self, filesystem: FileSystem, path: str) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        self._entries: list[EpochEntry] = []
+        for line in read_lines(filesystem, path) or []:
+            try:
+                epoch, start_offset = (int(word) for word in line.split(" "))
+            except ValueError as error:
+                raise LogCorruptError(f"{path}: not an epoch entry: {line!r}") from error
+            self._insert(EpochEntry(epoch, start_offset))
+        self.check_invariants()
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        return tuple(self._entries)
+
+    @property
+    def latest_epoch(self) -> int:
+        return self._entries[-1].epoch if self._entries else UNDEFINED_EPOCH
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """From `start_offset` on, records are of `epoch`. Nothing happens if that epoch is the latest already."""
+        if epoch < 0 or epoch == self.latest_epoch:
+            return
+        self._insert(EpochEntry(epoch, start_offset))
+        self._write()
+
+    def _insert(self, entry: EpochEntry) -> None:
+        """An entry displaces those that contradict it, such as an epoch that never appended anything."""
+        kept = [each for each in self._entries if each.epoch < entry.epoch and each.start_offset < entry.start_offset]
+        self._entries = [*kept, entry]
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """(largest epoch <= `epoch` that we have, first offset after it), or (-1, -1) if we know none that high."""
+        if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self.latest_epoch:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == self.latest_epoch:
+            return epoch, log_end_offset
+        after = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
+        end_offset = self._entries[after].start_offset
+        if after == 0:
+            # The asked epoch is older than all we have: its records, if any, ended before our first.
+            return epoch, end_offset
+        return self._entries[after - 1].epoch, end_offset
+
+    def epoch_at(self, offset: int) -> int:
+        index = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
+        return self._entries[index - 1].epoch if index else UNDEFINED_EPOCH
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget epochs that begin at `offset` or later."""
+        keep = bisect_left(self._entries, offset, key=lambda entry: entry.start_offset)
+        if keep < len(self._entries):
+            del self._entries[keep:]
+            self._write()
+
+    def clear(self) -> None:
+        self._entries = []
+        self._write()
+
+    def check_invariants(self) -> None:
+        for earlier, later in zip(self._entries, self._entries[1:], strict=False):
+            assert earlier.epoch < later.epoch
+            assert earlier.start_offset < later.start_offset
+
+    def _write(self) -> None:
+        write_lines(self._filesystem, self._path, (f"{entry.epoch} {entry.start_offset}" for entry in self._entries))

@@ -1,0 +1,21 @@
+"""What a log can refuse. Disk failures stay OSError: they are the world's."""
+
+from __future__ import annotations
+
+
+class LogError(Exception):
+    """Base: the log was asked for something it cannot do."""
+
+
+class LogCorruptError(LogError):
+    """Files that recovery cannot explain, or a batch that does not continue the log."""
+
+
+class OffsetOutOfRangeError(LogError):
+    """A read outside of [log_start_offset, log_end_offset]."""
+
+    def __init__(self, *, offset: int, log_start_offset: int, log_end_offset: int, name: str) -> None:
+        super().__init__(f"{name}: offset {offset} is outside of [{log_start_offset}, {log_end_offset}]")
+        self.offset = offset
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset

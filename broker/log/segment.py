@@ -1,0 +1,186 @@
+"""One segment file and its index: append whole batches, find one by offset, cut.
+
+Owns: byte positions. It knows nothing of epochs, producers or other segments. Files are named by the 20-digit base offset.
+Shown by tests/broker_log/test_log_segment.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from broker.log.filesystem import Buffer, File, FileSystem
+from broker.log.index import OffsetIndex
+from broker.wire.errors import CorruptBatchError
+from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, check_header, parse_batch_header
+
+SCAN_CHUNK_BYTES = 1024 * 1024
+RELATIVE_OFFSET_MAX = 2**31 - 1
+# A position is an int32 in Kafka's index.
+SEGMENT_BYTES_MAX = 2**31 - 1
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    return f"{base_offset:020d}{suffix}"
+
+
+class Segment:
+    """Invariant: the file's first `size_bytes` are whole batches with rising offsets, the last ending at `next_offset` - 1.
+
+    Bytes beyond `size_bytes`, which a failed write may have left, are overwritten by the next append.
+    """
+
+    __slots__ = ("_file", "_filesystem", "_index", "_path_stem", "base_offset", "next_offset", "size_bytes")
+
+    def __init__(self, filesystem: FileSystem, directory: str, base_offset: int, *, index_interval_bytes: int) -> None:
+        self._filesystem = filesystem
+        self._path_stem = f"{directory}/{file_name(base_offset, '')}"
+        self._file: File = filesystem.open(self._path_stem + ".log")
+        self._index = OffsetIndex(index_interval_bytes)
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size_bytes = 0
+
+    def append(self, buffer: Buffer, headers: Sequence[BatchHeader]) -> None:
+        """Write whole batches whose offsets are final; raises OSError with the segment unchanged."""
+        position = self.size_bytes
+        self._file.write_at(position, buffer)
+        base_offset, index = self.base_offset, self._index
+        for header in headers:
+            size = header.size_bytes
+            index.batch_appended(header.last_offset - base_offset, position, size)
+            position += size
+        assert position == self.size_bytes + len(buffer)
+        self.size_bytes = position
+        self.next_offset = headers[-1].next_offset
+
+    def read(self, offset: int, max_bytes: int, max_offset: int, minimum_one_batch: bool) -> bytes:
+        """Whole batches from the one that holds `offset` on, below `max_offset`, at most `max_bytes`.
+
+        With `minimum_one_batch` the first batch comes whatever its size. b"" if there is nothing.
+        """
+        start = self.position_of(offset)
+        limit = self.size_bytes if max_offset >= self.next_offset else self.position_of(max_offset)
+        if start >= limit:
+            return b""
+        end = limit if start + max_bytes >= limit else self._batch_end(start, start + max_bytes, limit)
+        if end == start:
+            if not minimum_one_batch:
+                return b""
+            end = start + self._header_at(start).size_bytes
+        return self._file.read_at(start, end - start)
+
+    def position_of(self, offset: int) -> int:
+        """Where the batch begins that holds `offset` (or the first one after it); `size_bytes` if there is none."""
+        if offset >= self.next_offset:
+            return self.size_bytes
+        position = self._index.position_before(offset - self.base_offset)
+        while position < self.size_bytes:
+            header = self._header_at(position)
+            if header.last_offset >= offset:
+                return position
+            position += header.size_bytes
+        return self.size_bytes
+
+    def _batch_end(self, start: int, wanted_end: int, limit: int) -> int:
+        """The last batch boundary in [start, wanted_end]; wanted_end < limit."""
+        position = max(start, self._index.position_at_or_before(wanted_end))
+        while position < limit:
+            next_position = position + self._header_at(position).size_bytes
+            if next_position > wanted_end:
+                break
+            position = next_position
+        return position
+
+    def _header_at(self, position: int) -> BatchHeader:
+        return parse_batch_header(self._file.read_at(position, BATCH_OVERHEAD_BYTES))
+
+    def batches(self, position: int = 0, *, bodies: bool) -> Iterator[RawBatch]:
+        """Every batch from `position` (a batch start) on. Without `bodies` a batch's buffer is its header only."""
+        while position < self.size_bytes:
+            header = self._header_at(position)
+            size = header.size_bytes if bodies else BATCH_OVERHEAD_BYTES
+            yield RawBatch(header, memoryview(self._file.read_at(position, size)), position)
+            position += header.size_bytes
+
+    def recover(self) -> tuple[list[BatchHeader], int, str]:
+        """Read the whole file, check every batch, cut at the first bad byte and rebuild the index.
+
+        Returns (headers that are good, bytes cut off, why; empty if nothing was cut).
+        """
+        file_bytes = self._file.size_bytes()
+        self._index.truncate_to(0)
+        self.next_offset, self.size_bytes = self.base_offset, 0
+        headers: list[BatchHeader] = []
+        reason = ""
+        while self.size_bytes < file_bytes:
+            try:
+                header = self._check_batch(self.size_bytes, file_bytes)
+            except (CorruptBatchError, ValueError) as error:
+                reason = str(error)
+                break
+            self._index.batch_appended(header.last_offset - self.base_offset, self.size_bytes, header.size_bytes)
+            self.size_bytes += header.size_bytes
+            self.next_offset = header.next_offset
+            headers.append(header)
+        cut_bytes = file_bytes - self.size_bytes
+        if cut_bytes:
+            self._file.truncate(self.size_bytes)
+        return headers, cut_bytes, reason
+
+    def _check_batch(self, position: int, file_bytes: int) -> BatchHeader:
+        header = parse_batch_header(self._file.read_at(position, BATCH_OVERHEAD_BYTES))
+        if position + header.size_bytes > file_bytes:
+            raise CorruptBatchError(f"a batch of {header.size_bytes} bytes at byte {position} ends after its file")
+        check_header(header, position)
+        if header.base_offset < self.next_offset or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            raise CorruptBatchError(f"base offset {header.base_offset} at byte {position} after {self.next_offset - 1}")
+        batch = RawBatch(header, memoryview(self._file.read_at(position, header.size_bytes)), position)
+        if not batch.is_crc_valid():
+            raise CorruptBatchError(f"wrong CRC of the batch at byte {position}")
+        return header
+
+    def load_clean(self) -> bool:
+        """Trust the file after a clean close. False if the index is missing or does not fit: then `recover`."""
+        self.size_bytes = self._file.size_bytes()
+        if not self._index.load(self._filesystem, self._path_stem + ".index", segment_size_bytes=self.size_bytes):
+            return False
+        position = self._index.position_at_or_before(self.size_bytes)
+        self.next_offset = self.base_offset
+        try:
+            while position < self.size_bytes:
+                header = self._header_at(position)
+                position += header.size_bytes
+                self.next_offset = header.next_offset
+        except CorruptBatchError:
+            return False
+        return position == self.size_bytes
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut at the start of the batch that holds `offset`."""
+        position = self.position_of(offset)
+        self._file.truncate(position)
+        self._index.truncate_to(position)
+        self.size_bytes = position
+        self.next_offset = self.base_offset
+        start = self._index.position_at_or_before(position)
+        for batch in self.batches(start, bodies=False):
+            self.next_offset = batch.header.next_offset
+
+    def has_room_for(self, size_bytes: int, last_offset: int, segment_bytes: int) -> bool:
+        if self.size_bytes == 0:
+            return True
+        return self.size_bytes + size_bytes <= segment_bytes and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+
+    def sync(self) -> None:
+        self._file.sync()
+
+    def save_index(self) -> None:
+        self._index.save(self._filesystem, self._path_stem + ".index")
+
+    def close(self) -> None:
+        self._file.close()
+
+    def delete(self) -> None:
+        self._file.close()
+        for suffix in (".log", ".index"):
+            self._filesystem.remove(self._path_stem + suffix)
