@@ -26,7 +26,7 @@ def file_name(base_offset: int, suffix: str) -> str:
 class Segment:
     """Invariant: the file's first `size_bytes` are whole batches with rising offsets, the last ending at `next_offset` - 1.
 
-    Bytes beyond `size_bytes`, which a failed write may have left, are overwritten by the next append.
+    The file is never longer than `size_bytes`, except between a crash and `recover`.
     """
 
     __slots__ = ("_file", "_filesystem", "_index", "_path_stem", "base_offset", "next_offset", "size_bytes")
@@ -43,7 +43,11 @@ class Segment:
     def append(self, buffer: Buffer, headers: Sequence[BatchHeader]) -> None:
         """Write whole batches whose offsets are final; raises OSError with the segment unchanged."""
         position = self.size_bytes
-        self._file.write_at(position, buffer)
+        try:
+            self._file.write_at(position, buffer)
+        except OSError:
+            self._file.truncate(position)  # a part of it may be there
+            raise
         base_offset, index = self.base_offset, self._index
         for header in headers:
             size = header.size_bytes

@@ -3,10 +3,10 @@
 Import from the modules:
 
     apis        ApiKey, Listener{CLIENT, INTER_BROKER, CONTROLLER}, APIS, advertised(listener) -> [(key, min, max)],
-                is_supported(key, version, listener=None), negotiate(key, {key: (min, max)}, highest=None) -> version|None
+                is_supported(key, version, listener=None), negotiate(key, {key: (min, max)}) -> version|None
     messages    request(key, version, **fields), response(key, version, **fields): build a message. Nested structures as
                 dicts, arrays as any iterable, durations as ms, error codes as int; fields the version lacks are left
-                out, missing ones get the protocol's default. kio's field names (`throttle_time`, `max_wait`, `timeout`).
+                out, missing ones get the protocol's default. kio's names (`throttle_time`, `max_wait`, `timeout`).
                 request_types(key, version), response_types(key, version) -> kio module; to_ms(value) -> int
     codec       decode_request(frame) -> (RequestHeader, message)   frame = without length prefix
                 decode_request_header(frame) -> RequestHeader       raises UnsupportedVersionError(.header)
@@ -16,7 +16,8 @@ Import from the modules:
                 encode_unsupported_api_versions(correlation_id, listener) -> [buffer]
                 `records` in: bytes-like or a list of them (never copied). `records` out: memoryview of the frame for
                 Produce requests and Fetch responses (writable if the frame is), else bytes. None = null.
-    framing     FrameReader(frame_bytes_max=): receive_bytes(data) | writable(hint)/written(n); next_frame() -> memoryview|None
+    framing     FrameReader(frame_bytes_max=): receive_bytes(data) | writable(hint), written(n);
+                next_frame() -> memoryview|None, valid until the next receive_bytes/writable
     records     encode_batch(values, ...) -> bytes, encode_batch_buffers(...) -> [header, body], parse_batch_header,
                 iter_batches(buffer), validate_batches(buffer) -> [BatchHeader], set_base_offset_and_epoch(...),
                 decode_records(batch) -> [(offset, timestamp_ms, key, value, headers)], RawBatch, BatchHeader, CodecId

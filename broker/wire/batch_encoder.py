@@ -1,5 +1,6 @@
-"""Records to a batch: a table of varints and one join (7.7 million records of 100 bytes a second, measured; a plain loop
-reaches 0.8 million).
+"""Records to a batch: a table of varints and one join.
+
+Measured with records of 100 bytes: 7.7 million a second, a plain loop reaches 0.8 million.
 
 Owns: the record layout on the way out. Which records go into a batch is the producer's business.
 Shown by tests/broker_wire/test_wire_records.py.

@@ -76,7 +76,7 @@ def encode_request(
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, message: Message) -> list[Buffer]:
-    """The whole response frame. The header of ApiVersions stays at version 0: a client may not know our versions yet."""
+    """The whole response frame. The header of ApiVersions stays at version 0, which any client can read."""
     kind = response_type(api_key, version)
     _check_type(message, kind)
     output = Output()

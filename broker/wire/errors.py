@@ -43,8 +43,8 @@ class CorruptBatchError(ProtocolError):
 
 
 # After one of these the batch may be in a log. All others are sent before anything is appended.
-# NOT_LEADER_OR_FOLLOWER and UNKNOWN_TOPIC_OR_PARTITION belong here: a leader that appended a batch and is replaced while
-# the batch waits for its followers (acks=all) answers with them, and the new leader may well have the batch.
+# NOT_LEADER_OR_FOLLOWER and UNKNOWN_TOPIC_OR_PARTITION belong here: a leader that appended a batch and is replaced
+# while the batch waits for its followers (acks=all) answers with them, and the new leader may well have the batch.
 _INDEFINITE = frozenset(
     {
         ErrorCode.unknown_server_error,

@@ -1,7 +1,7 @@
 """Message types: kio's dataclasses, found by API key and version, and built with a tolerant helper.
 
-Owns: the look-up, `build` (which leaves out fields that a version lacks and fills the protocol's defaults) and the small
-conversions between kio's semantic values and plain numbers. Not the bytes: see encoder.py and decoder.py.
+Owns: the look-up, `build` (which leaves out fields that a version lacks and fills the protocol's defaults) and the
+small conversions between kio's semantic values and plain numbers. Not the bytes: see encoder.py and decoder.py.
 
     module = response_types(ApiKey.FETCH, 12)          # the module with FetchResponse, PartitionData, ...
     message = response(ApiKey.FETCH, version, throttle_time=0, responses=[{"topic": "t", "partitions": [{...}]}])
@@ -143,7 +143,7 @@ def field_shapes(message_type: MessageType) -> tuple[FieldShape, ...]:
 def _builder(message_type: MessageType) -> tuple[frozenset[str], dict[str, Any], dict[str, Callable[[Any], Any]]]:
     shapes = field_shapes(message_type)
     defaults = {shape.name: shape.default for shape in shapes}
-    return frozenset(defaults), defaults, {shape.name: _converter(shape) for shape in shapes if _converter(shape)}
+    return frozenset(defaults), defaults, {shape.name: _converter(shape) for shape in shapes}
 
 
 def _converter(shape: FieldShape) -> Callable[[Any], Any]:
@@ -187,10 +187,10 @@ def build(message_type: MessageType, values: Mapping[str, object]) -> Message:
 @cache
 def _names_of_all_versions(message_type: MessageType) -> frozenset[str]:
     api_key = int(message_type.__api_key__)
-    kind = EntityType.request if message_type.__module__.endswith(".request") else EntityType.response
+    load = request_types if message_type.__module__.endswith(".request") else response_types
     names: set[str] = set()
     for version in schema_name_map[api_key_map[api_key]]:
-        module = load_payload_module(api_key, version, kind)
+        module = load(api_key, version)
         for entity in _entities(vars(module).values(), module.__name__):
             names.update(field.name for field in fields(entity))
     return frozenset(names)

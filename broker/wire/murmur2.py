@@ -1,4 +1,7 @@
-"""Kafka's key hash, as the Java client's default partitioner uses it. Shown by tests/broker_wire/test_wire_murmur2.py."""
+"""Kafka's key hash, as the Java client's default partitioner uses it.
+
+Shown by tests/broker_wire/test_wire_murmur2.py.
+"""
 
 from __future__ import annotations
 

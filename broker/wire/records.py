@@ -1,4 +1,4 @@
-"""Everything about record batches under one name: layout (batch.py), making (batch_encoder.py), reading (batch_decoder.py)."""
+"""All about record batches under one name: layout (batch.py), making (batch_encoder.py), reading (batch_decoder.py)."""
 
 from __future__ import annotations
 

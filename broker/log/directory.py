@@ -1,0 +1,107 @@
+"""All logs of one `log.dirs` entry: their names, their checkpoints, and whether the last stop was clean.
+
+Owns: `<topic>-<partition>` directories, `partition.metadata` (the topic id), the high-watermark and recovery-point
+checkpoints and the clean-shutdown mark. The mark is removed on opening: from then on a crash is a crash.
+Shown by tests/broker_log/test_log_directory.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from broker.log.checkpoints import (
+    CLEAN_SHUTDOWN_FILE,
+    HIGH_WATERMARK_FILE,
+    RECOVERY_POINT_FILE,
+    PartitionOffsets,
+    read_offsets,
+    write_offsets,
+)
+from broker.log.errors import LogError
+from broker.log.filesystem import LOCAL, FileSystem
+from broker.log.partition_log import LogConfig, PartitionLog
+
+METADATA_FILE = "partition.metadata"
+_NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})")
+
+
+def directory_name(topic: str, partition: int) -> str:
+    name = f"{topic}-{partition}"
+    if not _NAME.fullmatch(name) or topic in (".", ".."):
+        raise LogError(f"not a topic name: {topic!r}, partition {partition}")
+    return name
+
+
+def parse_directory_name(name: str) -> tuple[str, int] | None:
+    match = _NAME.fullmatch(name)
+    return (match["topic"], int(match["partition"])) if match else None
+
+
+class LogDirectory:
+    """`was_clean_shutdown` tells whether logs are trusted or scanned when they are opened."""
+
+    def __init__(self, path: str, *, config: LogConfig | None = None, filesystem: FileSystem = LOCAL) -> None:
+        self.path = path
+        self.config = config or LogConfig()
+        self._filesystem = filesystem
+        filesystem.make_directory(path)
+        mark = f"{path}/{CLEAN_SHUTDOWN_FILE}"
+        self.was_clean_shutdown = filesystem.exists(mark)
+        filesystem.remove(mark)
+
+    def partitions(self) -> list[tuple[str, int]]:
+        parsed = [parse_directory_name(name) for name in self._filesystem.list_directory(self.path)]
+        return sorted(each for each in parsed if each is not None and self._filesystem.exists(self._log_path(*each)))
+
+    def open_log(
+        self, topic: str, partition: int, *, topic_id: str | None = None, config: LogConfig | None = None
+    ) -> PartitionLog:
+        """Open, recover or create. A topic id is kept in the directory; one that differs from it is a LogError."""
+        path = self._log_path(topic, partition)
+        self._filesystem.make_directory(path)
+        return PartitionLog(
+            path,
+            name=f"{topic}-{partition}",
+            config=config or self.config,
+            filesystem=self._filesystem,
+            clean=self.was_clean_shutdown,
+            topic_id=self._check_topic_id(path, topic_id),
+        )
+
+    def delete_log(self, topic: str, partition: int) -> None:
+        self._filesystem.remove_tree(self._log_path(topic, partition))
+
+    def read_high_watermarks(self) -> PartitionOffsets:
+        return read_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_FILE}")
+
+    def write_high_watermarks(self, high_watermarks: Mapping[tuple[str, int], int]) -> None:
+        """Atomic and fsynced: call it now and then, and on a clean stop."""
+        write_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_FILE}", high_watermarks)
+
+    def close(self, logs: Iterable[PartitionLog]) -> None:
+        """Close the logs, note how far they are on disk, and mark the shutdown as clean."""
+        recovery_points: PartitionOffsets = {}
+        for log in logs:
+            log.close()
+            parsed = parse_directory_name(log.name)
+            if parsed:
+                recovery_points[parsed] = log.log_end_offset
+        write_offsets(self._filesystem, f"{self.path}/{RECOVERY_POINT_FILE}", recovery_points)
+        self._filesystem.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", b"")
+
+    def _log_path(self, topic: str, partition: int) -> str:
+        return f"{self.path}/{directory_name(topic, partition)}"
+
+    def _check_topic_id(self, path: str, topic_id: str | None) -> str | None:
+        metadata_path = f"{path}/{METADATA_FILE}"
+        stored: str | None = None
+        if self._filesystem.exists(metadata_path):
+            for line in self._filesystem.read_bytes(metadata_path).decode().splitlines():
+                key, _, value = line.partition(": ")
+                stored = value if key == "topic_id" else stored
+        if stored is None and topic_id is not None:
+            self._filesystem.write_atomically(metadata_path, f"version: 0\ntopic_id: {topic_id}\n".encode())
+        elif stored is not None and topic_id is not None and stored != topic_id:
+            raise LogError(f"{path} belongs to topic id {stored}, not {topic_id}")
+        return stored or topic_id

@@ -1,0 +1,376 @@
+"""The log of one partition: what leader and follower append to, and what is read and truncated.
+
+Owns: offsets, segments in order, when to roll, and keeping epochs and producer state in step with them. It knows nothing of
+replicas or the high watermark: those come in as arguments. One thread uses it.
+Shown by tests/broker_log/test_log_partition_log.py (append, read, truncate) and test_log_recovery.py.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.log.checkpoints import LEADER_EPOCH_FILE
+from broker.log.epochs import LeaderEpochCache
+from broker.log.errors import LogCorruptError, OffsetOutOfRangeError
+from broker.log.filesystem import LOCAL, Buffer, FileSystem
+from broker.log.producers import ProducerState, Verdict
+from broker.log.recovery import RecoverySummary, delete_stray_files, open_segments, segment_base_offsets
+from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
+from broker.wire.records import BatchHeader, decode_records, iter_batches, set_base_offset_and_epoch
+
+PRODUCERS_SUFFIX = ".producers"
+_NO_LIMIT = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """Kafka's names and defaults (dots as underscores)."""
+
+    segment_bytes: int = (
+        1024 * 1024 * 1024
+    )  # roll before a segment grows beyond this; lower: more files, faster recovery
+    index_interval_bytes: int = 4096  # an index entry each; lower: more memory, fewer reads per fetch
+    flush_messages: int | None = None  # fsync after so many records; None: leave it to the operating system
+
+    def __post_init__(self) -> None:
+        if not 61 <= self.segment_bytes <= SEGMENT_BYTES_MAX:
+            raise ValueError(f"segment.bytes {self.segment_bytes} is outside of 61 to {SEGMENT_BYTES_MAX}")
+        if self.flush_messages is not None and self.flush_messages < 1:
+            raise ValueError(f"flush.messages {self.flush_messages} is below 1")
+
+
+class AppendResult(NamedTuple):
+    """Outcome of an append. For DUPLICATE the offsets of the first append; for refusals -1."""
+
+    verdict: Verdict
+    base_offset: int
+    last_offset: int
+    headers: Sequence[BatchHeader]
+
+
+class TruncationResult(NamedTuple):
+    """Records with to_offset <= offset < from_offset are gone."""
+
+    from_offset: int
+    to_offset: int
+
+
+class PartitionLog:
+    """Invariants: segments are in order and contiguous; the last is the one appended to; `log_end_offset` is the next offset.
+
+    Opening it recovers it; see `recovery`.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        name: str,
+        config: LogConfig | None = None,
+        filesystem: FileSystem = LOCAL,
+        clean: bool = False,
+        recovery_point: int | None = None,
+        topic_id: str | None = None,
+    ) -> None:
+        self.directory = directory
+        self.name = name
+        self.topic_id = topic_id
+        self.config = config or LogConfig()
+        self._filesystem = filesystem
+        filesystem.make_directory(directory)
+        found = open_segments(
+            filesystem, directory, clean=clean, recovery_point=recovery_point, open_segment=self._open_segment
+        )
+        self._segments = found.segments
+        self._active = found.segments[-1]
+        self._bases = [segment.base_offset for segment in self._segments]
+        delete_stray_files(filesystem, directory, set(self._bases))
+        self._unflushed: set[int] = set()  # bases of segments with writes since their last fsync
+        self._records_since_flush = 0
+        self.epochs = LeaderEpochCache(filesystem, f"{directory}/{LEADER_EPOCH_FILE}")
+        self.epochs.truncate_to(self.log_end_offset + 1)
+        self._restore_epochs(found.scanned_headers)
+        self.producers = ProducerState()
+        self._rebuild_producers()
+        self.recovery = RecoverySummary(
+            clean=clean and not found.scanned_segments,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            segments=len(self._segments),
+            scanned_segments=found.scanned_segments,
+            scanned_batches=len(found.scanned_headers),
+            cut_bytes=found.cut_bytes,
+            cut_reason=found.cut_reason,
+            deleted_segments=found.deleted_segments,
+        )
+
+    # -- what it holds
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._segments[0].base_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._active.next_offset
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.epochs.latest_epoch
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    # -- append
+
+    def append(
+        self, buffer: Buffer, *, leader_epoch: int, headers: Sequence[BatchHeader] | None = None
+    ) -> AppendResult:
+        """Append as leader: judge sequences, assign offsets and epoch in place, one write.
+
+        `buffer` holds whole valid batches (`validate_batches` returned `headers`). A read-only one is copied first. With
+        a producer id there must be one batch, as Kafka demands of every Produce request since version 3.
+        """
+        if headers is None:
+            headers = [batch.header for batch in iter_batches(buffer)]
+        for header in headers:
+            if header.producer_id >= 0:
+                assert len(headers) == 1, "batches with a producer id are appended one at a time"
+                verdict, first = self.producers.check(header)
+                if verdict is not Verdict.OK:
+                    base, last = (first.base_offset, first.last_offset) if first else (-1, -1)
+                    return AppendResult(verdict, base, last, headers)
+        view = memoryview(buffer)
+        if view.readonly:
+            view = memoryview(bytearray(view))
+        offset, position = self.log_end_offset, 0
+        placed: list[BatchHeader] = []
+        for header in headers:
+            set_base_offset_and_epoch(view, offset, leader_epoch, position)
+            placed.append(header._replace(base_offset=offset, partition_leader_epoch=leader_epoch))
+            offset += header.last_offset_delta + 1
+            position += header.size_bytes
+        return self._append_placed(view, placed)
+
+    def append_as_follower(self, buffer: Buffer, *, headers: Sequence[BatchHeader] | None = None) -> AppendResult:
+        """Append what the leader sent, unchanged. Raises LogCorruptError if it does not continue this log."""
+        if headers is None:
+            headers = [batch.header for batch in iter_batches(buffer)]
+        expected = self.log_end_offset
+        for header in headers:
+            if header.base_offset < expected:
+                raise LogCorruptError(f"{self.name}: batch at {header.base_offset}, log ends at {expected}")
+            expected = header.next_offset
+        return self._append_placed(buffer, headers)
+
+    def _append_placed(self, buffer: Buffer, headers: Sequence[BatchHeader]) -> AppendResult:
+        if not headers:
+            raise LogCorruptError(f"{self.name}: nothing to append")
+        last_offset = headers[-1].last_offset
+        if not self._active.has_room_for(len(buffer), last_offset, self.config.segment_bytes):
+            self._roll(headers[0].base_offset)
+        self._active.append(buffer, headers)
+        self._unflushed.add(self._active.base_offset)
+        for header in headers:
+            if header.partition_leader_epoch > self.epochs.latest_epoch:
+                self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+            self.producers.update(header)
+        if self.config.flush_messages is not None:
+            self._records_since_flush += last_offset - headers[0].base_offset + 1
+            if self._records_since_flush >= self.config.flush_messages:
+                self.flush()
+        return AppendResult(Verdict.OK, headers[0].base_offset, last_offset, headers)
+
+    def _roll(self, base_offset: int) -> None:
+        self._active.save_index()
+        self._save_producers()
+        self._active = self._open_segment(base_offset)
+        self._segments.append(self._active)
+        self._bases.append(base_offset)
+
+    def assign_epoch(self, leader_epoch: int) -> None:
+        """Called on becoming leader, before the first append: what comes from now on is of this epoch."""
+        self.epochs.assign(leader_epoch, self.log_end_offset)
+
+    # -- read
+
+    def read(
+        self, offset: int, max_bytes: int, max_offset: int | None = None, *, minimum_one_batch: bool = True
+    ) -> bytes:
+        """Whole batches from the one that holds `offset`, of one segment, below `max_offset` (None: to the log's end).
+
+        At most `max_bytes`, but at least one batch if `minimum_one_batch`. b"" if nothing lies there yet.
+        """
+        limit = _NO_LIMIT if max_offset is None else max_offset
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRangeError(
+                offset=offset,
+                log_start_offset=self.log_start_offset,
+                log_end_offset=self.log_end_offset,
+                name=self.name,
+            )
+        number = bisect_right(self._bases, offset) - 1
+        while number < len(self._segments):
+            if self._segments[number].base_offset >= limit:
+                break
+            data = self._segments[number].read(offset, max_bytes, limit, minimum_one_batch)
+            if data or offset < self._segments[number].next_offset:
+                return data
+            number += 1
+        return b""
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        return self.epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def epoch_at(self, offset: int) -> int:
+        return self.epochs.epoch_at(offset)
+
+    def batch_headers(self, from_offset: int | None = None) -> Iterator[BatchHeader]:
+        """Headers of all batches from the one that holds `from_offset` (None: the first)."""
+        start = self.log_start_offset if from_offset is None else from_offset
+        for segment in self._segments:
+            if segment.next_offset > start:
+                for batch in segment.batches(segment.position_of(start), bodies=False):
+                    yield batch.header
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record at or after `timestamp_ms`, or None. Scans batch headers."""
+        for segment in self._segments:
+            for batch in segment.batches(bodies=False):
+                if batch.header.max_timestamp >= timestamp_ms:
+                    data = segment.read(batch.header.base_offset, 0, _NO_LIMIT, minimum_one_batch=True)
+                    for offset, timestamp, *_ in decode_records(data):
+                        if timestamp >= timestamp_ms:
+                            return timestamp, offset
+        return None
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """(timestamp, offset) of the record with the largest timestamp (the first such), or None if there is none."""
+        headers = [header for header in self.batch_headers() if header.max_timestamp >= 0]
+        if not headers:
+            return None
+        largest = max(header.max_timestamp for header in headers)
+        return self.offset_for_timestamp(largest)
+
+    # -- truncate
+
+    def truncate_to(self, offset: int) -> TruncationResult:
+        """Drop all records from `offset` on. A batch that holds `offset` goes as a whole, so the end may lie below it."""
+        before = self.log_end_offset
+        if offset >= before:
+            return TruncationResult(before, before)
+        if offset <= self.log_start_offset:
+            return self.truncate_fully_and_start_at(self.log_start_offset)
+        while self._segments[-1].base_offset >= offset:
+            self._drop_last_segment()
+        self._active = self._segments[-1]
+        self._active.truncate_to(offset)
+        self._unflushed.add(self._active.base_offset)
+        after = self.log_end_offset
+        self.epochs.truncate_to(after)
+        self._delete_producer_snapshots(above=after)
+        self._rebuild_producers()
+        return TruncationResult(before, after)
+
+    def truncate_fully_and_start_at(self, offset: int) -> TruncationResult:
+        """Drop everything; the log then begins and ends at `offset`."""
+        before = self.log_end_offset
+        while self._segments:
+            self._drop_last_segment()
+        self._active = self._open_segment(offset)
+        self._segments, self._bases = [self._active], [offset]
+        self.epochs.clear()
+        self._delete_producer_snapshots(above=-1)
+        self.producers.clear()
+        return TruncationResult(before, min(before, offset))
+
+    def _drop_last_segment(self) -> None:
+        segment = self._segments.pop()
+        self._unflushed.discard(self._bases.pop())
+        segment.delete()
+
+    # -- durability
+
+    def flush(self) -> None:
+        """fsync every segment that was written to. All records below `log_end_offset` are then on the disk."""
+        for segment in self._segments:
+            if segment.base_offset in self._unflushed:
+                segment.sync()
+        self._unflushed.clear()
+        self._records_since_flush = 0
+
+    def close(self) -> None:
+        """Flush and write index and producer snapshot, so that the next open need not scan."""
+        self.flush()
+        self._active.save_index()
+        self._save_producers()
+        for segment in self._segments:
+            segment.close()
+
+    def delete(self) -> None:
+        """Close and remove the directory."""
+        for segment in self._segments:
+            segment.close()
+        self._filesystem.remove_tree(self.directory)
+
+    # -- state beside the segments
+
+    def _open_segment(self, base_offset: int) -> Segment:
+        return Segment(
+            self._filesystem, self.directory, base_offset, index_interval_bytes=self.config.index_interval_bytes
+        )
+
+    def _restore_epochs(self, headers: Sequence[BatchHeader]) -> None:
+        """The epoch file is written with each new epoch; a scan still wins if a crash came between."""
+        for header in headers:
+            if header.partition_leader_epoch > self.epochs.latest_epoch:
+                self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+
+    def _snapshot_offsets(self) -> list[int]:
+        names = self._filesystem.list_directory(self.directory)
+        stems = [name.removesuffix(PRODUCERS_SUFFIX) for name in names if name.endswith(PRODUCERS_SUFFIX)]
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+    def _delete_producer_snapshots(self, *, above: int) -> None:
+        for offset in self._snapshot_offsets():
+            if offset > above:
+                self._filesystem.remove(f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}")
+
+    def _save_producers(self) -> None:
+        """A snapshot named by the end offset it stands for; older ones but the previous are removed."""
+        end = self.log_end_offset
+        self.producers.save(self._filesystem, f"{self.directory}/{file_name(end, PRODUCERS_SUFFIX)}")
+        for offset in self._snapshot_offsets()[:-2]:
+            self._filesystem.remove(f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}")
+
+    def _rebuild_producers(self) -> None:
+        """The newest snapshot that is not beyond the log, then every batch after it."""
+        self._delete_producer_snapshots(above=self.log_end_offset)
+        start = self.log_start_offset
+        self.producers.clear()
+        for offset in reversed(self._snapshot_offsets()):
+            path = f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}"
+            if self.producers.load(self._filesystem, path):
+                start = max(start, offset)
+                break
+        for header in self.batch_headers(start):
+            self.producers.update(header)
+
+    def check_invariants(self) -> None:
+        assert self._segments
+        assert self._active is self._segments[-1]
+        assert self._bases == [segment.base_offset for segment in self._segments]
+        for earlier, later in zip(self._segments, self._segments[1:], strict=False):
+            assert earlier.next_offset <= later.base_offset
+        if self.epochs.entries:
+            assert self.epochs.entries[-1].start_offset <= self.log_end_offset
+        self.epochs.check_invariants()

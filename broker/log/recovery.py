@@ -1,0 +1,101 @@
+"""From the files of a directory to the segments of a log, after a clean close or after a crash.
+
+Owns: which files are trusted, what is scanned and what is cut. After a SIGKILL only the last segment can be torn, since
+earlier ones were complete before it began; it is read in full and cut at its first bad batch. A `recovery_point` (the
+offset up to which all was fsynced) makes it scan every segment beyond that, which a lost disk cache requires.
+Shown by tests/broker_log/test_log_recovery.py, which cuts and damages the last segment at every byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from broker.log.errors import LogCorruptError
+from broker.log.filesystem import FileSystem
+from broker.log.segment import Segment, file_name
+from broker.wire.records import BatchHeader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverySummary:
+    """What opening a log found; `as_fields` is what the journal's `log_recovered` holds."""
+
+    clean: bool
+    log_start_offset: int
+    log_end_offset: int
+    segments: int
+    scanned_segments: int
+    scanned_batches: int
+    cut_bytes: int
+    cut_reason: str
+    deleted_segments: int
+
+    def as_fields(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveredSegments:
+    segments: list[Segment]
+    scanned_headers: list[BatchHeader]
+    scanned_segments: int
+    cut_bytes: int
+    cut_reason: str
+    deleted_segments: int
+
+
+def segment_base_offsets(filesystem: FileSystem, directory: str) -> list[int]:
+    names = [name for name in filesystem.list_directory(directory) if name.endswith(".log")]
+    for name in names:
+        if not (len(name) == 24 and name[:20].isdecimal()):
+            raise LogCorruptError(f"{directory}/{name}: not the name of a segment")
+    return sorted(int(name[:20]) for name in names)
+
+
+def open_segments(
+    filesystem: FileSystem,
+    directory: str,
+    *,
+    clean: bool,
+    recovery_point: int | None,
+    open_segment: Callable[[int], Segment],
+) -> RecoveredSegments:
+    """Open all segments (at least one; a new log begins at offset 0), checking those that cannot be trusted."""
+    bases = segment_base_offsets(filesystem, directory) or [0]
+    segments: list[Segment] = []
+    headers: list[BatchHeader] = []
+    scanned = cut_bytes = deleted = 0
+    reason = ""
+    for number, base_offset in enumerate(bases):
+        if reason or (segments and base_offset < segments[-1].next_offset):
+            # What follows a cut does not continue the log any more.
+            deleted += 1
+            open_segment(base_offset).delete()
+            continue
+        segment = open_segment(base_offset)
+        next_base = bases[number + 1] if number + 1 < len(bases) else None
+        trusted = clean or (next_base is not None and (recovery_point is None or next_base <= recovery_point))
+        if not (trusted and segment.load_clean()):
+            found, cut, why = segment.recover()
+            headers += found
+            scanned, cut_bytes = scanned + 1, cut_bytes + cut
+            reason = why
+            segment.save_index()
+        segments.append(segment)
+    return RecoveredSegments(
+        segments=segments,
+        scanned_headers=headers,
+        scanned_segments=scanned,
+        cut_bytes=cut_bytes,
+        cut_reason=reason,
+        deleted_segments=deleted,
+    )
+
+
+def delete_stray_files(filesystem: FileSystem, directory: str, bases: set[int]) -> None:
+    """Remove index files without a segment and half-written temporaries."""
+    expected = {file_name(base, ".index") for base in bases}
+    for name in filesystem.list_directory(directory):
+        if name.endswith(".tmp") or (name.endswith(".index") and name not in expected):
+            filesystem.remove(f"{directory}/{name}")
