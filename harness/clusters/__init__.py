@@ -1,0 +1,1 @@
+"""Clusters as the harness sees them: three engines behind one protocol (base.Cluster)."""

@@ -1,0 +1,151 @@
+"""What every cluster engine offers the rest of the harness: names, addresses, links, and the Cluster protocol.
+
+Pure values; knows no process and no socket. Built by layout_reference / layout_kafka, carried out by process_cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NewType, Protocol
+
+BrokerId = NewType("BrokerId", int)
+Engine = Literal["reference", "kafka", "external"]
+LinkKind = Literal["client", "internal", "controller"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One ordered link: connections that `source` opens to `target` (source None: clients) go through a proxy of their own."""
+
+    kind: LinkKind
+    source: BrokerId | None
+    target: BrokerId
+    listen: Address
+    upstream: Address
+
+    @property
+    def name(self) -> str:
+        if self.source is None:
+            return f"client-{self.target}"
+        return f"{self.kind}-{self.source}-{self.target}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLayout:
+    """Everything needed to start one broker again and again. `files` are written once, before the first start."""
+
+    broker_id: BrokerId
+    directory: Path
+    command: tuple[str, ...]
+    prepare_commands: tuple[tuple[str, ...], ...] = ()  # run once before the first start (StorageTool format)
+    properties: Mapping[str, str]
+    files: Mapping[Path, str]
+    log_dir: Path
+    stderr_path: Path
+    direct: Address  # never behind a proxy
+    advertised: Address  # what clients of the cell use; the proxy when the cluster is proxied
+    journal_path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLayout:
+    engine: Engine
+    version: str
+    proxied: bool
+    nodes: tuple[NodeLayout, ...]
+    links: tuple[Link, ...]
+    start_timeout_s: float
+
+    @property
+    def broker_ids(self) -> tuple[BrokerId, ...]:
+        return tuple(node.broker_id for node in self.nodes)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(str(node.advertised) for node in self.nodes)
+
+    @property
+    def direct_bootstrap_servers(self) -> str:
+        return ",".join(str(node.direct) for node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterKey:
+    """Cells with equal keys may share one running cluster."""
+
+    engine: Engine
+    proxied: bool
+    brokers: int
+    settings: tuple[tuple[str, str], ...]
+    journal_appends: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    partition: int
+    leader: int  # -1: none
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """One broker's answer to Metadata."""
+
+    brokers: tuple[int, ...]
+    controller: int
+    partitions: Mapping[int, PartitionState] = field(default_factory=dict)
+
+    def is_healthy(self, broker_count: int, replication_factor: int) -> bool:
+        """Every broker is there, every partition has a leader and a full ISR."""
+        if len(self.brokers) < broker_count:
+            return False
+        return all(
+            state.leader >= 0 and len(state.isr) == min(replication_factor, len(state.replicas))
+            for state in self.partitions.values()
+        )
+
+
+class ProcessEventSink(Protocol):
+    """Told about what the harness does to broker processes (started, stopped, killed, paused, resumed)."""
+
+    def __call__(self, kind: str, broker: int) -> None: ...
+
+
+class Cluster(Protocol):
+    """A running cluster. Broker ids are from 1. Calls on a dead broker say so; none waits without a bound."""
+
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def proxied(self) -> bool: ...
+    @property
+    def path_description(self) -> str: ...
+    @property
+    def broker_ids(self) -> tuple[int, ...]: ...
+    @property
+    def bootstrap_servers(self) -> str: ...
+    @property
+    def direct_bootstrap_servers(self) -> str: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def state(self, topic: str | None) -> ClusterState | None: ...
+    def wait_healthy(self, topic: str | None, *, timeout_s: float, replication_factor: int) -> bool: ...
+    def pids(self) -> Mapping[int, int]: ...
+    def ensure_all_running(self) -> None: ...
+    def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None: ...
+    def journal_paths(self) -> Mapping[int, Path]: ...

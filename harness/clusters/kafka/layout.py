@@ -1,0 +1,173 @@
+"""Layout of three (or more) combined Apache Kafka nodes without Docker, each ordered link behind an address of its own.
+
+Linux answers on all of 127.0.0.0/8 and a JVM takes a private hosts file, so broker i sees broker j at 127.0.i.j (the proxy of
+the link i -> j) while j itself listens on 127.0.0.j. Pure but for the choice of the port offset.
+Shown by tests/harness/test_harness_layouts.py and, with real nodes, test_harness_kafka.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from harness.clusters.base import Address, BrokerId, ClusterLayout, Link, NodeLayout
+from harness.clusters.kafka.jars import VERSION
+from harness.clusters.layout_reference import render_properties
+from harness.clusters.ports import ephemeral_range_start, is_free
+from harness.errors import EnvironmentFault
+
+START_TIMEOUT_S: Final = 90.0
+HEAP: Final = "512m"
+_LISTENERS: Final = ("EXTERNAL", "CONTROLLER", "INTERNAL", "DIRECT")  # at offset 0, 1, 2, 3 from the base port
+_TRIES: Final = 50
+
+DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
+    "num.partitions": "3",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "1",
+    "auto.create.topics.enable": "false",
+    "unclean.leader.election.enable": "false",
+    "replica.lag.time.max.ms": "4000",
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "group.initial.rebalance.delay.ms": "0",
+    "num.network.threads": "2",
+    "num.io.threads": "3",
+    "log.cleaner.enable": "false",
+    "controlled.shutdown.enable": "true",
+}
+
+
+def new_cluster_id() -> str:
+    """22 base64 characters, as StorageTool wants them; the first is a letter, as a leading dash would read as an option."""
+    return "H" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
+
+
+def choose_base_port(brokers: int, source: random.Random) -> int:
+    """A port such that four ports from it are free on every node's address; random, so that parallel runs do not meet."""
+    upper = ephemeral_range_start() - len(_LISTENERS)
+    for _ in range(_TRIES):
+        base = source.randrange(10_000, upper, len(_LISTENERS))
+        hosts = [f"127.0.{i}.{j}" for i in (0, 100, *range(1, brokers + 1)) for j in range(1, brokers + 1)]
+        if all(is_free(host, base + offset) for host in hosts for offset in range(len(_LISTENERS))):
+            return base
+    raise EnvironmentFault(f"no four free ports in a row on 127.0.*.* below {upper} in {_TRIES} tries")
+
+
+def kafka_layout(
+    directory: Path,
+    *,
+    brokers: int,
+    settings: Mapping[str, str],
+    proxied: bool,
+    java: str,
+    jars: Path,
+    base_port: int,
+    cluster_id: str,
+) -> ClusterLayout:
+    ids = [BrokerId(number) for number in range(1, brokers + 1)]
+    links = _links(ids, base_port) if proxied else ()
+    nodes = tuple(
+        _node(directory / f"broker-{broker}", broker, ids, settings, proxied, java, jars, base_port, cluster_id)
+        for broker in ids
+    )
+    return ClusterLayout(
+        engine="kafka",
+        version=f"Apache Kafka {VERSION}",
+        proxied=proxied,
+        nodes=nodes,
+        links=links,
+        start_timeout_s=START_TIMEOUT_S,
+    )
+
+
+def _address(host: str, base_port: int, listener: str) -> Address:
+    return Address(host=host, port=base_port + _LISTENERS.index(listener))
+
+
+def _links(ids: list[BrokerId], base_port: int) -> tuple[Link, ...]:
+    links = []
+    for j in ids:
+        upstream = _address(f"127.0.0.{j}", base_port, "EXTERNAL")
+        listen = _address(f"127.0.100.{j}", base_port, "EXTERNAL")
+        links.append(Link(kind="client", source=None, target=j, listen=listen, upstream=upstream))
+    for i in ids:
+        for j in ids:
+            if i == j:
+                continue
+            own, far = f"127.0.{i}.{j}", f"127.0.0.{j}"
+            for kind, listener in (("internal", "INTERNAL"), ("controller", "CONTROLLER")):
+                listen, upstream = _address(own, base_port, listener), _address(far, base_port, listener)
+                links.append(Link(kind=kind, source=i, target=j, listen=listen, upstream=upstream))  # type: ignore[arg-type]
+    return tuple(links)
+
+
+def _node(
+    directory: Path,
+    broker: BrokerId,
+    ids: list[BrokerId],
+    settings: Mapping[str, str],
+    proxied: bool,
+    java: str,
+    jars: Path,
+    base_port: int,
+    cluster_id: str,
+) -> NodeLayout:
+    own = f"127.0.0.{broker}"
+    advertised = _address(f"127.0.100.{broker}" if proxied else own, base_port, "EXTERNAL")
+    internal_port, controller_port = base_port + 2, base_port + 1
+    replicas = str(min(3, len(ids)))
+    properties = {
+        **DEFAULT_SETTINGS,
+        **{name: replicas for name in DEFAULT_SETTINGS if name.endswith("replication.factor")},
+        "transaction.state.log.min.isr": "1" if len(ids) < 3 else "2",
+        **settings,
+        "node.id": str(broker),
+        "process.roles": "broker,controller",
+        "controller.quorum.voters": ",".join(f"{peer}@broker-{peer}:{controller_port}" for peer in ids),
+        "listeners": ",".join(f"{name}://{_address(own, base_port, name)}" for name in _LISTENERS),
+        "advertised.listeners": f"EXTERNAL://{advertised},INTERNAL://broker-{broker}:{internal_port},"
+        f"DIRECT://{_address(own, base_port, 'DIRECT')}",
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in _LISTENERS),
+        "inter.broker.listener.name": "INTERNAL",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(directory / "data"),
+    }
+    hosts_path, properties_path = directory / "hosts", directory / "server.properties"
+    hosts = ["127.0.0.1 localhost"]
+    hosts += [f"{own if peer == broker or not proxied else f'127.0.{broker}.{peer}'} broker-{peer}" for peer in ids]
+    if not proxied:
+        hosts = [hosts[0], *(f"127.0.0.{peer} broker-{peer}" for peer in ids)]
+    classpath = ["-cp", f"{jars}/*"]
+    logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
+    tool = (java, "-Xshare:auto", "-XX:TieredStopAtLevel=1", *logging, *classpath, "kafka.tools.StorageTool")
+    return NodeLayout(
+        broker_id=broker,
+        directory=directory,
+        command=(
+            java,
+            f"-Xmx{HEAP}",
+            f"-Xms{HEAP}",
+            "-XX:+UseG1GC",
+            "-XX:MaxGCPauseMillis=20",
+            f"-Djdk.net.hosts.file={hosts_path}",
+            *logging,
+            *classpath,
+            "kafka.Kafka",
+            str(properties_path),
+        ),
+        prepare_commands=((*tool, "format", "-t", cluster_id, "-c", str(properties_path)),),
+        properties=properties,
+        files={properties_path: render_properties(properties), hosts_path: "\n".join(hosts) + "\n"},
+        log_dir=directory / "data",
+        stderr_path=directory / "stderr.log",
+        direct=_address(own, base_port, "DIRECT"),
+        advertised=advertised,
+    )

@@ -1,0 +1,127 @@
+"""Layout of a reference cluster: N processes of `python -m broker.node` on 127.0.0.1.
+
+Pure but for the choice of free ports, which is passed in. Shown by tests/harness/test_harness_layouts.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from harness import VERSION
+from harness.clusters.base import Address, BrokerId, ClusterLayout, Link, NodeLayout
+from harness.clusters.ports import PortAllocator
+
+HOST: Final = "127.0.0.1"
+START_TIMEOUT_S: Final = 20.0
+
+# Timeouts at which a failover takes some 2-3 s. Lower ones are met by a busy two-core host without any fault.
+DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
+    "num.partitions": "3",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "1",
+    "auto.create.topics.enable": "false",
+    "unclean.leader.election.enable": "false",
+    "replica.lag.time.max.ms": "4000",
+    "broker.session.timeout.ms": "2500",
+    "broker.heartbeat.interval.ms": "400",
+    "controller.quorum.election.timeout.ms": "1000",
+    "controller.quorum.fetch.timeout.ms": "2000",
+}
+
+
+def reference_layout(
+    directory: Path,
+    *,
+    brokers: int,
+    settings: Mapping[str, str],
+    proxied: bool,
+    journal_appends: bool,
+    ports: PortAllocator,
+) -> ClusterLayout:
+    ids = [BrokerId(number) for number in range(1, brokers + 1)]
+    listeners = {(name, broker): Address(host=HOST, port=ports.take()) for broker in ids for name in _LISTENERS}
+    links = _links(ids, listeners, ports) if proxied else ()
+    nodes = tuple(
+        _node(directory / f"broker-{broker}", broker, ids, settings, listeners, links, journal_appends)
+        for broker in ids
+    )
+    return ClusterLayout(
+        engine="reference", version=VERSION, proxied=proxied, nodes=nodes, links=links, start_timeout_s=START_TIMEOUT_S
+    )
+
+
+_LISTENERS: Final = ("EXTERNAL", "DIRECT", "INTERNAL", "CONTROLLER")
+_Listeners = Mapping[tuple[str, BrokerId], Address]
+
+
+def _links(ids: list[BrokerId], listeners: _Listeners, ports: PortAllocator) -> tuple[Link, ...]:
+    def listen() -> Address:
+        return Address(host=HOST, port=ports.take())
+
+    links = [
+        Link(kind="client", source=None, target=j, listen=listen(), upstream=listeners["EXTERNAL", j]) for j in ids
+    ]
+    for i in ids:
+        for j in ids:
+            if i == j:
+                continue
+            links.append(Link(kind="internal", source=i, target=j, listen=listen(), upstream=listeners["INTERNAL", j]))
+            links.append(
+                Link(kind="controller", source=i, target=j, listen=listen(), upstream=listeners["CONTROLLER", j])
+            )
+    return tuple(links)
+
+
+def _node(
+    directory: Path,
+    broker: BrokerId,
+    ids: list[BrokerId],
+    settings: Mapping[str, str],
+    listeners: _Listeners,
+    links: tuple[Link, ...],
+    journal_appends: bool,
+) -> NodeLayout:
+    advertised = next((link.listen for link in links if link.name == f"client-{broker}"), listeners["EXTERNAL", broker])
+    journal_path = directory / "journal.jsonl"
+    properties = {
+        **DEFAULT_SETTINGS,
+        "default.replication.factor": str(min(3, len(ids))),
+        **settings,
+        "node.id": str(broker),
+        "process.roles": "broker,controller",
+        "controller.quorum.voters": ",".join(f"{peer}@{listeners['CONTROLLER', peer]}" for peer in ids),
+        "listeners": ",".join(f"{name}://{listeners[name, broker]}" for name in _LISTENERS),
+        "advertised.listeners": ",".join(
+            f"{name}://{advertised if name == 'EXTERNAL' else listeners[name, broker]}" for name in _LISTENERS[:3]
+        ),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in _LISTENERS),
+        "inter.broker.listener.name": "INTERNAL",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(directory / "data"),
+        "harness.journal.path": str(journal_path),
+        "harness.journal.appends": "true" if journal_appends else "false",
+    }
+    for kind in ("internal", "controller"):
+        routes = [f"{link.target}@{link.listen}" for link in links if link.kind == kind and link.source == broker]
+        if routes:
+            properties[f"harness.routes.{kind}"] = ",".join(routes)
+    properties_path = directory / "server.properties"
+    return NodeLayout(
+        broker_id=broker,
+        directory=directory,
+        command=(sys.executable, "-m", "broker.node", str(properties_path)),
+        properties=properties,
+        files={properties_path: render_properties(properties)},
+        log_dir=directory / "data",
+        stderr_path=directory / "stderr.log",
+        direct=listeners["DIRECT", broker],
+        advertised=advertised,
+        journal_path=journal_path,
+    )
+
+
+def render_properties(properties: Mapping[str, str]) -> str:
+    return "".join(f"{key}={value}\n" for key, value in sorted(properties.items()))

@@ -1,0 +1,121 @@
+"""Ask one broker how it sees the cluster: Metadata, OffsetForLeaderEpoch and ListOffsets over a plain socket.
+
+Deliberately apart from broker.client: a probe asks *this* broker, never retries, and gives up within its timeout.
+Every call returns None when the broker does not answer, or answers with an error; the caller asks another one.
+Shown by tests/harness/test_harness_metadata.py.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any, Final
+
+from broker.wire.apis import ApiKey
+from broker.wire.codec import decode_response, encode_request
+from broker.wire.errors import ProtocolError
+from broker.wire.messages import request
+from harness.clusters.base import Address, ClusterState, PartitionState
+
+_CLIENT_ID: Final = "harness-probe"
+_RESPONSE_BYTES_MAX: Final = 8 << 20
+_VERSIONS: Final = {ApiKey.METADATA: 9, ApiKey.OFFSET_FOR_LEADER_EPOCH: 4, ApiKey.DESCRIBE_QUORUM: 0}
+
+
+class BrokerProbe:
+    """One connection to one broker, opened when needed, dropped at the first error. For one thread at a time."""
+
+    def __init__(self, address: Address, *, timeout_s: float = 1.0) -> None:
+        self._address = address
+        self._timeout_s = timeout_s
+        self._socket: socket.socket | None = None
+        self._correlation_id = 0
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def metadata(self, topic: str | None) -> ClusterState | None:
+        """The cluster as this broker sees it, with the partitions of `topic`. None also when it knows no such topic."""
+        topics = () if topic is None else ({"name": topic},)
+        response = self._call(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
+        if response is None or any(int(entry.error_code) != 0 for entry in response.topics):
+            return None
+        partitions = {
+            int(partition.partition_index): _partition_state(partition)
+            for entry in response.topics
+            for partition in entry.partitions
+        }
+        brokers = tuple(sorted(int(broker.node_id) for broker in response.brokers))
+        return ClusterState(brokers=brokers, controller=int(response.controller_id), partitions=partitions)
+
+    def epoch_end_offset(self, topic: str, partition: int, leader_epoch: int) -> tuple[int, int] | None:
+        """(epoch, end offset) of the largest epoch <= `leader_epoch` that this leader has; (-1, -1) if it has none."""
+        partitions = ({"partition": partition, "current_leader_epoch": -1, "leader_epoch": leader_epoch},)
+        response = self._call(
+            ApiKey.OFFSET_FOR_LEADER_EPOCH, replica_id=-1, topics=({"topic": topic, "partitions": partitions},)
+        )
+        if response is None:
+            return None
+        answer = response.topics[0].partitions[0]
+        if int(answer.error_code) != 0:
+            return None
+        return int(answer.leader_epoch), int(answer.end_offset)
+
+    def quorum_leader(self) -> int | None:
+        """The active controller. In KRaft the controller id of Metadata is just some broker."""
+        topics = ({"topic_name": "__cluster_metadata", "partitions": ({"partition_index": 0},)},)
+        response = self._call(ApiKey.DESCRIBE_QUORUM, topics=topics)
+        if response is None or int(response.error_code) != 0 or not response.topics:
+            return None
+        answer = response.topics[0].partitions[0]
+        return int(answer.leader_id) if int(answer.error_code) == 0 else None
+
+    def _call(self, api_key: ApiKey, **values: object) -> Any:  # kio's generated types
+        try:
+            return self._exchange(api_key, values)
+        except (OSError, ValueError, EOFError, ProtocolError):
+            self.close()
+            return None
+
+    def _exchange(self, api_key: ApiKey, values: dict[str, object]) -> Any:
+        version = _VERSIONS[api_key]
+        connection = self._connect()
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        message = request(api_key, version, **values)
+        connection.sendall(b"".join(encode_request(api_key, version, self._correlation_id, _CLIENT_ID, message)))
+        (size,) = struct.unpack(">i", _read_exactly(connection, 4))
+        if not 4 <= size <= _RESPONSE_BYTES_MAX:
+            raise ValueError(f"response of {size} bytes from {self._address}")
+        correlation_id, response = decode_response(api_key, version, _read_exactly(connection, size))
+        if correlation_id != self._correlation_id:
+            raise ValueError(f"correlation id {correlation_id} from {self._address}, expected {self._correlation_id}")
+        return response
+
+    def _connect(self) -> socket.socket:
+        if self._socket is None:
+            self._socket = socket.create_connection((self._address.host, self._address.port), timeout=self._timeout_s)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self._socket
+
+
+def _partition_state(partition: Any) -> PartitionState:  # kio's generated type
+    return PartitionState(
+        partition=int(partition.partition_index),
+        leader=int(partition.leader_id),
+        leader_epoch=int(partition.leader_epoch),
+        isr=tuple(sorted(int(node) for node in partition.isr_nodes)),
+        replicas=tuple(int(node) for node in partition.replica_nodes),
+    )
+
+
+def _read_exactly(connection: socket.socket, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        part = connection.recv(size)
+        if not part:
+            raise EOFError("connection closed")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,172 @@
+"""Child processes: started so that they die with the harness (or outlive it, when asked), stopped within a bound.
+
+Owns the one thread that forks. PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a broker restarted from the
+chaos timeline's thread would be killed when the timeline ends; every fork is therefore made by one thread that lives as long
+as the process. Shown by tests/harness/test_harness_process.py.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+FORK_TIMEOUT_S = 20.0
+
+_Job = tuple[Callable[[], "subprocess.Popen[bytes]"], "Future[subprocess.Popen[bytes]]"]
+
+
+class _Forker:
+    """The thread that forks. Daemon: it ends with the process, and so does every child of it."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def fork(self, job: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._serve, name="forker", daemon=True)
+                self._thread.start()
+        future: Future[subprocess.Popen[bytes]] = Future()
+        self._jobs.put((job, future))
+        return future.result(timeout=FORK_TIMEOUT_S)
+
+    def _serve(self) -> None:
+        while True:
+            job, future = self._jobs.get()
+            try:
+                future.set_result(job())
+            except BaseException as error:  # handed to the caller, whatever it is: this thread must not end
+                future.set_exception(error)
+
+
+_forker = _Forker()
+
+
+@dataclass(slots=True, kw_only=True)
+class ManagedProcess:
+    """One child: its handle, what it is called in messages, and where its stderr goes."""
+
+    name: str
+    popen: subprocess.Popen[bytes]
+    stderr_path: Path | None
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def is_running(self) -> bool:
+        return self.popen.poll() is None
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Deliver a signal; a process that is gone already is left alone."""
+        if self.is_running():
+            self.popen.send_signal(number)
+
+    def kill_and_wait(self, timeout_s: float = 10.0) -> None:
+        """SIGKILL works on a stopped process too; returns when the kernel has reaped it."""
+        self.send_signal(signal.SIGKILL)
+        self.popen.wait(timeout=timeout_s)
+
+    def stop(self, grace_s: float) -> int:
+        """SIGTERM, then SIGKILL after `grace_s`. Returns the exit code (negative: the signal)."""
+        self.send_signal(signal.SIGCONT)
+        self.send_signal(signal.SIGTERM)
+        try:
+            return self.popen.wait(timeout=grace_s)
+        except subprocess.TimeoutExpired:
+            self.kill_and_wait()
+            return self.popen.returncode
+
+    def stderr_tail(self, lines: int = 12) -> str:
+        if self.stderr_path is None or not self.stderr_path.exists():
+            return ""
+        return tail_text(self.stderr_path, lines)
+
+
+def tail_text(path: Path, lines: int) -> str:
+    """The last lines of a text file; reads at most its last 16 KiB."""
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - 16384))
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+
+
+def spawn(
+    name: str,
+    command: Sequence[str],
+    *,
+    stderr_path: Path | None,
+    outlive_parent: bool = False,
+    pipes: bool = False,
+    environment: Mapping[str, str] | None = None,
+    working_directory: Path | None = None,
+) -> ManagedProcess:
+    """Start a child in a session of its own, so that a Ctrl-C at the terminal reaches the harness only.
+
+    Without `outlive_parent` the kernel kills it when the harness dies, even by SIGKILL. With `pipes` its stdin and stdout
+    are pipes; otherwise stdin is empty and stdout goes with stderr.
+    """
+    if outlive_parent:
+        argv = list(command)
+    else:
+        argv = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
+
+    def job() -> subprocess.Popen[bytes]:
+        stderr: IO[bytes] | int = subprocess.DEVNULL if stderr_path is None else stderr_path.open("ab")
+        try:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE if pipes else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if pipes else stderr,
+                stderr=stderr,
+                start_new_session=True,
+                env=None if environment is None else {**os.environ, **environment},
+                cwd=working_directory,
+            )
+        finally:
+            if not isinstance(stderr, int):
+                stderr.close()
+
+    return ManagedProcess(name=name, popen=_forker.fork(job), stderr_path=stderr_path)
+
+
+def start_ticks(pid: int) -> int | None:
+    """When the process was started, in clock ticks since boot; None when there is none, or only a zombie.
+
+    A pid alone may be reused by another process; pid and start time together are not.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The command name in parentheses may hold spaces and parentheses: fields are counted after the last one.
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def is_same_process(pid: int, started_ticks: int) -> bool:
+    """True if the process now holding `pid` is the one that was started at `started_ticks`."""
+    return start_ticks(pid) == started_ticks
+
+
+def wait_until(condition: Callable[[], bool], *, timeout_s: float, poll_s: float = 0.02) -> bool:
+    """Poll until the condition holds. False after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(poll_s)
+    return True

@@ -1,0 +1,318 @@
+"""A cluster of broker processes on this host, of either engine: start, ask, break, mend, stop.
+
+Carries out a ClusterLayout. Implements base.Cluster and the process and role part of chaos' ClusterPort. Thread-safe: the
+chaos timeline, the Metadata prober and the orchestrator call it at once. Shown by tests/harness/test_harness_reference.py.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, Protocol
+
+from harness.clusters.base import ClusterLayout, ClusterState, Engine, Link, NodeLayout
+from harness.clusters.metadata import BrokerProbe
+from harness.clusters.process import ManagedProcess, spawn
+from harness.errors import EnvironmentFault
+
+TERMINATE_GRACE_S: Final = 10.0
+STOP_GRACE_S: Final = 3.0
+PREPARE_TIMEOUT_S: Final = 60.0
+PROBE_TIMEOUT_S: Final = 1.0
+
+
+class ProxyOpener(Protocol):
+    """Opens one proxy per link before the brokers start, and closes them all."""
+
+    @property
+    def description(self) -> str: ...
+    def open(self, links: tuple[Link, ...]) -> None: ...
+    def close(self) -> None: ...
+
+
+def ignore_process_event(kind: str, broker: int) -> None:
+    """The event sink when nobody records."""
+
+
+class ProcessCluster:
+    def __init__(
+        self,
+        layout: ClusterLayout,
+        *,
+        proxies: ProxyOpener | None = None,
+        outlive_parent: bool = False,
+        on_started: Callable[[int, int], None] | None = None,
+    ) -> None:
+        assert layout.proxied == (proxies is not None), "a proxied layout and its proxies come together"
+        self.layout = layout
+        self.proxies = proxies
+        self.on_process_event: Callable[[str, int], None] = ignore_process_event
+        self._outlive_parent = outlive_parent
+        self._on_started = on_started  # (broker id, pid): leases are written from here
+        self._nodes: dict[int, NodeLayout] = {int(node.broker_id): node for node in layout.nodes}
+        self._processes: dict[int, ManagedProcess] = {}
+        self._paused: set[int] = set()
+        self._lock = threading.RLock()
+        self._stopped = False
+
+    # --- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def engine(self) -> Engine:
+        return self.layout.engine
+
+    @property
+    def version(self) -> str:
+        return self.layout.version
+
+    @property
+    def proxied(self) -> bool:
+        return self.layout.proxied
+
+    @property
+    def path_description(self) -> str:
+        return "loopback" if self.proxies is None else self.proxies.description
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        return tuple(self._nodes)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.layout.bootstrap_servers
+
+    @property
+    def direct_bootstrap_servers(self) -> str:
+        return self.layout.direct_bootstrap_servers
+
+    def link_names(self) -> tuple[str, ...]:
+        return tuple(link.name for link in self.layout.links)
+
+    def pids(self) -> Mapping[int, int]:
+        with self._lock:
+            return {broker: process.pid for broker, process in self._processes.items() if process.is_running()}
+
+    def journal_paths(self) -> Mapping[int, Path]:
+        return {broker: node.journal_path for broker, node in self._nodes.items() if node.journal_path is not None}
+
+    def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
+        path = self._nodes[broker_id].log_dir / f"{topic}-{partition}"
+        return path if path.is_dir() else None
+
+    # --- as a whole -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Write the files, open the proxies, start all brokers and wait until each sees all others."""
+        for node in self._nodes.values():
+            node.directory.mkdir(parents=True, exist_ok=True)
+            for path, text in node.files.items():
+                path.write_text(text)
+        self._prepare()
+        if self.proxies is not None:
+            self.proxies.open(self.layout.links)
+        for broker in self._nodes:
+            self._launch(broker)
+        if not self._wait_every_broker_sees_all(self.layout.start_timeout_s):
+            problem = self._describe_start_problem()
+            self.stop()
+            raise EnvironmentFault(
+                f"{self.engine} cluster did not come up in {self.layout.start_timeout_s:.0f} s: {problem}"
+            )
+
+    def stop(self) -> None:
+        """Stop every broker and close the proxies; after it nothing of the cluster runs. May be called twice."""
+        with self._lock:
+            self._stopped = True
+            processes = list(self._processes.values())
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
+            process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + STOP_GRACE_S
+        for process in processes:
+            try:
+                process.popen.wait(timeout=max(0.05, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill_and_wait()
+        if self.proxies is not None:
+            self.proxies.close()
+
+    def remove_data(self) -> None:
+        """Delete the logs of a stopped cluster; properties, journals and stderr stay for the report."""
+        for node in self._nodes.values():
+            shutil.rmtree(node.log_dir, ignore_errors=True)
+
+    def ensure_all_running(self) -> None:
+        """Resume what is paused and start what is dead: a cell begins and ends with all brokers up."""
+        for broker in self._nodes:
+            if broker in self._paused:
+                self.resume(broker)
+            if not self.is_running(broker):
+                self.restart(broker)
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def state(self, topic: str | None) -> ClusterState | None:
+        """The answer of the first broker that answers, preferring one with the newest leader epochs. None: nobody did."""
+        best: ClusterState | None = None
+        for broker in self._askable():
+            answer = self.state_seen_by(broker, topic)
+            if answer is not None and (best is None or _newest_epoch(answer) > _newest_epoch(best)):
+                best = answer
+        return best
+
+    def state_seen_by(self, broker_id: int, topic: str | None) -> ClusterState | None:
+        probe = BrokerProbe(self._nodes[broker_id].direct, timeout_s=PROBE_TIMEOUT_S)
+        try:
+            return probe.metadata(topic)
+        finally:
+            probe.close()
+
+    def probe(self, broker_id: int) -> BrokerProbe:
+        """A connection of one's own to a broker; the caller closes it."""
+        return BrokerProbe(self._nodes[broker_id].direct, timeout_s=PROBE_TIMEOUT_S)
+
+    def wait_healthy(self, topic: str | None, *, timeout_s: float, replication_factor: int = 3) -> bool:
+        """True once every running broker agrees: all brokers there, each partition led and fully in sync."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            states = [self.state_seen_by(broker, topic) for broker in self._askable()]
+            if len(states) == len(self._nodes) and all(
+                state is not None and state.is_healthy(len(self._nodes), replication_factor) for state in states
+            ):
+                return True
+            if time.monotonic() >= deadline or self._stopped:
+                return False
+            time.sleep(0.05)
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        state = self.state(topic)
+        found = None if state is None else state.partitions.get(partition)
+        return None if found is None or found.leader < 0 else found.leader
+
+    def isr(self, topic: str, partition: int) -> tuple[int, ...]:
+        state = self.state(topic)
+        found = None if state is None else state.partitions.get(partition)
+        return () if found is None else found.isr
+
+    def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
+        state = self.state(topic)
+        found = None if state is None else state.partitions.get(partition)
+        return () if found is None else found.replicas
+
+    def controller(self) -> int | None:
+        """The active controller as the quorum knows it."""
+        for broker in self._askable():
+            probe = self.probe(broker)
+            try:
+                leader = probe.quorum_leader()
+            finally:
+                probe.close()
+            if leader is not None and leader >= 0:
+                return leader
+        return None
+
+    # --- one broker -------------------------------------------------------------------------------------------------
+
+    def is_running(self, broker_id: int) -> bool:
+        with self._lock:
+            process = self._processes.get(broker_id)
+        return process is not None and process.is_running()
+
+    def kill(self, broker_id: int) -> None:
+        """SIGKILL; returns when the process is gone."""
+        self._processes[broker_id].kill_and_wait()
+        self._paused.discard(broker_id)
+        self.on_process_event("killed", broker_id)
+
+    def terminate(self, broker_id: int) -> None:
+        """SIGTERM, a clean stop; SIGKILL after 10 s."""
+        self._processes[broker_id].stop(TERMINATE_GRACE_S)
+        self._paused.discard(broker_id)
+        self.on_process_event("stopped", broker_id)
+
+    def pause(self, broker_id: int) -> None:
+        self._processes[broker_id].send_signal(signal.SIGSTOP)
+        self._paused.add(broker_id)
+        self.on_process_event("paused", broker_id)
+
+    def resume(self, broker_id: int) -> None:
+        self._processes[broker_id].send_signal(signal.SIGCONT)
+        self._paused.discard(broker_id)
+        self.on_process_event("resumed", broker_id)
+
+    def restart(self, broker_id: int) -> None:
+        """Start a broker that is not running, on its old data. Does not wait for it to answer."""
+        if self.is_running(broker_id):
+            self.terminate(broker_id)
+        self._launch(broker_id)
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _askable(self) -> list[int]:
+        return [broker for broker in self._nodes if broker not in self._paused and self.is_running(broker)]
+
+    def _launch(self, broker_id: int) -> None:
+        node = self._nodes[broker_id]
+        with self._lock:
+            if self._stopped:
+                return
+            process = spawn(
+                f"{self.engine} broker {broker_id}",
+                node.command,
+                stderr_path=node.stderr_path,
+                outlive_parent=self._outlive_parent,
+            )
+            self._processes[broker_id] = process
+        if self._on_started is not None:
+            self._on_started(broker_id, process.pid)
+        self.on_process_event("started", broker_id)
+
+    def _prepare(self) -> None:
+        jobs = [command for node in self._nodes.values() for command in node.prepare_commands]
+        if not jobs:
+            return
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            for done in pool.map(_run_prepare, jobs):
+                if done.returncode != 0:
+                    tail = "\n".join((done.stdout + done.stderr).splitlines()[-6:])
+                    raise EnvironmentFault(f"{' '.join(done.args[-5:])} ended with {done.returncode}:\n{tail}")
+
+    def _wait_every_broker_sees_all(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        waiting = set(self._nodes)
+        while waiting and time.monotonic() < deadline:
+            for broker in sorted(waiting):
+                if not self.is_running(broker):
+                    return False
+                state = self.state_seen_by(broker, None)
+                if state is not None and len(state.brokers) == len(self._nodes):
+                    waiting.discard(broker)
+            if waiting:
+                time.sleep(0.05)
+        return not waiting
+
+    def _describe_start_problem(self) -> str:
+        lines = []
+        for broker, node in self._nodes.items():
+            process = self._processes[broker]
+            if process.is_running():
+                state = self.state_seen_by(broker, None)
+                seen = "does not answer Metadata" if state is None else f"sees brokers {list(state.brokers)}"
+                lines.append(f"broker {broker} runs and {seen} ({node.stderr_path})")
+            else:
+                lines.append(f"broker {broker} ended with {process.popen.returncode}:\n{process.stderr_tail()}")
+        return "\n".join(lines)
+
+
+def _run_prepare(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=PREPARE_TIMEOUT_S, stdin=subprocess.DEVNULL)
+
+
+def _newest_epoch(state: ClusterState) -> int:
+    return max((partition.leader_epoch for partition in state.partitions.values()), default=-1)

@@ -1,0 +1,49 @@
+"""The errors a person sees, each with the exit code that it ends the program with.
+
+Owns the exit codes of the command line (docs: README, "Exit codes"); knows nothing of what raises them.
+Shown by tests/harness/test_harness_cli.py.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a shell script may branch on."""
+
+    PASS = 0
+    FAIL = 1
+    USAGE = 2
+    ENVIRONMENT = 3
+    INCONCLUSIVE = 4
+    HARNESS_ERROR = 5
+    INTERRUPTED = 130
+
+
+class HarnessError(Exception):
+    """Something went wrong that the message explains; `exit_code` says whose matter it is."""
+
+    exit_code: ExitCode = ExitCode.HARNESS_ERROR
+
+
+class UsageError(HarnessError):
+    """The suite, the options or the configuration are wrong: the user mends them."""
+
+    exit_code = ExitCode.USAGE
+
+
+class EnvironmentFault(HarnessError):
+    """A process, a port, a JDK, a jar is missing or refused: the machine must be mended."""
+
+    exit_code = ExitCode.ENVIRONMENT
+
+
+class CellError(HarnessError):
+    """One cell could not be carried out; the run goes on and the cell is inconclusive."""
+
+
+class Interrupted(HarnessError):
+    """A signal asked the run to stop."""
+
+    exit_code = ExitCode.INTERRUPTED

@@ -1,0 +1,131 @@
+"""What a run is: the suite model. One YAML file a suite; defaults are here and nowhere else.
+
+Composes the workload model (workloads) with chaos scenarios by name, and adds the sweep, the topic and the cluster. Kafka's
+settings keep Kafka's names. Shown by tests/harness/test_harness_suite.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from harness.errors import UsageError
+from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source, validate
+from workloads.model import Workload
+
+KNOBS: Final = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
+
+
+def kafka_text(value: object) -> str:
+    """A YAML scalar in Kafka's spelling: true/false in lower case, whole floats without a point."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ValueError("expected a text, number or boolean")
+
+
+KafkaValue = Annotated[str, BeforeValidator(kafka_text)]
+KafkaSettings = dict[str, KafkaValue]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ClusterSpec(_Strict):
+    """The cluster of all cells. `settings` are broker settings by Kafka's names, of any engine."""
+
+    brokers: int = Field(default=3, ge=1, le=9, description="broker processes")
+    settings: KafkaSettings = Field(default_factory=dict)
+
+
+class TopicSpec(_Strict):
+    partitions: int = Field(default=3, ge=1, le=256)
+    replication_factor: int = Field(default=3, ge=1, le=9)
+    config: KafkaSettings = Field(default_factory=lambda: {"min.insync.replicas": "2"})
+
+
+class Variant(_Strict):
+    """One value of a swept knob, with what else it demands: acks=1 needs enable.idempotence=false, and says why."""
+
+    value: KafkaValue
+    with_: KafkaSettings = Field(default_factory=dict, alias="with")
+    because: str = Field(default="", description="why `with` is needed; shown beside the cell")
+
+
+def _variant(value: object) -> object:
+    return value if isinstance(value, Mapping | Variant) else {"value": value}
+
+
+class Sweep(_Strict):
+    """A baseline, and cells that differ from it by one setting each, so that each setting's effect can be read off."""
+
+    baseline: KafkaSettings
+    vary: dict[str, list[Annotated[Variant, BeforeValidator(_variant)]]]
+    repetitions: int = Field(default=1, ge=1, le=100, description="each cell so many times; the order is shuffled")
+    proxied: bool = Field(default=False, description="through the proxies: costs throughput, only to compare with chaos")
+
+
+class ChaosEntry(_Strict):
+    """One scenario; `cases` empty means all of its cases."""
+
+    scenario: str
+    cases: list[str] = Field(default_factory=list)
+    repetitions: int = Field(default=1, ge=1, le=100)
+
+
+class Suite(_Strict):
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="letters, digits, dot, dash, underscore")
+    description: str = ""
+    seed: int = Field(default=1, ge=0, description="of the order of cells, payloads, schedules and toxicity")
+    client: str = Field(default="reference", description="adapter in workloads/clients")
+    cluster: ClusterSpec = Field(default_factory=ClusterSpec)
+    topic: TopicSpec = Field(default_factory=TopicSpec)
+    workload: Workload = Field(default_factory=Workload)
+    properties: KafkaSettings = Field(default_factory=dict, description="client properties of every cell")
+    sweep: Sweep | None = None
+    chaos: list[ChaosEntry] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _has_cells(self) -> Suite:
+        if self.sweep is None and not self.chaos:
+            raise ValueError("a suite needs `sweep`, `chaos` or both: this one has no cell")
+        if self.topic.replication_factor > self.cluster.brokers:
+            raise ValueError(
+                f"topic.replication_factor is {self.topic.replication_factor}, expected at most cluster.brokers, "
+                f"which is {self.cluster.brokers}"
+            )
+        return self
+
+
+def load_suite(name_or_path: str, overrides: Iterable[str] = ()) -> Suite:
+    """A suite by name (package data) or by path, with `--set` applied. UsageError says what is wrong and where."""
+    source = find_source(name_or_path)
+    apply_overrides(source, overrides)
+    return validate(source, Suite)
+
+
+def find_source(name_or_path: str) -> Source:
+    """A path if it looks like one or exists, else one of the suites that come with the package."""
+    path = Path(name_or_path)
+    if path.suffix in (".yaml", ".yml") or "/" in name_or_path:
+        return read_source(path)
+    suites = builtin_suites()
+    if name_or_path in suites:
+        resource = resources.files("workloads") / "suites" / f"{name_or_path}.yaml"
+        return parse_source(resource.read_text(encoding="utf-8"), f"workloads/suites/{name_or_path}.yaml")
+    if path.is_file():
+        return read_source(path)
+    raise UsageError(f"no suite {name_or_path!r}{nearest(name_or_path, suites)} (or give the path of a .yaml file)")
+
+
+def builtin_suites() -> list[str]:
+    entries = (resources.files("workloads") / "suites").iterdir()
+    return sorted(entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml"))

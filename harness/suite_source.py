@@ -1,0 +1,233 @@
+"""YAML text with the place of every key, so that an error can name file, line and the nearest right key.
+
+Owns: reading (ruamel.yaml, YAML 1.2: `no` is a string), dotted `--set` overrides, and turning pydantic's errors into
+sentences. Knows nothing of what a suite means. Shown by tests/harness/test_harness_suite.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from harness.errors import UsageError
+
+_ERRORS_SHOWN_MAX: Final = 12
+_SOURCE_BYTES_MAX: Final = 1 << 20
+_ModelT = TypeVar("_ModelT", bound=BaseModel)
+_Location = tuple[str | int, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Source:
+    """A parsed document: plain data, and the line of each key and item. `overridden` holds what came by --set."""
+
+    name: str
+    data: dict[str, Any]  # whatever YAML allows
+    lines: dict[_Location, int]
+    overridden: dict[_Location, str] = field(default_factory=dict)
+
+    def place_of(self, location: _Location) -> str:
+        """`file:line`, or the option that set it; the nearest enclosing key stands in for one that is absent."""
+        for length in range(len(location), -1, -1):
+            prefix = location[:length]
+            if prefix in self.overridden:
+                return f"--set {self.overridden[prefix]}"
+            if prefix in self.lines:
+                return f"{self.name}:{self.lines[prefix]}"
+        return self.name
+
+
+def read_source(path: Path) -> Source:
+    try:
+        if path.stat().st_size > _SOURCE_BYTES_MAX:
+            raise UsageError(f"{path}: larger than {_SOURCE_BYTES_MAX} bytes")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    return parse_source(text, str(path))
+
+
+def parse_source(text: str, name: str) -> Source:
+    yaml = YAML(typ="rt", pure=True)
+    try:
+        document = yaml.load(text)
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
+        raise UsageError(f"{name}:{line}: not YAML: {error.problem or error}") from error
+    except YAMLError as error:
+        raise UsageError(f"{name}: not YAML: {error}") from error
+    if not isinstance(document, CommentedMap):
+        raise UsageError(f"{name}:1: expected a mapping of keys, got {_kind(document)}")
+    lines: dict[_Location, int] = {(): 1}
+    data = _plain(document, (), lines)
+    return Source(name=name, data=data, lines=lines)
+
+
+def _plain(node: Any, location: _Location, lines: dict[_Location, int]) -> Any:
+    """ruamel's containers and scalars as plain Python, noting lines (from 1) on the way."""
+    if isinstance(node, CommentedMap):
+        result: dict[str, Any] = {}
+        for key, value in node.items():
+            inner = (*location, str(key))
+            lines[inner] = node.lc.key(key)[0] + 1 if node.lc.data and key in node.lc.data else lines[location]
+            result[str(key)] = _plain(value, inner, lines)
+        return result
+    if isinstance(node, CommentedSeq):
+        items = []
+        for index, value in enumerate(node):
+            inner = (*location, index)
+            lines[inner] = node.lc.item(index)[0] + 1
+            items.append(_plain(value, inner, lines))
+        return items
+    if isinstance(node, bool) or node is None:
+        return node
+    for plain_type in (int, float, str):
+        if isinstance(node, plain_type):
+            return plain_type(node)
+    return str(node)
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else {dict: "a mapping", list: "a list"}.get(type(value), type(value).__name__)
+
+
+# --- overrides ------------------------------------------------------------------------------------------------------
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """`key=value`; the value is read as YAML, so 5 is a number, [1, 2] a list, and quotes keep a string."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"--set {text}: expected key=value")
+    try:
+        return key.strip(), _plain(YAML(typ="rt", pure=True).load(value) if value.strip() else "", (), {(): 1})
+    except YAMLError as error:
+        raise UsageError(f"--set {text}: the value is not YAML: {error}") from error
+
+
+def apply_overrides(source: Source, overrides: Iterable[str]) -> None:
+    """Change the document as `--set` says. Dots separate keys, but Kafka's own keys hold dots: the longest key wins.
+
+    Every enclosing key must be a mapping or a list in the document or be absent; a wrong leaf is found by validation.
+    """
+    for text in overrides:
+        dotted, value = parse_override(text)
+        _set(source, dotted.split("."), value, text)
+
+
+# Mappings whose keys are Kafka's names: what follows them is one key, dots and all.
+_KAFKA_NAMED: Final = ("settings", "properties", "config", "baseline", "vary", "consumer_properties")
+
+
+def _set(source: Source, parts: list[str], value: Any, text: str) -> None:
+    node: Any = source.data
+    location: _Location = ()
+    while True:
+        key, rest = _next_key(node, parts, location, text)
+        location = (*location, key)
+        if not rest:
+            node[key] = value
+            source.overridden[location] = text
+            return
+        if isinstance(node, dict) and not isinstance(node.get(key), dict | list):
+            if node.get(key) is not None:
+                raise UsageError(f"--set {text}: {'.'.join(map(str, location))} is {node[key]!r}, not a mapping")
+            node[key] = {}
+            source.overridden.setdefault(location, text)
+        node, parts = node[key], rest
+
+
+def _next_key(node: Any, parts: list[str], location: _Location, text: str) -> tuple[Any, list[str]]:
+    if isinstance(node, list):
+        if not parts[0].isdigit() or int(parts[0]) >= len(node):
+            place = ".".join(map(str, location))
+            raise UsageError(f"--set {text}: {place} is a list of {len(node)}; expected an index, got {parts[0]!r}")
+        return int(parts[0]), parts[1:]
+    for length in range(len(parts), 1, -1):
+        joined = ".".join(parts[:length])
+        if joined in node:
+            return joined, parts[length:]
+    if location and location[-1] in _KAFKA_NAMED:
+        return ".".join(parts), []
+    return parts[0], parts[1:]
+
+
+# --- validation -----------------------------------------------------------------------------------------------------
+
+
+def validate(source: Source, model: type[_ModelT]) -> _ModelT:
+    """The document as a model. UsageError lists each problem with its place, what was expected, what was got."""
+    try:
+        return model.model_validate(source.data)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        lines = [explain(source, model, detail) for detail in details[:_ERRORS_SHOWN_MAX]]
+        if len(details) > _ERRORS_SHOWN_MAX:
+            lines.append(f"… and {len(details) - _ERRORS_SHOWN_MAX} more")
+        raise UsageError("\n".join(lines)) from error
+
+
+def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -> str:
+    """One pydantic error as `place: key: sentence`."""
+    location = tuple(part for part in detail["loc"] if part not in ("function-after", "function-before"))
+    place = source.place_of(location)
+    name = ".".join(str(part) for part in location) or "(document)"
+    if detail["type"] == "extra_forbidden":
+        allowed = keys_allowed_at(model, location[:-1])
+        return f"{place}: {name}: no such key{nearest(str(location[-1]), allowed)}"
+    if detail["type"] == "missing":
+        return f"{place}: {name}: this key is required"
+    message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    got = detail.get("input")
+    shown = f", got {got!r}" if not isinstance(got, dict | list) else f", got {_kind(got)}"
+    return f"{place}: {name}: {message}{shown}"
+
+
+def nearest(word: str, candidates: Sequence[str]) -> str:
+    """`; did you mean X?`, or the whole choice when nothing is near."""
+    close = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; expected one of {', '.join(sorted(candidates))}" if candidates else ""
+
+
+def keys_allowed_at(model: type[BaseModel], location: _Location) -> list[str]:
+    """The keys that the model at this place takes; empty where keys are free."""
+    current: Any = model
+    for part in location:
+        if isinstance(part, int):
+            continue
+        info = next(
+            (
+                candidate
+                for name, candidate in getattr(current, "model_fields", {}).items()
+                if part in (name, candidate.alias)
+            ),
+            None,
+        )
+        if info is None:
+            continue  # the tag of a union, or a key of a free mapping
+        current = _model_inside(info.annotation)
+        if current is None:
+            return []
+    fields = getattr(current, "model_fields", {})
+    return [info.alias or name for name, info in fields.items()]
+
+
+def _model_inside(annotation: Any) -> Any:
+    """The first pydantic model within `X | None`, list[X], dict[str, X], ..."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = _model_inside(argument)
+        if found is not None:
+            return found
+    return None
