@@ -1,7 +1,8 @@
-"""What changed between two images, from the viewpoint of one broker."""
+"""What changed between two images, from the viewpoint of one broker. Pure; the node acts on it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -41,4 +42,44 @@ class MetadataDelta:
 
 
 def diff(old: MetadataImage, new: MetadataImage, *, broker_id: int) -> MetadataDelta:
-    raise NotImplementedError
+    changed = tuple(_changed_partitions(old, new))
+    mine = [change for change in changed if broker_id in change.state.replicas]
+    brokers = tuple(broker for key, broker in sorted(new.brokers.items()) if old.brokers.get(key) != broker)
+    live_before, live_now = set(old.live_broker_ids()), set(new.live_broker_ids())
+    config_names = old.topic_configs.keys() | new.topic_configs.keys()
+    return MetadataDelta(
+        leads=tuple(change for change in mine if change.state.leader == broker_id),
+        follows=tuple(change for change in mine if change.state.leader != broker_id),
+        removed=tuple(_removed_partitions(old, new, broker_id)),
+        changed=changed,
+        brokers=brokers,
+        fenced=tuple(sorted(live_before - live_now)),
+        unfenced=tuple(sorted(live_now - live_before)),
+        topic_configs=tuple(
+            sorted(name for name in config_names if old.topic_configs.get(name) != new.topic_configs.get(name))
+        ),
+    )
+
+
+def _changed_partitions(old: MetadataImage, new: MetadataImage) -> Iterator[PartitionChange]:
+    for name, topic in sorted(new.topics.items()):
+        before = old.topics.get(name)
+        if before is topic:
+            continue  # replay shares what it did not touch
+        known = before.partitions if before is not None and before.topic_id == topic.topic_id else ()
+        for partition, state in enumerate(topic.partitions):
+            if partition >= len(known) or known[partition] != state:
+                yield PartitionChange(topic=name, topic_id=topic.topic_id, partition=partition, state=state)
+
+
+def _removed_partitions(old: MetadataImage, new: MetadataImage, broker_id: int) -> Iterator[PartitionRemoval]:
+    for name, topic in sorted(old.topics.items()):
+        after = new.topics.get(name)
+        if after is topic:
+            continue
+        kept = after.partitions if after is not None and after.topic_id == topic.topic_id else ()
+        for partition, state in enumerate(topic.partitions):
+            if broker_id not in state.replicas:
+                continue
+            if partition >= len(kept) or broker_id not in kept[partition].replicas:
+                yield PartitionRemoval(topic=name, topic_id=topic.topic_id, partition=partition)

@@ -1,12 +1,31 @@
-"""The metadata image: what the cluster looks like after replaying the log up to an offset. Immutable."""
+"""The metadata image: what the cluster looks like after replaying the log up to an offset. Immutable.
+
+Two brokers that replayed the same entries hold equal images. tests/broker_controller/test_controller_image.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from broker.controller.records import Endpoint, MetadataRecord
+from broker.controller.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    Endpoint,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+NO_LEADER = -1
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +37,10 @@ class BrokerRegistration:
     rack: str | None
     fenced: bool
     in_controlled_shutdown: bool
+
+    @property
+    def may_lead(self) -> bool:
+        return not self.fenced and not self.in_controlled_shutdown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +73,169 @@ class MetadataImage:
 
     def live_broker_ids(self) -> tuple[int, ...]:
         """Unfenced brokers, ascending: those that Metadata shows to clients."""
-        raise NotImplementedError
+        return tuple(sorted(broker_id for broker_id, broker in self.brokers.items() if not broker.fenced))
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
-        raise NotImplementedError
+        state = self.topics.get(topic)
+        if state is None or not 0 <= partition < len(state.partitions):
+            return None
+        return state.partitions[partition]
+
+    def topic_by_id(self, topic_id: UUID) -> TopicState | None:
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics[name]
+
+    def check_invariants(self) -> None:
+        assert {topic.topic_id: name for name, topic in self.topics.items()} == self.topic_names
+        assert set(self.topic_configs) <= set(self.topics)
+        for topic in self.topics.values():
+            assert topic.partitions
+            for partition in topic.partitions:
+                assert partition.isr, "an empty ISR would forget who holds the records"
+                assert set(partition.isr) <= set(partition.replicas)
+                assert len(set(partition.replicas)) == len(partition.replicas)
+                assert partition.leader == NO_LEADER or partition.leader in partition.isr
 
 
 def replay(image: MetadataImage, records: tuple[MetadataRecord, ...], *, offset: int, epoch: int) -> MetadataImage:
     """The image after one entry. Raises ValueError for records that cannot follow this image."""
-    raise NotImplementedError
+    if offset <= image.offset:
+        raise ValueError(f"entry {offset} replayed on an image of offset {image.offset}")
+    draft = _Draft(image)
+    for record in records:
+        draft.apply(record)
+    return draft.finish(offset=offset, epoch=epoch)
+
+
+class _Draft:
+    """One image under construction. Copies the maps once per entry, a topic's partitions only when touched."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._brokers = dict(image.brokers)
+        self._topics = dict(image.topics)
+        self._topic_names = dict(image.topic_names)
+        self._partitions: dict[str, list[PartitionState]] = {}  # of touched topics
+        self._topic_configs = dict(image.topic_configs)
+        self._broker_configs = dict(image.broker_configs)
+        self._features = dict(image.features)
+        self._next_producer_id = image.next_producer_id
+
+    def finish(self, *, offset: int, epoch: int) -> MetadataImage:
+        for name, partitions in self._partitions.items():
+            self._topics[name] = replace(self._topics[name], partitions=tuple(partitions))
+        return MetadataImage(
+            offset=offset,
+            epoch=epoch,
+            brokers=self._brokers,
+            topics=self._topics,
+            topic_names=self._topic_names,
+            topic_configs=self._topic_configs,
+            broker_configs=self._broker_configs,
+            features=self._features,
+            next_producer_id=self._next_producer_id,
+        )
+
+    def apply(self, record: MetadataRecord) -> None:
+        match record:
+            case FeatureLevelRecord():
+                self._features[record.name] = record.level
+            case RegisterBrokerRecord():
+                self._register(record)
+            case BrokerRegistrationChangeRecord():
+                self._change_registration(record)
+            case TopicRecord():
+                self._add_topic(record)
+            case RemoveTopicRecord():
+                self._remove_topic(record)
+            case PartitionRecord():
+                self._add_partition(record)
+            case PartitionChangeRecord():
+                self._change_partition(record)
+            case ConfigRecord():
+                self._set_config(record)
+            case ProducerIdsRecord():
+                self._next_producer_id = record.next_producer_id
+
+    def _register(self, record: RegisterBrokerRecord) -> None:
+        self._brokers[record.broker_id] = BrokerRegistration(
+            broker_id=record.broker_id,
+            incarnation_id=record.incarnation_id,
+            broker_epoch=record.broker_epoch,
+            endpoints={endpoint.listener: endpoint for endpoint in record.endpoints},
+            rack=record.rack,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+        )
+
+    def _change_registration(self, record: BrokerRegistrationChangeRecord) -> None:
+        broker = self._brokers.get(record.broker_id)
+        if broker is None or broker.broker_epoch != record.broker_epoch:
+            raise ValueError(f"no broker {record.broker_id} with epoch {record.broker_epoch}: has {broker}")
+        self._brokers[record.broker_id] = replace(
+            broker, fenced=record.fenced, in_controlled_shutdown=record.in_controlled_shutdown
+        )
+
+    def _add_topic(self, record: TopicRecord) -> None:
+        if record.name in self._topics or record.topic_id in self._topic_names:
+            raise ValueError(f"topic {record.name} ({record.topic_id}) exists")
+        self._topics[record.name] = TopicState(name=record.name, topic_id=record.topic_id, partitions=())
+        self._topic_names[record.topic_id] = record.name
+
+    def _name(self, topic_id: UUID) -> str:
+        name = self._topic_names.get(topic_id)
+        if name is None:
+            raise ValueError(f"no topic with id {topic_id}")
+        return name
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+        name = self._name(record.topic_id)
+        del self._topics[name], self._topic_names[record.topic_id]
+        self._partitions.pop(name, None)
+        self._topic_configs.pop(name, None)
+
+    def _touched(self, topic_id: UUID) -> list[PartitionState]:
+        name = self._name(topic_id)
+        if name not in self._partitions:
+            self._partitions[name] = list(self._topics[name].partitions)
+        return self._partitions[name]
+
+    def _add_partition(self, record: PartitionRecord) -> None:
+        partitions = self._touched(record.topic_id)
+        if record.partition != len(partitions):
+            raise ValueError(f"partition {record.partition} of {record.topic_id} follows {len(partitions)} others")
+        state = PartitionState(
+            replicas=record.replicas,
+            isr=record.isr,
+            leader=record.leader,
+            leader_epoch=record.leader_epoch,
+            partition_epoch=record.partition_epoch,
+        )
+        partitions.append(state)
+
+    def _change_partition(self, record: PartitionChangeRecord) -> None:
+        partitions = self._touched(record.topic_id)
+        if not 0 <= record.partition < len(partitions):
+            raise ValueError(f"partition {record.partition} of {record.topic_id}: there are {len(partitions)}")
+        partitions[record.partition] = apply_change(partitions[record.partition], record)
+
+    def _set_config(self, record: ConfigRecord) -> None:
+        configs = self._topic_configs if record.resource_type == TOPIC_RESOURCE else self._broker_configs
+        values = dict(configs.get(record.resource_name, {}))
+        if record.value is None:
+            values.pop(record.name, None)
+        else:
+            values[record.name] = record.value
+        if values:
+            configs[record.resource_name] = values
+        else:
+            configs.pop(record.resource_name, None)
+
+
+def apply_change(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
+    return PartitionState(
+        replicas=state.replicas,
+        isr=change.isr,
+        leader=change.leader,
+        leader_epoch=state.leader_epoch + change.new_leader_epoch,
+        partition_epoch=state.partition_epoch + 1,
+    )

@@ -1,14 +1,52 @@
-"""Log entries as record batches: one entry is one batch with one record. The same bytes on the wire and on disk."""
+"""Log entries as record batches: one entry is one batch with one record. The same bytes on the wire and on disk.
+
+Epoch and offset are those of the batch header; a control entry is a control batch with Kafka's LeaderChange key. The
+timestamp is 0, so that the bytes are the same on every node.
+"""
 
 from __future__ import annotations
 
+import struct
+
 from broker.quorum.types import LogEntry
+from broker.wire.errors import CorruptBatchError
+from broker.wire.records import decode_records, encode_batch, iter_batches, validate_batches
+
+# Version 0, control record type 2 (LEADER_CHANGE).
+_LEADER_CHANGE_KEY = struct.pack(">hh", 0, 2)
 
 
 def encode_entries(entries: tuple[LogEntry, ...]) -> bytes:
-    raise NotImplementedError
+    return b"".join(_encode_entry(entry) for entry in entries)
+
+
+def _encode_entry(entry: LogEntry) -> bytes:
+    return encode_batch(
+        [entry.payload],
+        timestamps_ms=0,
+        keys=[_LEADER_CHANGE_KEY if entry.is_control else None],
+        base_offset=entry.offset,
+        partition_leader_epoch=entry.epoch,
+        control=entry.is_control,
+    )
 
 
 def decode_entries(data: bytes | memoryview) -> tuple[LogEntry, ...]:
-    """ValueError for a damaged, torn or gapped sequence of batches."""
-    raise NotImplementedError
+    """CorruptBatchError for damaged or torn batches (CRCs are checked), or batches of other than one record."""
+    if not data:
+        return ()
+    validate_batches(data)
+    entries: list[LogEntry] = []
+    for batch in iter_batches(data):
+        header = batch.header
+        if header.record_count != 1:
+            raise CorruptBatchError(f"metadata batch at offset {header.base_offset}: {header.record_count} records")
+        payload = decode_records(batch)[0][3]
+        entry = LogEntry(
+            offset=header.base_offset,
+            epoch=header.partition_leader_epoch,
+            is_control=header.is_control,
+            payload=b"" if payload is None else bytes(payload),
+        )
+        entries.append(entry)
+    return tuple(entries)

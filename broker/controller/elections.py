@@ -1,0 +1,102 @@
+"""Who leads a partition, and who is in sync, after something happened. Tables and pure functions of an image.
+
+Rules (Kafka's PartitionChangeBuilder): a leader that may lead and is in the ISR stays; else the first replica, in
+replica order, of the ISR that may lead; else, if unclean election is allowed, the first replica that may lead, which
+then is the whole ISR; else nobody. The ISR never becomes empty: its last member stays in it when it dies, because it
+alone is known to hold every committed record. The leader epoch grows iff the leader changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from broker.controller.image import NO_LEADER, MetadataImage, PartitionState
+from broker.controller.records import PartitionChangeRecord, TopicRecord
+
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+
+def elect(
+    state: PartitionState, *, isr: tuple[int, ...], may_lead: Set[int], unclean: bool
+) -> tuple[int, tuple[int, ...]]:
+    """(leader, isr) of a partition whose ISR shall be `isr`, which may be empty."""
+    kept = isr or state.isr
+    if state.leader in kept and state.leader in may_lead:
+        return state.leader, kept
+    for replica in state.replicas:
+        if replica in kept and replica in may_lead:
+            return replica, kept
+    if unclean:
+        for replica in state.replicas:
+            if replica in may_lead:
+                return replica, (replica,)
+    return NO_LEADER, kept
+
+
+def change_partition(
+    state: PartitionState,
+    topic: TopicRecord,
+    partition: int,
+    *,
+    isr: tuple[int, ...],
+    may_lead: Set[int],
+    unclean: bool,
+) -> PartitionChangeRecord | None:
+    """The record that brings the partition there; None if nothing changes."""
+    leader, new_isr = elect(state, isr=isr, may_lead=may_lead, unclean=unclean)
+    if (leader, new_isr) == (state.leader, state.isr):
+        return None
+    return PartitionChangeRecord(
+        topic_id=topic.topic_id,
+        partition=partition,
+        isr=new_isr,
+        leader=leader,
+        new_leader_epoch=leader != state.leader,
+    )
+
+
+def is_unclean_allowed(image: MetadataImage, topic: str, default: bool) -> bool:
+    """The topic's own setting, else the cluster-wide dynamic one, else the static one of this controller."""
+    for values in (image.topic_configs.get(topic, {}), image.broker_configs.get("", {})):
+        if UNCLEAN_ELECTION in values:
+            return values[UNCLEAN_ELECTION] == "true"
+    return default
+
+
+def leaders_allowed(image: MetadataImage) -> set[int]:
+    return {broker_id for broker_id, broker in image.brokers.items() if broker.may_lead}
+
+
+def changes_without(image: MetadataImage, broker_id: int, *, unclean_default: bool) -> Iterator[PartitionChangeRecord]:
+    """A broker goes (fenced, or stopping): it leaves its ISRs and leads nothing more."""
+    may_lead = leaders_allowed(image) - {broker_id}
+    for name, topic in image.topics.items():
+        unclean = is_unclean_allowed(image, name, unclean_default)
+        identity = TopicRecord(name=name, topic_id=topic.topic_id)
+        for partition, state in enumerate(topic.partitions):
+            if broker_id not in state.isr and broker_id != state.leader:
+                continue
+            isr = tuple(replica for replica in state.isr if replica != broker_id)
+            change = change_partition(state, identity, partition, isr=isr, may_lead=may_lead, unclean=unclean)
+            if change is not None:
+                yield change
+
+
+def changes_for_offline(
+    image: MetadataImage, may_lead: Set[int], *, unclean_default: bool, only_topic: str | None = None
+) -> Iterator[PartitionChangeRecord]:
+    """Partitions without a leader which can have one now: a broker came, or unclean election was allowed."""
+    for name, topic in image.topics.items():
+        if only_topic is not None and name != only_topic:
+            continue
+        unclean = is_unclean_allowed(image, name, unclean_default)
+        identity = TopicRecord(name=name, topic_id=topic.topic_id)
+        for partition, state in enumerate(topic.partitions):
+            if state.leader == NO_LEADER:
+                change = change_partition(state, identity, partition, isr=state.isr, may_lead=may_lead, unclean=unclean)
+                if change is not None:
+                    yield change
+
+
+def leads_any(image: MetadataImage, broker_id: int) -> bool:
+    return any(state.leader == broker_id for topic in image.topics.values() for state in topic.partitions)
