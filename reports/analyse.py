@@ -1,0 +1,337 @@
+"""The analysis: one pass of Spark SQL over all cells, a session passed in, DataFrame and SQL only.
+
+Gives `CellFacts` per cell. Owns which query runs when and what is kept in memory in between; the rules are in
+`queries.py` and `predict.py`. tests/reports/test_reports_analysis.py plants damage of known size and counts it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+
+from reports import queries
+from reports.criteria import Criteria
+from reports.histogram import rate_interval, steady_ratio, summarise
+from reports.model import (
+    LATENCY_KINDS,
+    PREDICTED_KINDS,
+    SET_KINDS,
+    Cell,
+    CellFacts,
+    Counts,
+    EpochRange,
+    IdentityRange,
+    IdentitySet,
+    Json,
+    Run,
+    SetComparison,
+    Story,
+)
+from reports.predict import Prediction, predict
+from reports.tables import LONG, TEXT, Tables, open_tables, small_table
+
+RANGES_PER_SET_MAX = 400
+STORIES_PER_KIND = 2
+SLOT_US_MIN = 100_000
+SLOTS_MAX = 600
+
+
+def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> list[CellFacts]:
+    """Facts of every cell of the run, in the run's order."""
+    criteria = criteria or Criteria()
+    tables = open_tables(spark, Path(run.directory), frozenset(cell.cell_id for cell in run.cells))
+    predictions = {cell.cell_id: predict(cell) for cell in run.cells}
+    slot_us = {cell.cell_id: _slot_us(cell) for cell in run.cells}
+    _register_windows(spark, run, slot_us)
+    _register_intervals(spark, predictions)
+    kept = _Kept(spark)
+    try:
+        sets = _sets(kept)
+        frames = {
+            "counts": _counts(kept),
+            "rates": kept.collect(queries.RATES),
+            "gaps": kept.collect(queries.GAPS),
+            "batches": kept.collect(queries.BATCHES),
+        }
+        kept.keep("latencies", queries.LATENCIES)
+        frames["latency_blocks"] = kept.collect(queries.LATENCY_BLOCKS)
+        frames["latency_slots"] = kept.collect(queries.LATENCY_SLOTS)
+        stories = _stories(kept, run, sets)
+    finally:
+        kept.release()
+    by_cell = {
+        name: {str(cell): part for cell, part in frame.groupby("cell", sort=False)} for name, frame in frames.items()
+    }
+    return [
+        _facts(
+            cell,
+            {name: parts.get(cell.cell_id, pd.DataFrame()) for name, parts in by_cell.items()},
+            sets[cell.cell_id],
+            predictions[cell.cell_id],
+            stories.get(cell.cell_id, ()),
+            slot_us[cell.cell_id],
+            tables,
+            criteria,
+        )
+        for cell in run.cells
+    ]
+
+
+class _Kept:
+    """Runs SQL on a session and remembers what is cached, so that all of it is let go at the end."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._cached: list[DataFrame] = []
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._spark
+
+    def keep(self, view: str, sql: str) -> None:
+        """Makes the result of `sql` the view `view` and keeps it: it is read more than once."""
+        frame = self._spark.sql(sql)
+        frame.persist()
+        self._cached.append(frame)
+        frame.createOrReplaceTempView(view)
+
+    def collect(self, sql: str) -> pd.DataFrame:
+        frame: pd.DataFrame = self._spark.sql(sql).toPandas()
+        return frame
+
+    def release(self) -> None:
+        for frame in self._cached:
+            frame.unpersist()
+
+
+def _slot_us(cell: Cell) -> int:
+    """Width of a time bucket: 100 ms, wider only for cells so long that the page would grow too large."""
+    first, last = cell.span_us()
+    return SLOT_US_MIN * max(1, math.ceil((last - first) / (SLOT_US_MIN * SLOTS_MAX)))
+
+
+def _register_windows(spark: SparkSession, run: Run, slot_us: Mapping[str, int]) -> None:
+    columns = {"cell": TEXT, "start_us": LONG, "end_us": LONG, "first_us": LONG, "last_us": LONG, "slot_us": LONG}
+    rows: list[tuple[object, ...]] = [
+        (cell.cell_id, *cell.window_us(), *cell.span_us(), slot_us[cell.cell_id]) for cell in run.cells
+    ]
+    small_table(spark, "windows", columns, rows)
+
+
+def _register_intervals(spark: SparkSession, predictions: Mapping[str, Prediction]) -> None:
+    columns = {
+        "cell": TEXT,
+        "kind": TEXT,
+        "partition": LONG,
+        "from_offset": LONG,
+        "end_offset": LONG,
+        "before_us": LONG,
+    }
+    rows: list[tuple[object, ...]] = [
+        (cell_id, item.kind, item.partition, item.from_offset, item.end_offset, item.before_us)
+        for cell_id, prediction in predictions.items()
+        for item in prediction.intervals
+    ]
+    small_table(spark, "intervals", columns, rows)
+
+
+def _sets(kept: _Kept) -> dict[str, dict[str, SetComparison]]:
+    """Observed and predicted identities of each cell and kind, compared in Spark."""
+    kept.keep("bad_words", queries.BAD_WORDS)
+    kept.keep("duplicates", queries.DUPLICATES)
+    kept.keep("order_blocks", queries.ORDER_BLOCKS)
+    kept.keep("late_rows", queries.LATE_ROWS)
+    kept.spark.sql(queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")
+    kept.keep("marks", queries.MARKS)
+    rows = kept.collect(queries.RANGES.format(limit=RANGES_PER_SET_MAX))
+    parts: dict[tuple[str, str, str], IdentitySet] = {}
+    for (cell, kind, part), group in rows.groupby(["cell", "kind", "part"], sort=False):
+        columns = (group["producer"], group["incarnation"], group["first_seq"], group["last_seq"])
+        parts[(str(cell), str(kind), str(part))] = IdentitySet(
+            count=int(group["total"].iloc[0]),
+            hash=int(group["hash"].iloc[0]),
+            ranges=tuple(
+                sorted(
+                    IdentityRange(producer=int(p), incarnation=int(i), first_seq=int(f), last_seq=int(e))
+                    for p, i, f, e in zip(*columns, strict=True)
+                )
+            ),
+        )
+    empty = IdentitySet()
+    result: dict[str, dict[str, SetComparison]] = defaultdict(dict)
+    for cell, kind, _ in parts:
+        result[cell][kind] = SetComparison(
+            both=parts.get((cell, kind, "both"), empty),
+            only_predicted=parts.get((cell, kind, "only_predicted"), empty),
+            only_observed=parts.get((cell, kind, "only_observed"), empty),
+        )
+    return result
+
+
+def _counts(kept: _Kept) -> pd.DataFrame:
+    frame = kept.collect(queries.COUNTS_SEND)
+    for sql in (queries.COUNTS_LOG, queries.COUNTS_RECV):
+        frame = frame.merge(kept.collect(sql), on="cell", how="outer")
+    copies = kept.collect("SELECT cell, sum(copies) - count(*) AS extra_copies FROM duplicates GROUP BY cell")
+    frame = frame.merge(copies, on="cell", how="outer")
+    numbers = [column for column in frame.columns if column != "cell"]
+    frame[numbers] = frame[numbers].fillna(0).astype("int64")
+    return frame
+
+
+def _examples(sets: Mapping[str, Mapping[str, SetComparison]]) -> list[tuple[str, str, IdentityRange]]:
+    """For each cell and kind of damage the records whose story is told: from the middle of the largest ranges."""
+    chosen: list[tuple[str, str, IdentityRange]] = []
+    for cell, kinds in sets.items():
+        for kind in PREDICTED_KINDS:
+            observed = kinds[kind].observed if kind in kinds else IdentitySet()
+            largest = sorted(observed.ranges, key=lambda item: -item.count)[:STORIES_PER_KIND]
+            for item in largest:
+                middle = (item.first_seq + item.last_seq) // 2
+                one = IdentityRange(
+                    producer=item.producer, incarnation=item.incarnation, first_seq=middle, last_seq=middle
+                )
+                chosen.append((cell, kind, one))
+    return chosen
+
+
+def _stories(
+    kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetComparison]]
+) -> dict[str, tuple[Story, ...]]:
+    known = {cell.cell_id for cell in run.cells}
+    examples = [item for item in _examples(sets) if item[0] in known]
+    if not examples:
+        return {}
+    columns = {"cell": TEXT, "producer": LONG, "incarnation": LONG, "seq": LONG}
+    keys = sorted({(cell, one.producer, one.incarnation, one.first_seq) for cell, _, one in examples})
+    small_table(kept.spark, "examples", columns, list(keys))
+    frame = kept.collect(queries.STORIES)
+    rows: dict[tuple[str, int, int, int, str], list[Json]] = defaultdict(list)
+    for record in frame.to_dict("records"):
+        clean: Json = {
+            str(name): None if value is None or value != value else int(value)
+            for name, value in record.items()
+            if name not in ("cell", "stream")
+        }
+        key = (str(record["cell"]), int(record["producer"]), int(record["incarnation"]), int(record["seq"]))
+        rows[(*key, str(record["stream"]))].append(clean)
+    stories: dict[str, list[Story]] = defaultdict(list)
+    for cell, kind, one in examples:
+        key = (cell, one.producer, one.incarnation, one.first_seq)
+        by_offset = {
+            stream: tuple(sorted(rows.get((*key, stream), []), key=lambda row: row["offset"] or 0))
+            for stream in ("send", "log", "recv")
+        }
+        stories[cell].append(
+            Story(
+                kind=kind,
+                producer=one.producer,
+                incarnation=one.incarnation,
+                seq=one.first_seq,
+                send=by_offset["send"],
+                log=by_offset["log"],
+                recv=by_offset["recv"],
+            )
+        )
+    return {cell: tuple(items) for cell, items in stories.items()}
+
+
+def _facts(
+    cell: Cell,
+    frames: Mapping[str, pd.DataFrame],
+    sets: Mapping[str, SetComparison],
+    prediction: Prediction,
+    stories: tuple[Story, ...],
+    slot_us: int,
+    tables: Tables,
+    criteria: Criteria,
+) -> CellFacts:
+    row: Json = {} if frames["counts"].empty else dict(frames["counts"].iloc[0])
+    extra_copies = int(row.pop("extra_copies", 0))
+    counts = Counts(**{name: int(value) for name, value in row.items() if name != "cell"})
+    start_us, end_us = cell.window_us()
+    seconds = (end_us - start_us) / 1e6
+    slots = _slots(cell, frames["rates"], frames["latency_slots"], slot_us)
+    seed = int(cell.document.get("seed") or 0)
+    from_log = cell.effective_client.get("acks") in ("0", 0)
+    first_us = cell.span_us()[0]
+    first_slot, end_slot = -(-(start_us - first_us) // slot_us), (end_us - first_us) // slot_us
+    per_slot = slots["received" if from_log else "acked"].to_numpy(dtype=np.float64)[first_slot:end_slot]
+    done = counts.log_in_window if from_log else counts.acks_in_window
+    batches = frames["batches"]
+    size = int(batches["size_bytes"].sum()) if len(batches) else 0
+    number = int(batches["batches"].sum()) if len(batches) else 0
+    latency_rows = frames["latency_blocks"]
+    gap = frames["gaps"].iloc[0] if len(frames["gaps"]) and counts.acked_total and seconds else None
+    return CellFacts(
+        cell=cell,
+        counts=counts,
+        throughput_records_per_s=round(done / seconds, 1) if seconds else 0.0,
+        throughput_interval=rate_interval(per_slot, slot_us / 1e6, seed),
+        throughput_basis="found in the log" if from_log else "acknowledged",
+        steady_ratio=steady_ratio(per_slot),
+        latency={
+            kind: summarise(latency_rows[latency_rows["kind"] == kind] if len(latency_rows) else latency_rows, criteria, seed)
+            for kind in LATENCY_KINDS
+        },
+        observed={kind: sets[kind].observed if kind in sets else IdentitySet() for kind in SET_KINDS},
+        predictions={kind: _with_how(sets.get(kind), prediction.how[kind]) for kind in PREDICTED_KINDS},
+        dup_extra_copies=extra_copies,
+        gap_us=int(gap["gap_us"]) if gap is not None else None,
+        gap_start_us=int(gap["gap_start_us"]) if gap is not None else None,
+        records_per_batch=round(int(batches["records"].sum()) / number, 2) if number else None,
+        batches=number,
+        compression_ratio=round(int(batches["uncompressed_bytes"].sum()) / size, 3) if size else None,
+        log_bytes=size,
+        epochs=_epochs(batches),
+        stories=stories,
+        missing_streams=_missing(cell, tables),
+        slots=slots,
+        slot_us=slot_us,
+    )
+
+
+def _with_how(comparison: SetComparison | None, how: str) -> SetComparison:
+    found = comparison or SetComparison()
+    return SetComparison(
+        both=found.both, only_predicted=found.only_predicted, only_observed=found.only_observed, how=how
+    )
+
+
+def _missing(cell: Cell, tables: Tables) -> tuple[str, ...]:
+    absent = [f"{name}: no file" for name in ("send", "log") if cell.cell_id not in tables.cells_with[name]]
+    return (*absent, *(f"{name}: unreadable" for name in tables.unreadable.get(cell.cell_id, ())))
+
+
+def _epochs(batches: pd.DataFrame) -> tuple[EpochRange, ...]:
+    if batches.empty:
+        return ()
+    ordered = batches.sort_values(["partition", "first_offset"])
+    columns = (ordered["partition"], ordered["leader_epoch"], ordered["first_offset"], ordered["end_offset"])
+    return tuple(
+        EpochRange(partition=int(p), leader_epoch=int(e), first_offset=int(f), end_offset=int(end))
+        for p, e, f, end in zip(*columns, strict=True)
+    )
+
+
+def _slots(cell: Cell, rates: pd.DataFrame, latencies: pd.DataFrame, slot_us: int) -> pd.DataFrame:
+    """One row per time bucket from the cell's start to its end, empty buckets included."""
+    first, last = cell.span_us()
+    number = max(0, math.ceil((last - first) / slot_us))
+    frame = pd.DataFrame({"slot": np.arange(number, dtype=np.int64)})
+    for column in ("intended", "sent", "acked", "received"):
+        series = rates.set_index("slot")[column] if len(rates) else pd.Series(dtype="int64")
+        frame[column] = frame["slot"].map(series).fillna(0).astype("int64")
+    frame["t_us"] = first + frame["slot"] * slot_us
+    for kind in ("corrected", "uncorrected", "end_to_end"):
+        rows = latencies[latencies["kind"] == kind].set_index("slot") if len(latencies) else pd.DataFrame()
+        for column in ("n", "min_us", "mean_us", "p99_us", "max_us"):
+            values = rows[column] if len(rows) else pd.Series(dtype="float64")
+            frame[f"{kind}_{column}"] = frame["slot"].map(values).astype("float64").round(0)
+    return frame

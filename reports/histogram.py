@@ -1,0 +1,95 @@
+"""Quantiles, intervals and curves from binned latencies. Pure numpy; `queries.py` makes the bins."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from reports.criteria import Criteria
+from reports.model import QUANTILES, Latency
+from reports.queries import BOOTSTRAP_BLOCKS, LATENCY_BINS_PER_E_FOLD
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+_RESAMPLES = 400
+_CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99995, 0.99999)
+
+
+def bin_middle_us(bins: IntArray) -> FloatArray:
+    return np.asarray(np.exp((bins + 0.5) / LATENCY_BINS_PER_E_FOLD), dtype=np.float64)
+
+
+def quantile_us(bins: IntArray, counts: IntArray, quantile: float) -> float:
+    """The value that at least `quantile` of the samples do not exceed. `bins` ascending, one sample at least."""
+    cumulative = np.cumsum(counts)
+    rank = max(1, int(np.ceil(quantile * cumulative[-1] - 1e-9)))
+    return float(bin_middle_us(bins)[int(np.searchsorted(cumulative, rank))])
+
+
+def carries(n: int, quantile: float, criteria: Criteria) -> bool:
+    """Whether n samples are enough to speak of this quantile."""
+    return n * (1.0 - quantile) >= criteria.samples_beyond_percentile_min - 1e-9
+
+
+def summarise(frame: pd.DataFrame, criteria: Criteria, seed: int) -> Latency:
+    """One cell's and kind's rows of `LATENCY_BLOCKS` (block, bin, n, low, high, total)."""
+    if frame.empty:
+        return Latency()
+    whole = frame.groupby("bin", sort=True)["n"].sum()
+    bins, counts = whole.index.to_numpy(dtype=np.int64), whole.to_numpy(dtype=np.int64)
+    n, high, low = int(counts.sum()), int(frame["high"].max()), int(frame["low"].min())
+
+    def value(quantile: float) -> float | None:
+        if not carries(n, quantile, criteria):
+            return None
+        return round(min(max(quantile_us(bins, counts, quantile), low), high), 1)
+
+    carried = [quantile for quantile in _CURVE if quantile == 0.0 or carries(n, quantile, criteria)]
+    curve = [(q, float(min(max(quantile_us(bins, counts, q), low), high))) for q in carried]
+    return Latency(
+        n=n,
+        quantiles={name: value(quantile) for name, quantile in QUANTILES},
+        max_us=high,
+        mean_us=round(float(frame["total"].sum()) / n, 1),
+        p99_interval_us=_p99_interval(frame, bins, seed) if carries(n, 0.99, criteria) else None,
+        curve=tuple(curve),
+        negative=int(frame.loc[frame["low"] < 0, "n"].sum()),
+    )
+
+
+def _p99_interval(frame: pd.DataFrame, bins: IntArray, seed: int) -> tuple[float, float]:
+    """95 % interval of the p99: whole blocks of time are drawn again, because neighbouring latencies are alike."""
+    matrix = np.zeros((BOOTSTRAP_BLOCKS, len(bins)), dtype=np.int64)
+    columns = np.searchsorted(bins, frame["bin"].to_numpy(dtype=np.int64))
+    np.add.at(matrix, (frame["block"].to_numpy(dtype=np.int64), columns), frame["n"].to_numpy(dtype=np.int64))
+    generator = np.random.default_rng(seed)
+    drawn = generator.integers(0, BOOTSTRAP_BLOCKS, size=(_RESAMPLES, BOOTSTRAP_BLOCKS))
+    weights = np.stack([np.bincount(row, minlength=BOOTSTRAP_BLOCKS) for row in drawn])
+    cumulative = np.cumsum(weights @ matrix, axis=1)
+    totals = cumulative[:, -1]
+    places = (cumulative < np.ceil(0.99 * totals)[:, None]).sum(axis=1)[totals > 0]
+    values = bin_middle_us(bins)[np.minimum(places, len(bins) - 1)]
+    low, high = np.quantile(values, (0.025, 0.975))
+    return round(float(low), 1), round(float(high), 1)
+
+
+def rate_interval(per_slot: FloatArray, slot_s: float, seed: int) -> tuple[float, float] | None:
+    """95 % interval of a mean rate by a moving-block bootstrap over slots; None below ten slots."""
+    count = len(per_slot)
+    if count < 10:
+        return None
+    block = max(2, round(count ** (1 / 3)))
+    generator = np.random.default_rng(seed)
+    starts = generator.integers(0, count - block + 1, size=(_RESAMPLES, -(-count // block)))
+    picked = (starts[:, :, None] + np.arange(block)).reshape(_RESAMPLES, -1)[:, :count]
+    low, high = np.quantile(per_slot[picked].mean(axis=1) / slot_s, (0.025, 0.975))
+    return round(float(low), 1), round(float(high), 1)
+
+
+def steady_ratio(per_slot: FloatArray) -> float | None:
+    """Rate of the slowest third of the time over that of the fastest; 1.0 is calm. None below nine slots."""
+    if len(per_slot) < 9:
+        return None
+    rates = [float(third.mean()) for third in np.array_split(per_slot, 3)]
+    return round(min(rates) / max(rates), 3) if max(rates) > 0 else None

@@ -1,0 +1,266 @@
+"""Values that analysis, verdict and page exchange. No I/O, no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+Json = dict[str, Any]  # one decoded JSON object: its values are as mixed as JSON allows
+
+QUANTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999))
+LATENCY_KINDS: tuple[str, ...] = ("corrected", "uncorrected", "end_to_end", "schedule_lag")
+PREDICTED_KINDS: tuple[str, ...] = ("lost", "duplicated", "reordered")
+SET_KINDS: tuple[str, ...] = (*PREDICTED_KINDS, "recovered", "unexpected", "corrupt", "dup_delivered")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell as `cell.json` describes it; missing parts are empty, never invented."""
+
+    cell_id: str
+    document: Json
+    events: tuple[Json, ...] = ()
+    faults: tuple[Json, ...] = ()
+    wire: tuple[Json, ...] = ()
+    stats: tuple[Json, ...] = ()
+    notes: tuple[str, ...] = ()  # what was unreadable in its files
+
+    def part(self, name: str) -> Json:
+        value = self.document.get(name)
+        return value if isinstance(value, dict) else {}
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self.document.get(name)
+        return default if value is None else str(value)
+
+    @property
+    def kind(self) -> str:
+        return self.text("kind", "sweep")
+
+    @property
+    def title(self) -> str:
+        return self.text("title", self.cell_id)
+
+    @property
+    def outcome(self) -> Json:
+        return self.part("outcome")
+
+    @property
+    def effective_client(self) -> Json:
+        """What the client says it ran with, over what it was asked to run with."""
+        effective = self.outcome.get("effective")
+        read_back = effective.get("client") if isinstance(effective, dict) else None
+        return {**self.part("properties"), **(read_back if isinstance(read_back, dict) else {})}
+
+    def window_us(self) -> tuple[int, int]:
+        """Measured window [start, end); an interrupted cell has an empty one at 0."""
+        start, end = self.outcome.get("measure_start_us"), self.outcome.get("measure_end_us")
+        if isinstance(start, int | float) and isinstance(end, int | float) and end > start:
+            return int(start), int(end)
+        return 0, 0
+
+    def span_us(self) -> tuple[int, int]:
+        """From the cell's start to its end, as far as known; at least the measured window."""
+        start, end = self.window_us()
+        started, ended = self.outcome.get("started_us"), self.outcome.get("ended_us")
+        first = int(started) if isinstance(started, int | float) else start
+        last = int(ended) if isinstance(ended, int | float) else end
+        return min(first, start) if end else first, max(last, end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    directory: str
+    manifest: Json
+    cells: tuple[Cell, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class IdentityRange:
+    """Identities (producer, incarnation, first_seq .. last_seq), both ends included."""
+
+    producer: int
+    incarnation: int
+    first_seq: int
+    last_seq: int
+
+    @property
+    def count(self) -> int:
+        return self.last_seq - self.first_seq + 1
+
+    def text(self) -> str:
+        head = f"{self.producer}/{self.incarnation}/{self.first_seq}"
+        return head if self.first_seq == self.last_seq else f"{head}-{self.last_seq}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentitySet:
+    """A set of identities: exact count, order-free hash, and its ranges up to a limit."""
+
+    count: int = 0
+    hash: int = 0
+    ranges: tuple[IdentityRange, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return sum(item.count for item in self.ranges) == self.count
+
+    def as_json(self) -> Json:
+        return {
+            "count": self.count,
+            "hash": f"{self.hash & 0xFFFF_FFFF_FFFF_FFFF:016x}",
+            "ranges": [item.text() for item in self.ranges],
+            "ranges_complete": self.complete,
+        }
+
+
+def union_of_disjoint(sets: Iterable[IdentitySet]) -> IdentitySet:
+    """The union of sets that share no identity; neighbouring ranges are joined."""
+    parts = list(sets)
+    merged: list[IdentityRange] = []
+    for item in sorted(item for part in parts for item in part.ranges):
+        last = merged[-1] if merged else None
+        if last and (last.producer, last.incarnation, last.last_seq + 1) == (
+            item.producer,
+            item.incarnation,
+            item.first_seq,
+        ):
+            merged[-1] = IdentityRange(
+                producer=last.producer, incarnation=last.incarnation, first_seq=last.first_seq, last_seq=item.last_seq
+            )
+        else:
+            merged.append(item)
+    combined = 0
+    for part in parts:  # hashes of disjoint sets combine by exclusive or
+        combined ^= part.hash
+    return IdentitySet(count=sum(part.count for part in parts), hash=combined, ranges=tuple(merged))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetComparison:
+    both: IdentitySet = IdentitySet()
+    only_predicted: IdentitySet = IdentitySet()
+    only_observed: IdentitySet = IdentitySet()
+    how: str = "no prediction for this kind"
+
+    @property
+    def predicted(self) -> IdentitySet:
+        return union_of_disjoint((self.both, self.only_predicted))
+
+    @property
+    def observed(self) -> IdentitySet:
+        return union_of_disjoint((self.both, self.only_observed))
+
+    @property
+    def equal(self) -> bool:
+        return self.only_predicted.count == 0 and self.only_observed.count == 0
+
+    def as_json(self) -> Json:
+        names = ("predicted", "observed", "both", "only_predicted", "only_observed")
+        sets: dict[str, IdentitySet] = {name: getattr(self, name) for name in names}
+        return {
+            **{name: value.count for name, value in sets.items()},
+            "how": self.how,
+            "equal": self.equal,
+            "sets": {name: value.as_json() for name, value in sets.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Quantiles in microseconds; None where the sample does not carry the percentile."""
+
+    n: int = 0
+    quantiles: Mapping[str, float | None] = field(default_factory=dict)
+    max_us: int | None = None
+    mean_us: float | None = None
+    p99_interval_us: tuple[float, float] | None = None  # 95 % block bootstrap
+    curve: tuple[tuple[float, float], ...] = ()  # (quantile, us) up to what the sample carries
+    negative: int = 0  # latencies below zero: the clocks disagree
+
+    def as_json(self) -> Json:
+        return {
+            **{name: self.quantiles.get(name) for name, _ in QUANTILES},
+            "max": self.max_us,
+            "mean": self.mean_us,
+            "n": self.n,
+            "p99_interval": list(self.p99_interval_us) if self.p99_interval_us else None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Sends whose intended time lies in the measured window, by outcome; `*_total` are of the whole cell."""
+
+    sent: int = 0
+    acked: int = 0
+    failed: int = 0
+    unknown: int = 0
+    sent_total: int = 0
+    acked_total: int = 0
+    failed_total: int = 0
+    unknown_total: int = 0
+    log_total: int = 0
+    log_in_window: int = 0
+    received_total: int = 0
+    received_in_window: int = 0
+    corrupt_received: int = 0
+    acked_bytes: int = 0
+    acks_in_window: int = 0  # acknowledgements that came within the window, whenever the record was due
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochRange:
+    """Offsets [first, end) of the final log that one leader epoch wrote."""
+
+    partition: int
+    leader_epoch: int
+    first_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """All rows that one identity left in the run log."""
+
+    kind: str
+    producer: int
+    incarnation: int
+    seq: int
+    send: tuple[Json, ...] = ()
+    log: tuple[Json, ...] = ()
+    recv: tuple[Json, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellFacts:
+    """What was observed and predicted for one cell; input of the verdict."""
+
+    cell: Cell
+    counts: Counts = Counts()
+    throughput_records_per_s: float = 0.0
+    throughput_interval: tuple[float, float] | None = None
+    throughput_basis: str = "acknowledged"  # "in the log" with acks=0
+    steady_ratio: float | None = None
+    latency: Mapping[str, Latency] = field(default_factory=dict)
+    observed: Mapping[str, IdentitySet] = field(default_factory=dict)
+    predictions: Mapping[str, SetComparison] = field(default_factory=dict)
+    dup_extra_copies: int = 0
+    gap_us: int | None = None
+    gap_start_us: int | None = None
+    records_per_batch: float | None = None
+    batches: int = 0
+    compression_ratio: float | None = None
+    log_bytes: int = 0
+    epochs: tuple[EpochRange, ...] = ()
+    stories: tuple[Story, ...] = ()
+    missing_streams: tuple[str, ...] = ()
+    slots: pd.DataFrame = field(default_factory=pd.DataFrame)
+    slot_us: int = 100_000
+
+    def set_count(self, kind: str) -> int:
+        return self.observed[kind].count if kind in self.observed else 0

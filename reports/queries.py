@@ -1,0 +1,266 @@
+"""The Spark SQL of the analysis: scans and hash aggregates over all cells at once, never a join of records to records.
+
+Views needed: send, recv, log, batches (runlog.schema plus `cell`), windows (one row a cell), intervals (predictions).
+Loss, duplicates and strays go through words of 64 sequence numbers, so that N records shuffle N/64 rows; only words
+that look wrong are opened. Order is judged by blocks of offsets; only irregular blocks reach the sort. Latencies are
+counted in bins of ln(us)*128, which is 0.8 % wide and can be added up over slots, partitions and cells.
+"""
+
+from __future__ import annotations
+
+LATENCY_BINS_PER_E_FOLD = 128
+BOOTSTRAP_BLOCKS = 20
+
+# Words in which something is not as it should be; `acked`, `other`, `present` are bit sets over seq & 63.
+BAD_WORDS = """
+SELECT cell, producer, incarnation, word, coalesce(acked, 0L) AS acked, coalesce(other, 0L) AS other,
+       coalesce(present, 0L) AS present, coalesce(copies, 0L) AS copies
+FROM (SELECT cell, producer, incarnation, shiftright(seq, 6) AS word,
+             bit_or(IF(status = 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS acked,
+             bit_or(IF(status <> 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS other
+      FROM send GROUP BY cell, producer, incarnation, shiftright(seq, 6))
+FULL OUTER JOIN
+     (SELECT cell, producer, incarnation, shiftright(seq, 6) AS word,
+             bit_or(shiftleft(1L, CAST(seq & 63 AS INT))) AS present, count(*) AS copies
+      FROM log GROUP BY cell, producer, incarnation, shiftright(seq, 6))
+USING (cell, producer, incarnation, word)
+WHERE coalesce(acked, 0L) & ~coalesce(present, 0L) <> 0
+   OR coalesce(present, 0L) & ~coalesce(acked, 0L) <> 0
+   OR coalesce(copies, 0L) <> bit_count(coalesce(present, 0L))
+"""
+
+# Records behind the bits of the bad words.
+STRAYS = """
+SELECT cell, kind, producer, incarnation, word * 64 + bit AS seq
+FROM (SELECT cell, producer, incarnation, word,
+             stack(3, 'lost', acked & ~present, 'recovered', other & present & ~acked,
+                      'unexpected', present & ~(acked | other)) AS (kind, bits)
+      FROM bad_words)
+LATERAL VIEW explode(sequence(0, 63)) bits_of_word AS bit
+WHERE bits & shiftleft(1L, bit) <> 0
+"""
+
+DUPLICATES = """
+SELECT l.cell, l.producer, l.incarnation, l.seq, l.partition, min(l.offset) AS first_offset, count(*) AS copies
+FROM log l LEFT SEMI JOIN bad_words b
+  ON l.cell = b.cell AND l.producer = b.producer AND l.incarnation = b.incarnation
+ AND shiftright(l.seq, 6) = b.word AND b.copies <> bit_count(b.present)
+GROUP BY l.cell, l.producer, l.incarnation, l.seq, l.partition
+"""
+
+# A block in which seq - offset is constant is in order within itself: one row stands for it.
+ORDER_BLOCKS = """
+SELECT cell, partition, producer, incarnation, shiftright(offset, 8) AS block, min(offset) AS offset,
+       min(seq) AS low, max(seq) AS high, min(seq - offset) = max(seq - offset) AS regular
+FROM log GROUP BY cell, partition, producer, incarnation, shiftright(offset, 8)
+"""
+
+LATE_ROWS = """
+SELECT cell, partition, producer, incarnation, block, offset, low, high, top
+FROM (SELECT *, max(high) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY offset
+                                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
+      FROM (SELECT cell, partition, producer, incarnation, CAST(NULL AS BIGINT) AS block, l.offset,
+                   l.seq AS low, l.seq AS high
+            FROM log l LEFT SEMI JOIN (SELECT * FROM order_blocks WHERE NOT regular) i
+              ON l.cell = i.cell AND l.partition = i.partition AND l.producer = i.producer
+             AND l.incarnation = i.incarnation AND shiftright(l.offset, 8) = i.block
+            UNION ALL
+            SELECT cell, partition, producer, incarnation, block, offset, low, high FROM order_blocks WHERE regular))
+WHERE low < top
+"""
+
+# The late ones are opened, and later copies of a record that had come in time are taken out.
+REORDERED = """
+SELECT c.cell, c.producer, c.incarnation, c.seq
+FROM (SELECT cell, partition, producer, incarnation, seq, min(offset) AS offset
+      FROM (SELECT cell, partition, producer, incarnation, low AS seq, offset FROM late_rows WHERE block IS NULL
+            UNION ALL
+            SELECT cell, partition, producer, incarnation, seq, offset + seq - low AS offset
+            FROM late_rows LATERAL VIEW explode(sequence(low, least(high, top - 1))) inside AS seq
+            WHERE block IS NOT NULL)
+      GROUP BY cell, partition, producer, incarnation, seq) c
+LEFT JOIN duplicates d
+  ON c.cell = d.cell AND c.partition = d.partition AND c.producer = d.producer
+ AND c.incarnation = d.incarnation AND c.seq = d.seq
+WHERE d.first_offset IS NULL OR d.first_offset = c.offset
+"""
+
+DELIVERED_TWICE = """
+SELECT cell, producer, incarnation, seq
+FROM (SELECT r.*, count(*) OVER (PARTITION BY r.cell, r.consumer, r.partition, r.offset) AS times
+      FROM recv r LEFT SEMI JOIN
+           (SELECT cell, consumer, partition, shiftright(offset, 6) AS word
+            FROM recv GROUP BY cell, consumer, partition, shiftright(offset, 6)
+            HAVING count(*) <> bit_count(bit_or(shiftleft(1L, CAST(offset & 63 AS INT))))) w
+        ON r.cell = w.cell AND r.consumer = w.consumer AND r.partition = w.partition
+       AND shiftright(r.offset, 6) = w.word)
+WHERE times > 1
+"""
+
+OBSERVED = f"""
+SELECT cell, kind, producer, incarnation, seq FROM ({STRAYS})
+UNION ALL SELECT cell, 'duplicated', producer, incarnation, seq FROM duplicates
+          GROUP BY cell, producer, incarnation, seq HAVING sum(copies) > 1
+UNION ALL SELECT cell, 'reordered', producer, incarnation, seq FROM ({REORDERED})
+UNION ALL SELECT cell, 'dup_delivered', producer, incarnation, seq FROM ({DELIVERED_TWICE})
+UNION ALL SELECT cell, 'corrupt', producer, incarnation, seq FROM log WHERE crc_ok = 0
+"""
+
+PREDICTED = """
+SELECT s.cell, i.kind, s.producer, s.incarnation, s.seq
+FROM send s JOIN interval_blocks i
+  ON s.cell = i.cell AND s.partition = i.partition AND shiftright(s.offset, 6) = i.block
+ AND s.offset >= i.from_offset AND s.offset < i.end_offset
+WHERE i.kind = 'lost' AND s.status = 0 AND s.offset >= 0 AND s.acked_us < i.before_us
+UNION ALL
+SELECT l.cell, i.kind, l.producer, l.incarnation, l.seq
+FROM log l JOIN interval_blocks i
+  ON l.cell = i.cell AND l.partition = i.partition AND shiftright(l.offset, 6) = i.block
+ AND l.offset >= i.from_offset AND l.offset < i.end_offset
+WHERE i.kind <> 'lost'
+"""
+
+INTERVAL_BLOCKS = """
+SELECT * FROM intervals
+LATERAL VIEW explode(sequence(shiftright(from_offset, 6), shiftright(end_offset - 1, 6))) blocks AS block
+WHERE end_offset > from_offset
+"""
+
+MARKS = f"""
+SELECT cell, kind, producer, incarnation, seq,
+       CASE WHEN max(observed) = 1 AND max(predicted) = 1 THEN 'both'
+            WHEN max(observed) = 1 THEN 'only_observed' ELSE 'only_predicted' END AS part
+FROM (SELECT *, 1 AS observed, 0 AS predicted FROM ({OBSERVED})
+      UNION ALL SELECT *, 0, 1 FROM ({PREDICTED}))
+GROUP BY cell, kind, producer, incarnation, seq
+"""
+
+# Runs of neighbouring sequence numbers, at most {limit} a set; count and hash are of the whole set.
+RANGES = """
+SELECT cell, kind, part, producer, incarnation, first_seq, last_seq, total, hash
+FROM (SELECT *, sum(n) OVER whole AS total, bit_xor(part_hash) OVER whole AS hash,
+             row_number() OVER (PARTITION BY cell, kind, part ORDER BY producer, incarnation, first_seq) AS place
+      FROM (SELECT cell, kind, part, producer, incarnation, min(seq) AS first_seq, max(seq) AS last_seq, count(*) AS n,
+                   bit_xor(xxhash64(producer, incarnation, seq)) AS part_hash
+            FROM (SELECT *, seq - row_number() OVER (PARTITION BY cell, kind, part, producer, incarnation
+                                                     ORDER BY seq) AS island FROM marks)
+            GROUP BY cell, kind, part, producer, incarnation, island)
+      WINDOW whole AS (PARTITION BY cell, kind, part))
+WHERE place <= {limit}
+"""
+
+COUNTS_SEND = """
+SELECT s.cell,
+       count_if(inside) AS sent, count_if(inside AND status = 0) AS acked,
+       count_if(inside AND status = 1) AS failed, count_if(inside AND status = 2) AS unknown,
+       count(*) AS sent_total, count_if(status = 0) AS acked_total,
+       count_if(status = 1) AS failed_total, count_if(status = 2) AS unknown_total,
+       coalesce(sum(IF(inside AND status = 0, size_bytes, 0)), 0L) AS acked_bytes,
+       count_if(status = 0 AND acked_us >= start_us AND acked_us < end_us) AS acks_in_window
+FROM (SELECT /*+ BROADCAST(w) */ s.*, w.start_us, w.end_us, s.intended_us >= w.start_us AND s.intended_us < w.end_us AS inside
+      FROM send s JOIN windows w ON s.cell = w.cell) s
+GROUP BY s.cell
+"""
+
+COUNTS_LOG = """
+SELECT /*+ BROADCAST(w) */ l.cell, count(*) AS log_total,
+       count_if(l.intended_us >= w.start_us AND l.intended_us < w.end_us) AS log_in_window
+FROM log l JOIN windows w ON l.cell = w.cell GROUP BY l.cell
+"""
+
+COUNTS_RECV = """
+SELECT /*+ BROADCAST(w) */ r.cell, count(*) AS received_total,
+       count_if(r.intended_us >= w.start_us AND r.intended_us < w.end_us) AS received_in_window,
+       count_if(r.crc_ok = 0) AS corrupt_received
+FROM recv r JOIN windows w ON r.cell = w.cell GROUP BY r.cell
+"""
+
+# What happened in each slot of time; a slot counts from the cell's start.
+RATES = """
+SELECT cell, slot, sum(intended) AS intended, sum(sent) AS sent, sum(acked) AS acked, sum(received) AS received
+FROM (SELECT /*+ BROADCAST(w) */ s.cell, stack(3, s.intended_us, 1, 0, 0, s.sent_us, 0, 1, 0,
+                      IF(s.status = 0, s.acked_us, -1L), 0, 0, 1) AS (t_us, intended, sent, acked), 0 AS received,
+             w.first_us, w.last_us, w.slot_us
+      FROM send s JOIN windows w ON s.cell = w.cell
+      UNION ALL
+      SELECT /*+ BROADCAST(w) */ r.cell, r.polled_us, 0, 0, 0, 1, w.first_us, w.last_us, w.slot_us
+      FROM recv r JOIN windows w ON r.cell = w.cell)
+LATERAL VIEW explode(array(CAST(floor((t_us - first_us) / slot_us) AS INT))) slots AS slot
+WHERE t_us >= first_us AND t_us < last_us
+GROUP BY cell, slot
+"""
+
+LATENCIES = f"""
+SELECT cell, kind, slot, block, bin, count(*) AS n, min(us) AS low, max(us) AS high, sum(us) AS total
+FROM (SELECT cell, kind, us,
+             CAST(floor((intended_us - first_us) / slot_us) AS INT) AS slot,
+             IF(intended_us >= start_us AND intended_us < end_us,
+                CAST(floor((intended_us - start_us) * {BOOTSTRAP_BLOCKS} / (end_us - start_us)) AS INT), -1) AS block,
+             CAST(floor(ln(CAST(greatest(us, 1L) AS DOUBLE)) * {LATENCY_BINS_PER_E_FOLD}) AS INT) AS bin
+      FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
+                   stack(3, 'corrected', IF(s.status = 0, s.acked_us - s.intended_us, NULL),
+                            'uncorrected', IF(s.status = 0, s.acked_us - s.sent_us, NULL),
+                            'schedule_lag', IF(s.sent_us >= 0, s.sent_us - s.intended_us, NULL)) AS (kind, us)
+            FROM send s JOIN windows w ON s.cell = w.cell
+            UNION ALL
+            SELECT /*+ BROADCAST(w) */ r.cell, r.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
+                   'end_to_end', r.polled_us - r.intended_us
+            FROM recv r JOIN windows w ON r.cell = w.cell)
+      WHERE us IS NOT NULL)
+GROUP BY cell, kind, slot, block, bin
+"""
+
+LATENCY_BLOCKS = """
+SELECT cell, kind, block, bin, sum(n) AS n, min(low) AS low, max(high) AS high, sum(total) AS total
+FROM latencies WHERE block >= 0 GROUP BY cell, kind, block, bin
+"""
+
+LATENCY_SLOTS = f"""
+SELECT cell, kind, slot, max(n_slot) AS n, min(low) AS min_us, max(high) AS max_us, sum(total) / max(n_slot) AS mean_us,
+       least(max(high), exp((min(IF(rank_bin >= ceil(0.99 * n_slot), bin, NULL)) + 0.5)
+                            / {LATENCY_BINS_PER_E_FOLD})) AS p99_us
+FROM (SELECT *, sum(n) OVER (PARTITION BY cell, kind, slot ORDER BY bin) AS rank_bin,
+             sum(n) OVER (PARTITION BY cell, kind, slot) AS n_slot
+      FROM (SELECT cell, kind, slot, bin, sum(n) AS n, min(low) AS low, max(high) AS high, sum(total) AS total
+            FROM latencies WHERE slot >= 0 AND kind <> 'schedule_lag' GROUP BY cell, kind, slot, bin))
+GROUP BY cell, kind, slot
+"""
+
+# Longest time in the measured window in which no acknowledgement came; the window's ends count as acknowledgements.
+# Acknowledgements are folded by millisecond first, so a gap is exact from 1 ms upwards.
+GAPS = """
+SELECT cell, max_by(before_us, low - before_us) AS gap_start_us, max(low - before_us) AS gap_us
+FROM (SELECT cell, low, lag(high) OVER (PARTITION BY cell ORDER BY low) AS before_us
+      FROM (SELECT /*+ BROADCAST(w) */ s.cell, min(s.acked_us) AS low, max(s.acked_us) AS high
+            FROM send s JOIN windows w ON s.cell = w.cell
+            WHERE s.status = 0 AND s.acked_us >= w.start_us AND s.acked_us < w.end_us
+            GROUP BY s.cell, floor(s.acked_us / 1000)
+            UNION ALL SELECT cell, start_us, start_us FROM windows
+            UNION ALL SELECT cell, end_us, end_us FROM windows))
+WHERE before_us IS NOT NULL GROUP BY cell
+"""
+
+BATCHES = """
+SELECT cell, partition, leader_epoch, min(base_offset) AS first_offset, max(last_offset) + 1 AS end_offset,
+       count(*) AS batches, sum(records) AS records, sum(size_bytes) AS size_bytes,
+       sum(uncompressed_bytes) AS uncompressed_bytes
+FROM batches GROUP BY cell, partition, leader_epoch
+"""
+
+# Everything that the chosen records left behind.
+STORIES = """
+SELECT /*+ BROADCAST(e) */ e.cell, 'send' AS stream, s.producer, s.incarnation, s.seq, s.partition, s.offset,
+       s.status AS code, s.error, s.intended_us, s.sent_us, s.acked_us AS t_us
+FROM send s JOIN examples e ON s.cell = e.cell AND s.producer = e.producer AND s.incarnation = e.incarnation
+ AND s.seq = e.seq
+UNION ALL
+SELECT /*+ BROADCAST(e) */ e.cell, 'log', l.producer, l.incarnation, l.seq, l.partition, l.offset,
+       l.leader_epoch, CAST(NULL AS SMALLINT), l.intended_us, NULL, NULL
+FROM log l JOIN examples e ON l.cell = e.cell AND l.producer = e.producer AND l.incarnation = e.incarnation
+ AND l.seq = e.seq
+UNION ALL
+SELECT /*+ BROADCAST(e) */ e.cell, 'recv', r.producer, r.incarnation, r.seq, r.partition, r.offset,
+       CAST(r.consumer AS INT), NULL, r.intended_us, NULL, r.polled_us
+FROM recv r JOIN examples e ON r.cell = e.cell AND r.producer = e.producer AND r.incarnation = e.incarnation
+ AND r.seq = e.seq
+"""
