@@ -1,42 +1,236 @@
-"""The controller core of one node: active while its node leads the quorum. The API is in `broker.controller`."""
+"""The controller core of one node: active while its node leads the quorum. The API is in `broker.controller`.
+
+Owns the order of things: decisions are taken on the image with everything written so far, answers are given when what
+they depend on is committed, and what was written but not committed is forgotten with the leadership.
+"""
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
-from broker.controller.image import MetadataImage
-from broker.controller.types import ControllerAction, ControllerEvent
+from broker.controller.brokers import allocate_producer_ids, fence, heartbeat, register
+from broker.controller.config import ControllerConfig
+from broker.controller.image import MetadataImage, replay
+from broker.controller.outcome import Outcome, refusal
+from broker.controller.partitions import alter_partitions
+from broker.controller.record_codec import decode_records, encode_records
+from broker.controller.records import FeatureLevelRecord, MetadataRecord
+from broker.controller.sessions import BrokerSessions
+from broker.controller.topics import alter_configs, create_topics, delete_topics
+from broker.controller.types import (
+    AllocateProducerIds,
+    AlterConfigs,
+    AlterPartition,
+    BrokerHeartbeat,
+    ControllerAction,
+    ControllerActivated,
+    ControllerDeactivated,
+    ControllerEvent,
+    ControllerRequest,
+    ControllerResponse,
+    CreateTopics,
+    DeleteTopics,
+    ImagePublished,
+    LeadershipGained,
+    LeadershipLost,
+    MetadataCommitted,
+    RegisterBroker,
+    Respond,
+    Tick,
+    WriteMetadata,
+)
+from broker.quorum.types import LogEntry
+from broker.wire.errors import ErrorCode
+
+__all__ = ["Controller", "ControllerConfig"]
+
+PENDING_WRITES_MAX = 4096  # written, not committed; a leader that cannot commit resigns long before
+FEATURE_NAME = "metadata.version"
+FEATURE_LEVEL = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerConfig:
-    node_id: int
-    broker_session_timeout_ms: int = 9000  # broker.session.timeout.ms
-    num_partitions: int = 1  # num.partitions
-    default_replication_factor: int = 1  # default.replication.factor
-    min_insync_replicas: int = 1  # min.insync.replicas
-    unclean_leader_election_enable: bool = False  # unclean.leader.election.enable of the broker; topics may override
+@dataclass(slots=True, kw_only=True)
+class _PendingWrite:
+    offset: int
+    payload: bytes
+    waiting: list[tuple[ControllerRequest, ControllerResponse]] = field(default_factory=list)
 
 
 class Controller:
     def __init__(self, *, config: ControllerConfig, rng: random.Random) -> None:
-        raise NotImplementedError
+        self._config = config
+        self._rng = rng
+        self._committed = MetadataImage()
+        self._latest = self._committed  # with the pending writes; equal to the committed one when there are none
+        self._pending: deque[_PendingWrite] = deque()
+        self._leading_epoch: int | None = None
+        self._active = False
+        self._next_offset = 0  # of the next write; only the active controller writes, so it can tell
+        self._sessions = BrokerSessions(timeout_ms=config.broker_session_timeout_ms)
+        self._actions: list[ControllerAction] = []
+        self._now_ms = 0
+
+    # -- public -------------------------------------------------------------------------------------------------------
 
     def handle(self, event: ControllerEvent, now_ms: int) -> list[ControllerAction]:
-        raise NotImplementedError
+        self._now_ms = max(self._now_ms, now_ms)
+        self._actions = []
+        match event:
+            case LeadershipGained(epoch=epoch):
+                self._leading_epoch = epoch
+            case LeadershipLost(epoch=epoch):
+                self._deactivate(epoch)
+            case MetadataCommitted(entries=entries):
+                self._commit(entries)
+            case Tick():
+                pass
+            case _:
+                self._handle_request(event)
+        self._fence_silent_brokers()
+        return self._actions
 
     def next_deadline_ms(self) -> int | None:
-        raise NotImplementedError
-
-    def check_invariants(self) -> None:
-        raise NotImplementedError
+        """When the next session ends; None while not active or nobody is unfenced."""
+        if not self._active:
+            return None
+        deadlines = [self._sessions.expires_at_ms(broker_id) for broker_id in self._latest.live_broker_ids()]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     @property
     def image(self) -> MetadataImage:
         """The committed image."""
-        raise NotImplementedError
+        return self._committed
 
     @property
     def is_active(self) -> bool:
-        raise NotImplementedError
+        return self._active
+
+    def check_invariants(self) -> None:
+        self._committed.check_invariants()
+        self._latest.check_invariants()
+        assert self._active or not self._pending
+        assert not self._active or self._leading_epoch is not None
+        assert len(self._pending) <= PENDING_WRITES_MAX
+        assert [write.offset for write in self._pending] == list(
+            range(self._next_offset - len(self._pending), self._next_offset)
+        )
+        assert self._pending or self._latest == self._committed
+        for topic in self._latest.topics.values():
+            for partition in topic.partitions:
+                online = partition.leader >= 0
+                fenced = [replica for replica in partition.isr if not self._latest.brokers[replica].may_lead]
+                assert not online or not fenced, f"{topic.name}: {partition} has {fenced} in its ISR"
+
+    # -- leadership and commits ---------------------------------------------------------------------------------------
+
+    def _commit(self, entries: tuple[LogEntry, ...]) -> None:
+        old = self._committed
+        activate_at: int | None = None
+        for entry in entries:
+            records = () if entry.is_control else decode_records(entry.payload)
+            self._committed = replay(self._committed, records, offset=entry.offset, epoch=entry.epoch)
+            if entry.is_control and entry.epoch == self._leading_epoch:
+                activate_at = entry.offset
+        if not self._active:
+            self._latest = self._committed
+            self._next_offset = self._committed.offset + 1
+        if self._committed is not old:
+            self._actions.append(ImagePublished(old=old, new=self._committed))
+        if self._active:
+            self._answer_committed(entries)
+        elif activate_at is not None:
+            self._activate()
+
+    def _answer_committed(self, entries: tuple[LogEntry, ...]) -> None:
+        for entry in entries:
+            write = self._pending.popleft()
+            assert write.offset == entry.offset
+            assert write.payload == entry.payload
+            self._actions += [Respond(token=request.token, response=response) for request, response in write.waiting]
+        if not self._pending:
+            self._latest = self._committed
+
+    def _activate(self) -> None:
+        """Our LeaderChange entry is committed, and with it everything that earlier leaders committed."""
+        assert self._leading_epoch is not None
+        self._active = True
+        self._sessions.restart(self._latest.brokers, self._now_ms)
+        self._actions.append(ControllerActivated(epoch=self._leading_epoch))
+        if FEATURE_NAME not in self._latest.features:
+            self._write((FeatureLevelRecord(name=FEATURE_NAME, level=FEATURE_LEVEL),))
+
+    def _deactivate(self, epoch: int) -> None:
+        if self._leading_epoch != epoch:
+            return
+        self._leading_epoch = None
+        if not self._active:
+            return
+        self._active = False
+        for write in self._pending:
+            for request, _ in write.waiting:
+                # It may yet be committed by the next leader: the asker must look before it repeats.
+                self._respond(request, refusal(request, ErrorCode.not_controller))
+        self._pending.clear()
+        self._latest = self._committed
+        self._next_offset = self._committed.offset + 1
+        self._actions.append(ControllerDeactivated(epoch=epoch))
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    def _handle_request(self, request: ControllerRequest) -> None:
+        if not self._active:
+            self._respond(request, refusal(request, ErrorCode.not_controller))
+            return
+        if len(self._pending) >= PENDING_WRITES_MAX:
+            self._respond(request, refusal(request, ErrorCode.request_timed_out))
+            return
+        outcome = self._decide(request)
+        if outcome.records:
+            self._write(outcome.records)
+        if self._pending:
+            self._pending[-1].waiting.append((request, outcome.response))
+        else:
+            self._respond(request, outcome.response)
+
+    def _decide(self, request: ControllerRequest) -> Outcome:
+        image, unclean = self._latest, self._config.unclean_leader_election_enable
+        match request:
+            case RegisterBroker():
+                return register(
+                    image, self._sessions, request, next_offset=self._next_offset, now_ms=self._now_ms, unclean=unclean
+                )
+            case BrokerHeartbeat():
+                return heartbeat(
+                    image, self._sessions, request, next_offset=self._next_offset, now_ms=self._now_ms, unclean=unclean
+                )
+            case CreateTopics():
+                return create_topics(image, request, config=self._config, rng=self._rng)
+            case DeleteTopics():
+                return delete_topics(image, request)
+            case AlterPartition():
+                return alter_partitions(image, request, unclean=unclean)
+            case AllocateProducerIds():
+                return allocate_producer_ids(image, request)
+            case AlterConfigs():
+                return alter_configs(image, request, unclean=unclean)
+
+    def _respond(self, request: ControllerRequest, response: ControllerResponse) -> None:
+        self._actions.append(Respond(token=request.token, response=response))
+
+    def _write(self, records: tuple[MetadataRecord, ...]) -> None:
+        assert self._leading_epoch is not None
+        payload = encode_records(records)
+        self._latest = replay(self._latest, records, offset=self._next_offset, epoch=self._leading_epoch)
+        self._pending.append(_PendingWrite(offset=self._next_offset, payload=payload))
+        self._next_offset += 1
+        self._actions.append(WriteMetadata(epoch=self._leading_epoch, payload=payload))
+
+    def _fence_silent_brokers(self) -> None:
+        if not self._active:
+            return
+        for broker_id in self._latest.live_broker_ids():
+            if not self._sessions.is_valid(broker_id, self._now_ms):
+                broker = self._latest.brokers[broker_id]
+                self._write(fence(self._latest, broker, unclean=self._config.unclean_leader_election_enable))

@@ -9,9 +9,10 @@ alone is known to hold every committed record. The leader epoch grows iff the le
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from uuid import UUID
 
 from broker.controller.image import NO_LEADER, MetadataImage, PartitionState
-from broker.controller.records import PartitionChangeRecord, TopicRecord
+from broker.controller.records import PartitionChangeRecord
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
@@ -35,7 +36,7 @@ def elect(
 
 def change_partition(
     state: PartitionState,
-    topic: TopicRecord,
+    topic_id: UUID,
     partition: int,
     *,
     isr: tuple[int, ...],
@@ -47,7 +48,7 @@ def change_partition(
     if (leader, new_isr) == (state.leader, state.isr):
         return None
     return PartitionChangeRecord(
-        topic_id=topic.topic_id,
+        topic_id=topic_id,
         partition=partition,
         isr=new_isr,
         leader=leader,
@@ -72,12 +73,11 @@ def changes_without(image: MetadataImage, broker_id: int, *, unclean_default: bo
     may_lead = leaders_allowed(image) - {broker_id}
     for name, topic in image.topics.items():
         unclean = is_unclean_allowed(image, name, unclean_default)
-        identity = TopicRecord(name=name, topic_id=topic.topic_id)
         for partition, state in enumerate(topic.partitions):
             if broker_id not in state.isr and broker_id != state.leader:
                 continue
             isr = tuple(replica for replica in state.isr if replica != broker_id)
-            change = change_partition(state, identity, partition, isr=isr, may_lead=may_lead, unclean=unclean)
+            change = change_partition(state, topic.topic_id, partition, isr=isr, may_lead=may_lead, unclean=unclean)
             if change is not None:
                 yield change
 
@@ -90,10 +90,11 @@ def changes_for_offline(
         if only_topic is not None and name != only_topic:
             continue
         unclean = is_unclean_allowed(image, name, unclean_default)
-        identity = TopicRecord(name=name, topic_id=topic.topic_id)
         for partition, state in enumerate(topic.partitions):
             if state.leader == NO_LEADER:
-                change = change_partition(state, identity, partition, isr=state.isr, may_lead=may_lead, unclean=unclean)
+                change = change_partition(
+                    state, topic.topic_id, partition, isr=state.isr, may_lead=may_lead, unclean=unclean
+                )
                 if change is not None:
                     yield change
 

@@ -1,0 +1,166 @@
+"""Registration, heartbeats, fencing, controlled shutdown, producer id blocks. Pure functions of image and sessions.
+
+A broker is FENCED, UNFENCED, or in CONTROLLED_SHUTDOWN; the heartbeat moves it (Kafka's BrokerHeartbeatManager).
+"""
+
+from __future__ import annotations
+
+from broker.controller.elections import changes_for_offline, changes_without, leaders_allowed, leads_any
+from broker.controller.image import BrokerRegistration, MetadataImage
+from broker.controller.outcome import Outcome, refusal
+from broker.controller.records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+)
+from broker.controller.sessions import BrokerSessions
+from broker.controller.types import (
+    AllocateProducerIds,
+    AllocateProducerIdsResponse,
+    BrokerHeartbeat,
+    BrokerHeartbeatResponse,
+    RegisterBroker,
+    RegisterBrokerResponse,
+)
+from broker.wire.errors import ErrorCode
+
+PRODUCER_ID_BLOCK = 1000  # as Kafka's; a broker asks again when it has given these out
+
+
+def register(
+    image: MetadataImage,
+    sessions: BrokerSessions,
+    request: RegisterBroker,
+    *,
+    next_offset: int,
+    now_ms: int,
+    unclean: bool,
+) -> Outcome:
+    """`next_offset` is where the registration will be written: it becomes the broker epoch, so epochs only grow."""
+    existing = image.brokers.get(request.broker_id)
+    if existing is not None and existing.incarnation_id == request.incarnation_id:
+        # The answer to the first attempt was lost.
+        return Outcome(response=RegisterBrokerResponse(error_code=ErrorCode.none, broker_epoch=existing.broker_epoch))
+    if existing is not None and existing.may_lead and sessions.is_valid(request.broker_id, now_ms):
+        # Perhaps two processes with one node.id; only the end of the old session tells (as in Kafka).
+        return Outcome(response=refusal(request, ErrorCode.duplicate_broker_registration))
+    leaving: tuple[MetadataRecord, ...] = ()
+    if existing is not None:
+        leaving = tuple(changes_without(image, request.broker_id, unclean_default=unclean))
+    registration = RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=next_offset,
+        endpoints=request.endpoints,
+        rack=request.rack,
+        fenced=True,
+        in_controlled_shutdown=False,
+    )
+    sessions.begin(request.broker_id, now_ms)
+    response = RegisterBrokerResponse(error_code=ErrorCode.none, broker_epoch=next_offset)
+    return Outcome(response=response, records=(registration, *leaving))
+
+
+def check_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> int:
+    """NONE, or why a request in the name of this broker is refused."""
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        return ErrorCode.broker_id_not_registered
+    return ErrorCode.none if broker.broker_epoch == broker_epoch else ErrorCode.stale_broker_epoch
+
+
+def heartbeat(
+    image: MetadataImage,
+    sessions: BrokerSessions,
+    request: BrokerHeartbeat,
+    *,
+    next_offset: int,
+    now_ms: int,
+    unclean: bool,
+) -> Outcome:
+    error = check_epoch(image, request.broker_id, request.broker_epoch)
+    if error != ErrorCode.none:
+        return Outcome(response=refusal(request, error))
+    sessions.touch(request.broker_id, now_ms, request.current_metadata_offset)
+    broker = image.brokers[request.broker_id]
+    caught_up = request.current_metadata_offset >= broker.broker_epoch
+    if broker.fenced:
+        if request.want_shut_down:
+            return _beat(caught_up, fenced=True, shut_down=True)
+        if request.want_fence or not caught_up:
+            return _beat(caught_up, fenced=True)
+        return _beat(caught_up, fenced=False, records=unfence(image, broker, unclean=unclean))
+    if not request.want_shut_down:
+        if request.want_fence:
+            return _beat(caught_up, fenced=True, records=fence(image, broker, unclean=unclean))
+        return _beat(caught_up, fenced=False)
+    return _shutdown_beat(image, sessions, broker, caught_up, next_offset=next_offset, unclean=unclean)
+
+
+def _beat(
+    caught_up: bool, *, fenced: bool, shut_down: bool = False, records: tuple[MetadataRecord, ...] = ()
+) -> Outcome:
+    response = BrokerHeartbeatResponse(
+        error_code=ErrorCode.none, is_caught_up=caught_up, is_fenced=fenced, should_shut_down=shut_down
+    )
+    return Outcome(response=response, records=records)
+
+
+def _shutdown_beat(
+    image: MetadataImage,
+    sessions: BrokerSessions,
+    broker: BrokerRegistration,
+    caught_up: bool,
+    *,
+    next_offset: int,
+    unclean: bool,
+) -> Outcome:
+    """First move the leaders away; let go only when nobody can still believe that this broker leads."""
+    if not broker.in_controlled_shutdown:
+        sessions.begin_shutdown(broker.broker_id, next_offset)
+        change = _registration_change(broker, fenced=False, in_controlled_shutdown=True)
+        moved = changes_without(image, broker.broker_id, unclean_default=unclean)
+        return _beat(caught_up, fenced=False, records=(change, *moved))
+    waits = not sessions.others_saw_shutdown(broker.broker_id, image.live_broker_ids())
+    if waits or leads_any(image, broker.broker_id):
+        return _beat(caught_up, fenced=False)
+    return _beat(caught_up, fenced=True, shut_down=True, records=fence(image, broker, unclean=unclean))
+
+
+def _registration_change(
+    broker: BrokerRegistration, *, fenced: bool, in_controlled_shutdown: bool
+) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker.broker_id,
+        broker_epoch=broker.broker_epoch,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+    )
+
+
+def fence(image: MetadataImage, broker: BrokerRegistration, *, unclean: bool) -> tuple[MetadataRecord, ...]:
+    change = _registration_change(broker, fenced=True, in_controlled_shutdown=broker.in_controlled_shutdown)
+    return (change, *changes_without(image, broker.broker_id, unclean_default=unclean))
+
+
+def unfence(image: MetadataImage, broker: BrokerRegistration, *, unclean: bool) -> tuple[MetadataRecord, ...]:
+    change = _registration_change(broker, fenced=False, in_controlled_shutdown=False)
+    may_lead = leaders_allowed(image) | {broker.broker_id}
+    return (change, *changes_for_offline(image, may_lead, unclean_default=unclean))
+
+
+def allocate_producer_ids(image: MetadataImage, request: AllocateProducerIds) -> Outcome:
+    error = check_epoch(image, request.broker_id, request.broker_epoch)
+    if error != ErrorCode.none:
+        return Outcome(response=refusal(request, error))
+    start = image.next_producer_id
+    record = ProducerIdsRecord(
+        broker_id=request.broker_id,
+        broker_epoch=request.broker_epoch,
+        next_producer_id=start + PRODUCER_ID_BLOCK,
+    )
+    response = AllocateProducerIdsResponse(
+        error_code=ErrorCode.none, producer_id_start=start, producer_id_count=PRODUCER_ID_BLOCK
+    )
+    return Outcome(response=response, records=(record,))

@@ -1,0 +1,52 @@
+"""What a request comes to: records to write, and the answer to give once they are committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker.controller.records import MetadataRecord
+from broker.controller.types import (
+    AllocateProducerIds,
+    AllocateProducerIdsResponse,
+    AlterConfigs,
+    AlterConfigsResponse,
+    AlterPartition,
+    AlterPartitionResponse,
+    BrokerHeartbeat,
+    BrokerHeartbeatResponse,
+    ControllerRequest,
+    ControllerResponse,
+    CreateTopics,
+    CreateTopicsResponse,
+    DeleteTopics,
+    DeleteTopicsResponse,
+    RegisterBroker,
+    RegisterBrokerResponse,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    response: ControllerResponse
+    records: tuple[MetadataRecord, ...] = ()
+
+
+def refusal(request: ControllerRequest, error_code: int) -> ControllerResponse:
+    """The answer to a request that as a whole is refused (NOT_CONTROLLER, STALE_BROKER_EPOCH, ..)."""
+    match request:
+        case RegisterBroker():
+            return RegisterBrokerResponse(error_code=error_code, broker_epoch=-1)
+        case BrokerHeartbeat():
+            return BrokerHeartbeatResponse(
+                error_code=error_code, is_caught_up=False, is_fenced=True, should_shut_down=False
+            )
+        case CreateTopics():
+            return CreateTopicsResponse(error_code=error_code, topics=())
+        case DeleteTopics():
+            return DeleteTopicsResponse(error_code=error_code, topics=())
+        case AlterPartition():
+            return AlterPartitionResponse(error_code=error_code, partitions=())
+        case AllocateProducerIds():
+            return AllocateProducerIdsResponse(error_code=error_code, producer_id_start=-1, producer_id_count=0)
+        case AlterConfigs():
+            return AlterConfigsResponse(error_code=error_code, resources=())

@@ -1,0 +1,93 @@
+"""AlterPartition: the leader of a partition asks to change its ISR (KIP-497, broker epochs of KIP-903)."""
+
+from __future__ import annotations
+
+from broker.controller.brokers import check_epoch
+from broker.controller.elections import change_partition, is_unclean_allowed, leaders_allowed
+from broker.controller.image import MetadataImage, PartitionState, apply_change
+from broker.controller.outcome import Outcome, refusal
+from broker.controller.records import PartitionChangeRecord
+from broker.controller.types import AlteredPartition, AlterPartition, AlterPartitionResponse, IsrChange
+from broker.wire.errors import ErrorCode
+
+
+def alter_partitions(image: MetadataImage, request: AlterPartition, *, unclean: bool) -> Outcome:
+    error = check_epoch(image, request.broker_id, request.broker_epoch)
+    if error != ErrorCode.none:
+        return Outcome(response=refusal(request, error))
+    records: list[PartitionChangeRecord] = []
+    altered: list[AlteredPartition] = []
+    seen: set[tuple[object, int]] = set()
+    for change in request.changes:
+        key = (change.topic_id, change.partition)
+        answer, record = (
+            (_refused(change, ErrorCode.invalid_request), None)
+            if key in seen
+            else _alter_one(image, request.broker_id, change, unclean=unclean)
+        )
+        seen.add(key)
+        altered.append(answer)
+        if record is not None:
+            records.append(record)
+    response = AlterPartitionResponse(error_code=ErrorCode.none, partitions=tuple(altered))
+    return Outcome(response=response, records=tuple(records))
+
+
+def _refused(change: IsrChange, error_code: int) -> AlteredPartition:
+    return AlteredPartition(topic_id=change.topic_id, partition=change.partition, error_code=error_code, state=None)
+
+
+def _alter_one(
+    image: MetadataImage, broker_id: int, change: IsrChange, *, unclean: bool
+) -> tuple[AlteredPartition, PartitionChangeRecord | None]:
+    topic = image.topic_by_id(change.topic_id)
+    if topic is None:
+        return _refused(change, ErrorCode.unknown_topic_id), None
+    state = image.partition(topic.name, change.partition)
+    if state is None:
+        return _refused(change, ErrorCode.unknown_topic_or_partition), None
+    error = _isr_error(image, broker_id, change, state)
+    if error != ErrorCode.none:
+        return _refused(change, error), None
+    # In replica order, so that equal sets give equal records.
+    isr = tuple(replica for replica in state.replicas if replica in change.new_isr)
+    unchanged = set(isr) == set(state.isr)
+    record = None
+    if not unchanged:
+        record = change_partition(
+            state,
+            topic.topic_id,
+            change.partition,
+            isr=isr,
+            may_lead=leaders_allowed(image),
+            unclean=is_unclean_allowed(image, topic.name, unclean),
+        )
+    after = state if record is None else apply_change(state, record)
+    answer = AlteredPartition(
+        topic_id=change.topic_id, partition=change.partition, error_code=ErrorCode.none, state=after
+    )
+    return answer, record
+
+
+def _isr_error(image: MetadataImage, broker_id: int, change: IsrChange, state: PartitionState) -> int:
+    """Kafka's checks in Kafka's order. An epoch from our future means that we are not the controller any more."""
+    if change.leader_epoch > state.leader_epoch or change.partition_epoch > state.partition_epoch:
+        return ErrorCode.not_controller
+    if change.leader_epoch < state.leader_epoch:
+        return ErrorCode.fenced_leader_epoch
+    if broker_id != state.leader:
+        return ErrorCode.invalid_request
+    if change.partition_epoch < state.partition_epoch:
+        return ErrorCode.invalid_update_version
+    new_isr = set(change.new_isr)
+    if state.leader not in new_isr or not new_isr <= set(state.replicas):
+        return ErrorCode.invalid_request
+    if any(not _is_eligible(image, replica, epoch) for replica, epoch in change.new_isr.items()):
+        return ErrorCode.ineligible_replica
+    return ErrorCode.none
+
+
+def _is_eligible(image: MetadataImage, replica: int, broker_epoch: int) -> bool:
+    """A replica that restarted since the leader saw it fetch may have lost what it had: the epoch tells."""
+    broker = image.brokers.get(replica)
+    return broker is not None and broker.may_lead and broker_epoch in (-1, broker.broker_epoch)
