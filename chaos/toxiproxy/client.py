@@ -1,0 +1,341 @@
+"""The client towards any Toxiproxy server: toxiproxy-python where it suffices, our own calls where it falls short.
+
+What it adds: several servers in one process, limits on time, errors for every status from 400 up, no proxy settings of
+the environment, PATCH, quoted names, one call to populate, names of attributes checked before they are sent (the server
+ignores a misspelt one), and a read-back after each change. Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import requests
+import toxiproxy
+import toxiproxy.api
+import toxiproxy.proxy
+import toxiproxy.server
+
+from chaos.toxiproxy.toxic import AttributeValue, unknown_attribute
+from chaos.toxiproxy.toxics import ALL
+
+TIMEOUT_MS = 5_000
+DOWNSTREAM = "downstream"
+
+
+class ToxiproxyError(Exception):
+    """A call that failed. `status` is the HTTP status, 0 if there was no answer."""
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NotFound(ToxiproxyError):
+    """No such proxy or toxic (404)."""
+
+
+class AlreadyExists(ToxiproxyError):
+    """The proxy or toxic is there already (409)."""
+
+
+class InvalidRequest(ToxiproxyError):
+    """The server, or the check before sending, does not accept the input (400)."""
+
+
+class Unreachable(ToxiproxyError):
+    """No answer: the call may or may not have taken effect."""
+
+
+class NotApplied(ToxiproxyError):
+    """The server said yes, but reading back shows another state."""
+
+
+_BY_STATUS: dict[int, type[ToxiproxyError]] = {400: InvalidRequest, 404: NotFound, 409: AlreadyExists}
+_current: ContextVar[ToxiproxyClient | None] = ContextVar("toxiproxy_client", default=None)
+
+
+class _RoutedConsumer(toxiproxy.api.APIConsumer):  # type: ignore[misc]
+    """Stands in for the library's class-wide connection: sends each call through the client that makes it."""
+
+    @classmethod
+    def get(cls, url: str, params: Any = None, **kwargs: Any) -> Any:  # Any: the library's own signature
+        client = _current.get()
+        return client.call("GET", url) if client else super().get(url, params=params, **kwargs)
+
+    @classmethod
+    def delete(cls, url: str, **kwargs: Any) -> Any:
+        client = _current.get()
+        return client.call("DELETE", url) if client else super().delete(url, **kwargs)
+
+    @classmethod
+    def post(cls, url: str, data: Any = None, json: Any = None, **kwargs: Any) -> Any:
+        client = _current.get()
+        return client.call("POST", url, json) if client else super().post(url, data=data, json=json, **kwargs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToxicState:
+    name: str
+    type: str
+    stream: str
+    toxicity: float
+    attributes: dict[str, AttributeValue]
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyState:
+    name: str
+    listen: str
+    upstream: str
+    is_enabled: bool
+    toxics: tuple[ToxicState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxySpec:
+    """A proxy to be made. `kafka_log` is understood by the embedded server only."""
+
+    name: str
+    upstream: str
+    listen: str = "127.0.0.1:0"
+    is_enabled: bool = True
+    kafka_log: bool = False
+
+    def to_json(self) -> dict[str, object]:
+        fields: dict[str, object] = {
+            "name": self.name,
+            "listen": self.listen,
+            "upstream": self.upstream,
+            "enabled": self.is_enabled,
+        }
+        return fields | ({"kafka_log": True} if self.kafka_log else {})
+
+
+class ToxiproxyClient:
+    """One server. `url` like http://127.0.0.1:8474."""
+
+    def __init__(self, url: str, *, timeout_ms: int = TIMEOUT_MS) -> None:
+        self.url = url.rstrip("/")
+        self._timeout_ms = timeout_ms
+        self._session = requests.Session()
+        self._session.trust_env = False  # HTTP_PROXY must not catch calls to 127.0.0.1
+        self._lock = threading.Lock()
+        self._library = toxiproxy.Toxiproxy()
+        toxiproxy.server.APIConsumer = _RoutedConsumer
+        toxiproxy.proxy.APIConsumer = _RoutedConsumer
+
+    def version(self) -> str:
+        answer = self.call("GET", "/version")
+        try:
+            return str(answer.json()["version"])
+        except (ValueError, KeyError, TypeError):
+            return str(answer.text).strip()  # before 2.2 the version came as bare text
+
+    def proxies(self) -> dict[str, ProxyState]:
+        return {name: _proxy_state(fields) for name, fields in self.call("GET", "/proxies").json().items()}
+
+    def proxy(self, name: str) -> ProxyState:
+        return _proxy_state(self.call("GET", _path(name)).json())
+
+    def create(self, spec: ProxySpec) -> ProxyState:
+        """Raises AlreadyExists."""
+        if spec.kafka_log:
+            self.call("POST", "/proxies", spec.to_json())
+        else:
+            with self._routed():
+                self._library.create(spec.upstream, spec.name, listen=spec.listen, enabled=spec.is_enabled)
+        return self._expect_enabled(spec.name, spec.is_enabled)
+
+    def populate(self, specs: Sequence[ProxySpec]) -> dict[str, ProxyState]:
+        """One call; what exists with the same addresses is left alone, also in whether it is enabled."""
+        self.call("POST", "/populate", [spec.to_json() for spec in specs])
+        found = self.proxies()
+        missing = [spec.name for spec in specs if spec.name not in found]
+        if missing:
+            raise NotApplied(f"{self.url}: populate left out {', '.join(missing)}")
+        return {spec.name: found[spec.name] for spec in specs}
+
+    def update(self, name: str, *, upstream: str | None = None, listen: str | None = None) -> ProxyState:
+        """Move one end; its connections end."""
+        wanted = {key: value for key, value in (("upstream", upstream), ("listen", listen)) if value is not None}
+        before = self.proxy(name)
+        self._change(_path(name), wanted | {"enabled": before.is_enabled})
+        after = self.proxy(name)
+        if upstream is not None and after.upstream != upstream:
+            raise NotApplied(f"{name}: upstream is {after.upstream}, asked for {upstream}")
+        return after
+
+    def enable(self, name: str) -> ProxyState:
+        with self._routed():
+            self._library_proxy(name).enable()
+        return self._expect_enabled(name, True)
+
+    def disable(self, name: str) -> ProxyState:
+        """Closes its connections; later ones are refused."""
+        with self._routed():
+            self._library_proxy(name).disable()
+        return self._expect_enabled(name, False)
+
+    def delete(self, name: str) -> None:
+        with self._routed():
+            self._library_proxy(name).destroy()
+
+    def add_toxic(
+        self,
+        proxy: str,
+        type_name: str,
+        attributes: Mapping[str, AttributeValue],
+        *,
+        stream: str = DOWNSTREAM,
+        name: str | None = None,
+        toxicity: float = 1.0,
+    ) -> ToxicState:
+        _check_attributes(type_name, attributes)
+        toxic_name = name or f"{type_name}_{stream}"
+        with self._routed():
+            self._library_proxy(proxy).add_toxic(
+                type=type_name, stream=stream, name=toxic_name, toxicity=toxicity, attributes=dict(attributes)
+            )
+        return self._expect_attributes(proxy, toxic_name, attributes)
+
+    def update_toxic(
+        self, proxy: str, name: str, attributes: Mapping[str, AttributeValue], *, toxicity: float | None = None
+    ) -> ToxicState:
+        """Without the gap that removing and adding would leave."""
+        current = self.toxic(proxy, name)
+        _check_attributes(current.type, attributes)
+        # Toxiproxy up to 2.12 resets attributes that an update leaves out only for some types: send all.
+        fields: dict[str, object] = {"attributes": current.attributes | dict(attributes)}
+        self._change(
+            f"{_path(proxy)}/toxics/{quote(name, safe='')}", fields | {"toxicity": toxicity or current.toxicity}
+        )
+        return self._expect_attributes(proxy, name, attributes)
+
+    def remove_toxic(self, proxy: str, name: str) -> None:
+        with self._routed():
+            self._library_proxy(proxy).destroy_toxic(quote(name, safe=""))
+
+    def toxic(self, proxy: str, name: str) -> ToxicState:
+        return _toxic_state(self.call("GET", f"{_path(proxy)}/toxics/{quote(name, safe='')}").json())
+
+    def toxics(self, proxy: str) -> dict[str, ToxicState]:
+        return {toxic.name: toxic for toxic in self.proxy(proxy).toxics}
+
+    def reset(self) -> None:
+        """Enable all proxies, remove all toxics."""
+        with self._routed():
+            self._library.reset()
+
+    @contextlib.contextmanager
+    def down(self, name: str) -> Iterator[None]:
+        """Disabled inside, afterwards as it was before."""
+        was_enabled = self.proxy(name).is_enabled
+        self.disable(name)
+        try:
+            yield
+        finally:
+            if was_enabled:
+                self.enable(name)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def call(self, method: str, path: str, body: object = None) -> requests.Response:
+        """One HTTP call. Raises the ToxiproxyError that fits the status."""
+        url = self.url + path
+        try:
+            with self._lock:
+                answer = self._session.request(method, url, json=body, timeout=self._timeout_ms / 1000)
+        except requests.RequestException as error:
+            raise Unreachable(f"{method} {url}: {error}") from error
+        if answer.status_code >= 400:
+            kind = _BY_STATUS.get(answer.status_code, ToxiproxyError)
+            raise kind(f"{method} {url}: {answer.status_code} {_reason(answer)}", status=answer.status_code)
+        return answer
+
+    def _change(self, path: str, fields: Mapping[str, object]) -> None:
+        """PATCH, and for servers before 2.6 POST."""
+        try:
+            self.call("PATCH", path, fields)
+        except ToxiproxyError as error:
+            if error.status != 405:
+                raise
+            self.call("POST", path, fields)
+
+    @contextlib.contextmanager
+    def _routed(self) -> Iterator[None]:
+        token = _current.set(self)
+        try:
+            yield
+        except toxiproxy.exceptions.ProxyExists as error:
+            raise AlreadyExists(str(error), status=409) from error
+        finally:
+            _current.reset(token)
+
+    def _library_proxy(self, name: str) -> Any:  # Any: the library has no types
+        """The library puts the name into paths unquoted, so it gets it quoted."""
+        return toxiproxy.Proxy(name=quote(name, safe=""), listen="", upstream="", enabled=True)
+
+    def _expect_enabled(self, name: str, is_enabled: bool) -> ProxyState:
+        state = self.proxy(name)
+        if state.is_enabled != is_enabled:
+            raise NotApplied(f"{self.url}: proxy {name} should be {'enabled' if is_enabled else 'disabled'} and is not")
+        return state
+
+    def _expect_attributes(self, proxy: str, name: str, attributes: Mapping[str, AttributeValue]) -> ToxicState:
+        state = self.toxic(proxy, name)
+        wrong = {
+            key: state.attributes.get(key) for key, value in attributes.items() if state.attributes.get(key) != value
+        }
+        if wrong:
+            raise NotApplied(f"{self.url}: toxic {name} of {proxy} has {wrong}, asked for {dict(attributes)}")
+        return state
+
+
+def _path(proxy: str) -> str:
+    return f"/proxies/{quote(proxy, safe='')}"
+
+
+def _reason(answer: requests.Response) -> str:
+    try:
+        return str(answer.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        return answer.text.strip()[:200] or answer.reason
+
+
+def _check_attributes(type_name: str, attributes: Mapping[str, AttributeValue]) -> None:
+    spec = ALL.get(type_name)
+    if spec is None:
+        return  # a toxic that only this server knows: it decides
+    known = [attribute.name for attribute in spec.attributes]
+    for name in attributes:
+        if name not in known:
+            raise InvalidRequest(unknown_attribute(type_name, name, known), status=400)
+
+
+def _toxic_state(fields: Mapping[str, Any]) -> ToxicState:
+    return ToxicState(
+        name=fields["name"],
+        type=fields["type"],
+        stream=fields["stream"],
+        toxicity=fields["toxicity"],
+        attributes=dict(fields["attributes"] or {}),
+        counters=dict(fields.get("counters") or {}),
+    )
+
+
+def _proxy_state(fields: Mapping[str, Any]) -> ProxyState:
+    return ProxyState(
+        name=fields["name"],
+        listen=fields["listen"],
+        upstream=fields["upstream"],
+        is_enabled=fields["enabled"],
+        toxics=tuple(_toxic_state(toxic) for toxic in fields.get("toxics") or ()),
+    )

@@ -1,0 +1,44 @@
+"""Errors of the embedded server's HTTP API, each with the status and the words that Toxiproxy's clients expect."""
+
+from __future__ import annotations
+
+
+class ApiError(Exception):
+    """One failed API call: `status` is the HTTP status, the text goes into the JSON field `error`."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def bad_request(detail: str) -> ApiError:
+    return ApiError(400, f"bad request body: {detail}")
+
+
+def missing_field(name: str) -> ApiError:
+    return ApiError(400, f"missing required field: {name}")
+
+
+def invalid_stream() -> ApiError:
+    return ApiError(400, "stream was invalid, can be either upstream or downstream")
+
+
+def invalid_toxic_type(type_name: str, known: list[str]) -> ApiError:
+    return ApiError(400, f"invalid toxic type: {type_name!r}, known are {', '.join(known)}")
+
+
+def proxy_not_found() -> ApiError:
+    return ApiError(404, "proxy not found")
+
+
+def proxy_exists() -> ApiError:
+    return ApiError(409, "proxy already exists")
+
+
+def toxic_not_found() -> ApiError:
+    return ApiError(404, "toxic not found")
+
+
+def toxic_exists() -> ApiError:
+    return ApiError(409, "toxic already exists")

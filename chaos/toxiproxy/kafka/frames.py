@@ -1,0 +1,85 @@
+"""Finds frame boundaries in a byte stream: cheaply while nobody reads the frames, whole frames once somebody does.
+
+A length that no Kafka peer would send (TLS, HTTP) makes the stream opaque: its bytes pass unread from then on.
+"""
+
+from __future__ import annotations
+
+FRAME_BYTES_MAX = 128 << 20  # above socket.request.max.bytes (100 MiB) and fetch.max.bytes (50 MiB)
+
+
+class FrameSplitter:
+    """Feed it chunks; `is_reading` says whether frames are wanted whole."""
+
+    def __init__(self) -> None:
+        self.is_opaque = False
+        self._is_reading = False
+        self._left_in_frame = 0  # bytes of the frame under way that still have to pass unread
+        self._length_bytes = b""  # of a length field that was cut by a chunk's end and has been passed on already
+        self._buffer = bytearray()
+
+    @property
+    def is_reading(self) -> bool:
+        return self._is_reading
+
+    def start_reading(self) -> None:
+        """From the next frame boundary on."""
+        self._is_reading = True
+
+    def skim(self, data: bytes) -> None:
+        """Only follow the boundaries of bytes that are passed on as they are."""
+        assert not self._is_reading
+        self._follow(data, 0)
+
+    def feed(self, data: bytes) -> tuple[bytes, list[bytes]]:
+        """Bytes to pass on unread, and then whole frames (each with its length)."""
+        if self.is_opaque:
+            return data, []
+        position = 0
+        if not self._buffer and (self._left_in_frame or self._length_bytes):
+            position = self._follow(data, 0, one_frame=True)
+            if self.is_opaque:
+                return data, []
+        self._buffer += memoryview(data)[position:]
+        frames: list[bytes] = []
+        start = 0
+        while len(self._buffer) - start >= 4:
+            size = int.from_bytes(self._buffer[start : start + 4], "big", signed=True)
+            if not 0 < size <= FRAME_BYTES_MAX:
+                self.is_opaque = True
+                frames.append(bytes(self._buffer[start:]))
+                start = len(self._buffer)
+                break
+            if len(self._buffer) - start < 4 + size:
+                break
+            frames.append(bytes(self._buffer[start : start + 4 + size]))
+            start += 4 + size
+        del self._buffer[:start]
+        return data[:position], frames
+
+    def take_rest(self) -> bytes:
+        """What is left of an unfinished frame, at the end of the stream."""
+        rest = bytes(self._buffer)
+        self._buffer.clear()
+        return rest
+
+    def _follow(self, data: bytes, position: int, *, one_frame: bool = False) -> int:
+        """Move over frames that pass unread; with `one_frame` stop at the first boundary. Returns the position."""
+        end = len(data)
+        while position < end and not self.is_opaque:
+            if self._left_in_frame:
+                step = min(self._left_in_frame, end - position)
+                self._left_in_frame -= step
+                position += step
+                if one_frame and not self._left_in_frame:
+                    return position
+                continue
+            wanted = 4 - len(self._length_bytes)
+            self._length_bytes += data[position : position + wanted]
+            position = min(end, position + wanted)
+            if len(self._length_bytes) == 4:
+                size = int.from_bytes(self._length_bytes, "big", signed=True)
+                self._length_bytes = b""
+                self._left_in_frame = size
+                self.is_opaque = not 0 < size <= FRAME_BYTES_MAX
+        return position

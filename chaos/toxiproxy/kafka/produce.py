@@ -1,0 +1,226 @@
+"""Produce requests and responses, versions 3 to 13, as far as the proxy needs them.
+
+Left out: message sets (versions 0-2), record_errors' contents, the tagged leader hints of version 10.
+Version 13 names topics by id; `TopicNames` learns the names from the Metadata responses that pass.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chaos.toxiproxy.kafka.fields import MalformedFrame, Reader, Writer
+
+PRODUCE = 0
+METADATA = 3
+VERSION_MIN, VERSION_MAX = 3, 13
+FIRST_FLEXIBLE = 9
+FIRST_WITH_TOPIC_ID = 13
+TOPIC_IDS_MAX = 10_000
+_CRC_OFFSET, _COUNT_OFFSET, _BATCH_HEADER_BYTES = 17, 57, 61
+_LENGTH_AND_OVERHEAD = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHeader:
+    api_key: int
+    api_version: int
+    correlation_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One record batch in a request. `topic_id` is set from version 13 on."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    crc: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceRequest:
+    api_version: int
+    correlation_id: int
+    client_id: str
+    acks: int
+    # One entry per record batch; a partition that came with several (allowed, unusual) is there several times.
+    batches: tuple[Batch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionResult:
+    partition: int
+    error_code: int
+    base_offset: int
+
+
+@dataclass(slots=True)
+class TopicNames:
+    """Topic id to name, bounded; an id that was never announced is shown as hexadecimal digits."""
+
+    by_id: dict[bytes, str] = field(default_factory=dict)
+
+    def name(self, topic_id: bytes) -> str:
+        return self.by_id.get(topic_id, topic_id.hex())
+
+    def learn(self, topic_id: bytes, name: str) -> None:
+        if len(self.by_id) >= TOPIC_IDS_MAX:
+            self.by_id.clear()
+        self.by_id[topic_id] = name
+
+
+def read_header(frame: bytes) -> RequestHeader:
+    """Of a request frame with its 4 bytes of length."""
+    reader = Reader(frame, position=4)
+    return RequestHeader(api_key=reader.int16(), api_version=reader.int16(), correlation_id=reader.int32())
+
+
+def read_request(frame: bytes, names: Mapping[bytes, str]) -> ProduceRequest:
+    header = read_header(frame)
+    if header.api_key != PRODUCE or not VERSION_MIN <= header.api_version <= VERSION_MAX:
+        raise MalformedFrame(f"not a Produce request of version 3..13: {header}")
+    version = header.api_version
+    reader = Reader(frame, position=12)
+    client_id = reader.legacy_text() or ""  # the header's client_id was never made compact
+    reader.is_compact = version >= FIRST_FLEXIBLE
+    reader.skip_tags()
+    reader.text()  # transactional_id
+    acks = reader.int16()
+    reader.int32()  # timeout_ms
+    batches: list[Batch] = []
+    for _ in range(reader.count()):
+        topic_id = reader.uuid() if version >= FIRST_WITH_TOPIC_ID else b""
+        topic = names.get(topic_id, topic_id.hex()) if topic_id else reader.text() or ""
+        for _ in range(reader.count()):
+            partition = reader.int32()
+            batches += _read_batches(frame, reader.blob(), topic, topic_id, partition)
+            reader.skip_tags()
+        reader.skip_tags()
+    return ProduceRequest(
+        api_version=version,
+        correlation_id=header.correlation_id,
+        client_id=client_id,
+        acks=acks,
+        batches=tuple(batches),
+    )
+
+
+def _read_batches(
+    frame: bytes, blob: tuple[int, int] | None, topic: str, topic_id: bytes, partition: int
+) -> list[Batch]:
+    if blob is None:
+        return []
+    position, end = blob[0], blob[0] + blob[1]
+    found: list[Batch] = []
+    while end - position >= _BATCH_HEADER_BYTES:
+        (crc,) = struct.unpack_from(">I", frame, position + _CRC_OFFSET)
+        (records,) = struct.unpack_from(">i", frame, position + _COUNT_OFFSET)
+        found.append(Batch(topic=topic, topic_id=topic_id, partition=partition, crc=crc, records=records))
+        (length,) = struct.unpack_from(">i", frame, position + 8)
+        if length <= 0:
+            raise MalformedFrame(f"record batch of {length} bytes")
+        position += _LENGTH_AND_OVERHEAD + length
+    return found
+
+
+def read_response(frame: bytes, version: int, names: Mapping[bytes, str]) -> dict[tuple[str, int], PartitionResult]:
+    """Results by (topic, partition)."""
+    reader = Reader(frame, position=8, is_compact=version >= FIRST_FLEXIBLE)
+    reader.skip_tags()
+    results: dict[tuple[str, int], PartitionResult] = {}
+    for _ in range(reader.count()):
+        topic_id = reader.uuid() if version >= FIRST_WITH_TOPIC_ID else b""
+        topic = names.get(topic_id, topic_id.hex()) if topic_id else reader.text() or ""
+        for _ in range(reader.count()):
+            partition, error_code, base_offset = reader.int32(), reader.int16(), reader.int64()
+            _skip_rest_of_partition(reader, version)
+            results[topic, partition] = PartitionResult(
+                partition=partition, error_code=error_code, base_offset=base_offset
+            )
+        reader.skip_tags()
+    return results
+
+
+def _skip_rest_of_partition(reader: Reader, version: int) -> None:
+    reader.int64()  # log_append_time_ms
+    if version >= 5:
+        reader.int64()  # log_start_offset
+    if version >= 8:
+        for _ in range(reader.count()):
+            reader.int32()
+            reader.text()
+            reader.skip_tags()
+        reader.text()  # error_message
+    reader.skip_tags()
+
+
+def refusal_frame(request: ProduceRequest, error_code: int) -> bytes:
+    """A response that gives `error_code` for every partition of the request: nothing of it was appended."""
+    version = request.api_version
+    writer = Writer(is_compact=version >= FIRST_FLEXIBLE)
+    writer.int32(request.correlation_id)
+    writer.no_tags()
+    partitions_of: dict[tuple[str, bytes], list[int]] = {}
+    for batch in request.batches:
+        partitions = partitions_of.setdefault((batch.topic, batch.topic_id), [])
+        if batch.partition not in partitions:
+            partitions.append(batch.partition)
+    writer.count(len(partitions_of))
+    for (topic, topic_id), partitions in partitions_of.items():
+        if version >= FIRST_WITH_TOPIC_ID:
+            writer.raw(topic_id)
+        else:
+            writer.text(topic)
+        writer.count(len(partitions))
+        for partition in partitions:
+            _write_refused_partition(writer, version, partition, error_code)
+        writer.no_tags()
+    writer.int32(0)  # throttle_time_ms
+    writer.no_tags()
+    return writer.frame()
+
+
+def _write_refused_partition(writer: Writer, version: int, partition: int, error_code: int) -> None:
+    writer.int32(partition)
+    writer.int16(error_code)
+    writer.int64(-1)  # base_offset
+    writer.int64(-1)  # log_append_time_ms
+    if version >= 5:
+        writer.int64(-1)  # log_start_offset
+    if version >= 8:
+        writer.count(0)  # record_errors
+        writer.text(None)  # error_message
+    writer.no_tags()
+
+
+def learn_topic_ids(frame: bytes, version: int, names: TopicNames) -> None:
+    """From a Metadata response of version 10 to 13."""
+    if not 10 <= version <= 13:
+        return
+    reader = Reader(frame, position=8, is_compact=True)
+    reader.skip_tags()
+    reader.int32()  # throttle_time_ms
+    for _ in range(reader.count()):
+        reader.int32()  # node_id
+        reader.text()  # host
+        reader.int32()  # port
+        reader.text()  # rack
+        reader.skip_tags()
+    reader.text()  # cluster_id
+    reader.int32()  # controller_id
+    for _ in range(reader.count()):
+        reader.int16()  # error_code
+        name, topic_id = reader.text(), reader.uuid()
+        if name:
+            names.learn(topic_id, name)
+        reader.int8()  # is_internal
+        for _ in range(reader.count()):
+            reader.skip(2 + 4 + 4 + 4)  # error_code, partition_index, leader_id, leader_epoch
+            for _ in range(3):  # replicas, isr, offline replicas
+                reader.skip(4 * reader.count())
+            reader.skip_tags()
+        reader.int32()  # topic_authorized_operations
+        reader.skip_tags()

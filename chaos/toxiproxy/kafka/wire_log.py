@@ -1,0 +1,78 @@
+"""The wire log: one JSON line for each record batch of each Produce exchange, written when its outcome is known.
+
+Fields: see `wire.jsonl` in docs/contracts.md. A line is one write(2), so that a killed server leaves no half lines
+but perhaps the last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict
+from pathlib import Path
+
+from chaos.toxiproxy.kafka.produce import Batch, PartitionResult, ProduceRequest
+
+ATTEMPTS_MAX = 200_000  # batches remembered to number their attempts; the oldest are forgotten first
+
+
+class WireLog:
+    """Shared by all proxies of a server: a retry may come through another broker's proxy."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if path else None
+        self._attempts: OrderedDict[tuple[str, str, int, int], int] = OrderedDict()
+
+    def count_attempts(self, request: ProduceRequest) -> tuple[int, ...]:
+        """Call once when a request arrives: how often each of its batches has been seen, this time included."""
+        return tuple(self._count(request.client_id, batch) for batch in request.batches)
+
+    def _count(self, client_id: str, batch: Batch) -> int:
+        key = (client_id, batch.topic, batch.partition, batch.crc)
+        attempt = self._attempts.pop(key, 0) + 1
+        self._attempts[key] = attempt
+        if len(self._attempts) > ATTEMPTS_MAX:
+            self._attempts.popitem(last=False)
+        return attempt
+
+    def write(
+        self,
+        *,
+        mono_ns: int,
+        proxy: str,
+        connection: int,
+        request: ProduceRequest,
+        attempts: tuple[int, ...],
+        outcome: str,
+        results: dict[tuple[str, int], PartitionResult],
+        extra: dict[str, object],
+    ) -> None:
+        if self._file is None:
+            return
+        lines: list[str] = []
+        for batch, attempt in zip(request.batches, attempts, strict=True):
+            result = results.get((batch.topic, batch.partition))
+            line: dict[str, object] = {
+                "mono_ns": mono_ns,
+                "proxy": proxy,
+                "connection": connection,
+                "client_id": request.client_id,
+                "correlation_id": request.correlation_id,
+                "topic": batch.topic,
+                "partition": batch.partition,
+                "crc": batch.crc,
+                "records": batch.records,
+                "attempt": attempt,
+                "acks": request.acks,
+                "outcome": outcome,
+                "base_offset": result.base_offset if result else -1,
+                "error_code": result.error_code if result else -1,
+                **extra,
+            }
+            lines.append(json.dumps(line, separators=(",", ":")) + "\n")
+        os.write(self._file, "".join(lines).encode())
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

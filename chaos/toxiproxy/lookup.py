@@ -1,0 +1,203 @@
+"""Which Toxiproxy server: one given by URL, the real one as a child process, else the embedded one as a child process.
+
+A child gets a free port, a lease entry, its own session (so that Ctrl-C reaches us first, and we heal before it goes)
+and a limit on the time until it answers.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.lease import Lease
+from chaos.toxiproxy.client import ToxiproxyClient, ToxiproxyError
+
+BINARY_NAME = "toxiproxy-server"
+READY_TIMEOUT_MS = 10_000
+STOP_TIMEOUT_MS = 3_000
+START_ATTEMPTS = 3  # a free port may be taken before the server has it
+
+
+class ServerUnavailable(Exception):
+    """No server answers; the text says which was tried and why it failed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningServer:
+    """A server and how to reach it. `stop` ends it if it is ours and leaves it alone otherwise."""
+
+    url: str
+    version: str
+    is_embedded: bool
+    process: subprocess.Popen[bytes] | None = None
+    lease: Lease | None = None
+    lease_entry_id: str | None = None
+
+    @property
+    def label(self) -> str:
+        """For reports: "toxiproxy 2.12.0" or "embedded toxiproxy"."""
+        return "embedded toxiproxy" if self.is_embedded else f"toxiproxy {self.version}"
+
+    def client(self) -> ToxiproxyClient:
+        return ToxiproxyClient(self.url)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_TIMEOUT_MS / 1000)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(STOP_TIMEOUT_MS / 1000)
+            self.process = None
+        if self.lease and self.lease_entry_id:
+            self.lease.remove(self.lease_entry_id)
+
+
+def find_binary(explicit: str | None = None, search_directories: Sequence[Path] = ()) -> Path | None:
+    """`explicit` must exist if given; then PATH, then the directories."""
+    if explicit:
+        path = Path(explicit)
+        if not os.access(path, os.X_OK):
+            raise ServerUnavailable(f"Toxiproxy server {path} is not an executable file")
+        return path
+    on_path = shutil.which(BINARY_NAME)
+    if on_path:
+        return Path(on_path)
+    candidates = [directory / BINARY_NAME for directory in search_directories]
+    return next((path for path in candidates if os.access(path, os.X_OK)), None)
+
+
+def use_server(url: str) -> RunningServer:
+    """One that somebody else runs."""
+    client = ToxiproxyClient(url)
+    try:
+        version = client.version()
+    except ToxiproxyError as error:
+        raise ServerUnavailable(f"no Toxiproxy server at {url}: {error}") from error
+    finally:
+        client.close()
+    return RunningServer(url=url, version=version, is_embedded=version.endswith("+embedded"))
+
+
+def start_real(binary: Path, *, lease: Lease | None = None, log_path: Path | None = None) -> RunningServer:
+    return _start(
+        lambda port: [str(binary), "-host", "127.0.0.1", "-port", str(port)],
+        label="Toxiproxy server",
+        is_embedded=False,
+        lease=lease,
+        log_path=log_path,
+    )
+
+
+def start_embedded(
+    *,
+    wire_log: Path | None = None,
+    lease: Lease | None = None,
+    log_path: Path | None = None,
+    seed: int | None = None,
+) -> RunningServer:
+    extra = (["--wire-log", str(wire_log)] if wire_log else []) + (["--seed", str(seed)] if seed is not None else [])
+    module = [sys.executable, "-m", "chaos.toxiproxy.server", "--host", "127.0.0.1", "--port"]
+    return _start(
+        lambda port: [*module, str(port), *extra],
+        label="embedded Toxiproxy server",
+        is_embedded=True,
+        lease=lease,
+        log_path=log_path,
+    )
+
+
+def start_server(
+    *,
+    url: str | None = None,
+    binary: Path | None = None,
+    wire_log: Path | None = None,
+    lease: Lease | None = None,
+    log_path: Path | None = None,
+) -> RunningServer:
+    """The server for plain toxics: `url`, else `binary` (see `find_binary`), else the embedded one."""
+    if url:
+        return use_server(url)
+    if binary:
+        return start_real(binary, lease=lease, log_path=log_path)
+    return start_embedded(wire_log=wire_log, lease=lease, log_path=log_path)
+
+
+def _start(
+    command: Callable[[int], list[str]], *, label: str, is_embedded: bool, lease: Lease | None, log_path: Path | None
+) -> RunningServer:
+    """`command` makes the command line for a port."""
+    failure = ""
+    for _ in range(START_ATTEMPTS):
+        port = free_port()
+        reservation = lease.reserve_process(label) if lease else None
+        process = _spawn(command(port), reservation.environment if reservation else {}, log_path)
+        server = RunningServer(
+            url=f"http://127.0.0.1:{port}",
+            version="",
+            is_embedded=is_embedded,
+            process=process,
+            lease=lease,
+            lease_entry_id=reservation.entry_id if reservation else None,
+        )
+        if lease and reservation:
+            lease.record_process(reservation.entry_id, process.pid)
+        failure = _wait_ready(server, label)
+        if not failure:
+            return server
+        server.stop()
+    raise ServerUnavailable(failure)
+
+
+def _spawn(command: list[str], environment: dict[str, str], log_path: Path | None) -> subprocess.Popen[bytes]:
+    log = log_path.open("ab") if log_path else subprocess.DEVNULL
+    # The embedded server must be found from any working directory.
+    search_path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=os.environ | {"LOG_LEVEL": "error", "PYTHONPATH": search_path} | environment,
+        )
+    except OSError as error:
+        raise ServerUnavailable(f"cannot start {command[0]}: {error}") from error
+    finally:
+        if not isinstance(log, int):
+            log.close()
+
+
+def _wait_ready(server: RunningServer, label: str) -> str:
+    """Empty once it answers, else why not. Sets the version."""
+    assert server.process is not None
+    client = server.client()
+    deadline = time.monotonic() + READY_TIMEOUT_MS / 1000
+    try:
+        while time.monotonic() < deadline:
+            if server.process.poll() is not None:
+                return f"{label} ended with exit {server.process.returncode} before it answered"
+            try:
+                server.version = client.version()
+                return ""
+            except ToxiproxyError:
+                time.sleep(0.02)
+        return f"{label} did not answer at {server.url} within {READY_TIMEOUT_MS} ms"
+    finally:
+        client.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

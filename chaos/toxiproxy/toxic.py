@@ -1,0 +1,266 @@
+"""What every toxic is made of: its attributes, its setting on a proxy, and the slot it has in one link.
+
+A *toxic* is the setting that the API shows, shared by all connections of a proxy. A *slot* is its place in the chain of
+one direction of one connection. The *behaviour* in the slot is what the toxic's own file defines. Bytes are pushed
+through the slots; a push returns when the next one has taken them, which is what bounds the memory of a connection.
+`tests/chaos/test_chaos_toxiproxy_conformance.py` shows the behaviour of each toxic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from chaos.toxiproxy.errors import bad_request
+
+AttributeValue = int | str
+INT64_MAX = (1 << 63) - 1
+MILLISECONDS_MAX = 24 * 3600 * 1000  # a day: longer is a typing error, and event loops overflow on much more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """One attribute: an integer with a range, or a text (`default` tells which)."""
+
+    name: str
+    default: AttributeValue
+    minimum: int = 0
+    maximum: int = INT64_MAX
+    choices: tuple[str, ...] = ()
+
+    def check(self, value: object) -> AttributeValue:
+        if isinstance(self.default, str):
+            if not isinstance(value, str):
+                raise bad_request(f"attribute {self.name}: expected a text, got {value!r}")
+            if self.choices and value not in self.choices:
+                raise bad_request(f"attribute {self.name}: expected one of {', '.join(self.choices)}, got {value!r}")
+            return value
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise bad_request(f"attribute {self.name}: expected a whole number, got {value!r}")
+        if not self.minimum <= value <= self.maximum:
+            raise bad_request(f"attribute {self.name}: expected {self.minimum}..{self.maximum}, got {value}")
+        return value
+
+
+class Sink(Protocol):
+    """Where bytes go next."""
+
+    async def push(self, data: bytes) -> None: ...
+
+    async def finish(self) -> None: ...
+
+
+class ConnectionControl(Protocol):
+    """What a toxic may do to its connection."""
+
+    def close(self) -> None:
+        """Send what was written, then close both sides."""
+
+    def reset(self) -> None:
+        """Close both sides at once with RST."""
+
+
+class Behaviour(Protocol):
+    """One toxic at work in one slot."""
+
+    async def push(self, data: bytes) -> None: ...
+
+    async def finish(self) -> None:
+        """The sender has closed its side."""
+
+    def started(self) -> None:
+        """The slot has become active."""
+
+    def changed(self) -> None:
+        """Attributes changed, or the toxic was removed (`slot.is_removed`)."""
+
+    def is_idle(self) -> bool:
+        """True if it holds no bytes back."""
+
+    def stop(self) -> None:
+        """The connection is gone: end all tasks and timers."""
+
+
+Check = Callable[[Mapping[str, AttributeValue]], str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToxicSpec:
+    """What one toxic file publishes. `make` is None for toxics that the Kafka tap performs."""
+
+    type: str
+    attributes: tuple[Attribute, ...] = ()
+    make: Callable[[Slot], Behaviour] | None = None
+    check: Check | None = None
+    is_kafka: bool = False
+
+    def parse(self, given: Mapping[str, object], current: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+        """Attributes after `given` is laid over `current`; null is absent, names ignore case."""
+        by_name = {attribute.name: attribute for attribute in self.attributes}
+        result = dict(current)
+        for raw_name, value in given.items():
+            name = raw_name.lower()
+            if value is None:
+                continue
+            if name not in by_name:
+                raise bad_request(unknown_attribute(self.type, raw_name, list(by_name)))
+            result[name] = by_name[name].check(value)
+        problem = self.check(result) if self.check else None
+        if problem:
+            raise bad_request(problem)
+        return result
+
+    def defaults(self) -> dict[str, AttributeValue]:
+        return {attribute.name: attribute.default for attribute in self.attributes}
+
+
+def unknown_attribute(type_name: str, name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f", did you mean {near[0]!r}?" if near else f", it has {', '.join(known) or 'none'}"
+    return f"toxic {type_name} has no attribute {name!r}{hint}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Toxic:
+    """A toxic as the API shows it."""
+
+    name: str
+    spec: ToxicSpec
+    stream: str
+    toxicity: float
+    attributes: dict[str, AttributeValue]
+    # Only Kafka toxics count: how many requests they looked at, and how many they acted on.
+    counters: dict[str, int] = field(default_factory=dict)
+
+    def number(self, name: str) -> int:
+        value = self.attributes[name]
+        assert isinstance(value, int)
+        return value
+
+    def text(self, name: str) -> str:
+        value = self.attributes[name]
+        assert isinstance(value, str)
+        return value
+
+    def to_json(self) -> dict[str, object]:
+        shown: dict[str, object] = {
+            "attributes": self.attributes,
+            "name": self.name,
+            "type": self.spec.type,
+            "stream": self.stream,
+            "toxicity": self.toxicity,
+        }
+        if self.spec.is_kafka:
+            shown["counters"] = self.counters
+        return shown
+
+
+class Slot:
+    """A toxic's place in one direction of one connection."""
+
+    def __init__(self, toxic: Toxic, next_sink: Sink, connection: ConnectionControl, rng: random.Random) -> None:
+        assert toxic.spec.make is not None
+        self.toxic = toxic
+        self.next = next_sink
+        self.connection = connection
+        self.is_removed = False
+        self._rng = rng
+        self._pushes_under_way = 0
+        self._wake = asyncio.Event()
+        self.is_active = self.draw()
+        self._behaviour = toxic.spec.make(self)
+        if self.is_active:
+            self._behaviour.started()
+
+    def draw(self) -> bool:
+        """Toxicity is the share of connections that the toxic acts on."""
+        return self._rng.random() < self.toxic.toxicity
+
+    def jitter(self) -> float:
+        """Uniform in [-1, 1)."""
+        return self._rng.random() * 2 - 1
+
+    def number(self, name: str) -> int:
+        return self.toxic.number(name)
+
+    async def push(self, data: bytes) -> None:
+        if not self.is_active or (self.is_removed and self._behaviour.is_idle()):
+            await self.next.push(data)
+            return
+        self._pushes_under_way += 1
+        try:
+            await self._behaviour.push(data)
+        finally:
+            self._pushes_under_way -= 1
+
+    async def finish(self) -> None:
+        if not self.is_active or (self.is_removed and self._behaviour.is_idle()):
+            await self.next.finish()
+            return
+        self._pushes_under_way += 1
+        try:
+            await self._behaviour.finish()
+        finally:
+            self._pushes_under_way -= 1
+
+    def is_idle(self) -> bool:
+        return self._pushes_under_way == 0 and self._behaviour.is_idle()
+
+    def update(self, *, redraw: bool) -> None:
+        """The toxic has new attributes; with `redraw` also a new toxicity."""
+        if redraw:
+            was_active, self.is_active = self.is_active, self.draw() or not self.is_idle()
+            if self.is_active and not was_active:
+                self._behaviour.started()
+        self._signal()
+
+    def remove(self) -> None:
+        self.is_removed = True
+        self._signal()
+
+    def stop(self) -> None:
+        self._behaviour.stop()
+
+    def _signal(self) -> None:
+        self._wake.set()
+        if self.is_active:
+            self._behaviour.changed()
+
+    async def sleep_ms(self, duration_ms: float) -> bool:
+        """Sleep; True if a change of the toxic cut it short."""
+        if duration_ms <= 0:
+            return False
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(duration_ms / 1000):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def wait_changed(self) -> None:
+        """Wait for the next change or removal; the end of the connection cancels it."""
+        self._wake.clear()
+        await self._wake.wait()
+
+
+class PassThrough:
+    """The parts of a behaviour that most toxics share: used by composition, not inherited."""
+
+    __slots__ = ()
+
+    def started(self) -> None:
+        return None
+
+    def changed(self) -> None:
+        return None
+
+    def is_idle(self) -> bool:
+        return True
+
+    def stop(self) -> None:
+        return None

@@ -1,0 +1,33 @@
+"""The table of toxics. `STANDARD` are Toxiproxy's own, `KAFKA` exist in the embedded server only."""
+
+from __future__ import annotations
+
+from chaos.toxiproxy.toxic import ToxicSpec
+from chaos.toxiproxy.toxics import (
+    bandwidth,
+    kafka_drop_response,
+    kafka_refuse_request,
+    latency,
+    limit_data,
+    noop,
+    reset_peer,
+    slicer,
+    slow_close,
+    timeout,
+)
+
+STANDARD: dict[str, ToxicSpec] = {
+    spec.type: spec
+    for spec in (
+        bandwidth.SPEC,
+        latency.SPEC,
+        limit_data.SPEC,
+        noop.SPEC,
+        reset_peer.SPEC,
+        slicer.SPEC,
+        slow_close.SPEC,
+        timeout.SPEC,
+    )
+}
+KAFKA: dict[str, ToxicSpec] = {spec.type: spec for spec in (kafka_drop_response.SPEC, kafka_refuse_request.SPEC)}
+ALL: dict[str, ToxicSpec] = STANDARD | KAFKA

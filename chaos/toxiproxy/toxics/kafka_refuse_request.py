@@ -1,0 +1,25 @@
+"""kafka_refuse_request: the request is not forwarded; the client gets `error_code` for each of its partitions.
+
+The refusal keeps its turn among the responses of its connection. It is held until `followers` later Produce requests
+for one of its partitions have come, so that the client's retry must come after them; a client that sends none (one in
+flight) gets it after `hold_ms_max`. The default error, NOT_LEADER_OR_FOLLOWER, is retried by all clients.
+`chaos.toxiproxy.kafka.tap` performs it.
+"""
+
+from __future__ import annotations
+
+from chaos.toxiproxy.kafka.matching import MATCH_ATTRIBUTES
+from chaos.toxiproxy.toxic import Attribute, ToxicSpec
+
+NOT_LEADER_OR_FOLLOWER = 6
+
+SPEC = ToxicSpec(
+    type="kafka_refuse_request",
+    attributes=(
+        *MATCH_ATTRIBUTES,
+        Attribute(name="error_code", default=NOT_LEADER_OR_FOLLOWER, minimum=1, maximum=32767),
+        Attribute(name="followers", default=1, minimum=0, maximum=100),
+        Attribute(name="hold_ms_max", default=200, minimum=0, maximum=60_000),
+    ),
+    is_kafka=True,
+)

@@ -1,0 +1,49 @@
+"""timeout: throws everything away and closes the connection after `timeout` ms; 0 waits for its removal, which closes.
+
+The clock runs from activation. (In Toxiproxy each chunk starts it anew, so that a busy connection never closes.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from chaos.toxiproxy.toxic import MILLISECONDS_MAX, Attribute, Slot, ToxicSpec
+
+
+class Timeout:
+    def __init__(self, slot: Slot) -> None:
+        self._slot = slot
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def push(self, data: bytes) -> None:
+        return None
+
+    async def finish(self) -> None:
+        await self._slot.next.finish()
+
+    def started(self) -> None:
+        self.stop()
+        timeout_ms = self._slot.number("timeout")
+        if timeout_ms:
+            self._timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self._slot.connection.close)
+
+    def changed(self) -> None:
+        if self._slot.is_removed:
+            # What was thrown away has left a hole: the stream must not go on.
+            self._slot.connection.close()
+        else:
+            self.started()
+
+    def is_idle(self) -> bool:
+        return True
+
+    def stop(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+
+SPEC = ToxicSpec(
+    type="timeout",
+    attributes=(Attribute(name="timeout", default=0, maximum=MILLISECONDS_MAX),),
+    make=Timeout,
+)

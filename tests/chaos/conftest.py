@@ -1,0 +1,93 @@
+"""Shared by the tests of chaos: an upstream that echoes, and servers to test against."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from chaos.toxiproxy.lookup import RunningServer, find_binary, start_embedded, start_real
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class Upstream:
+    """A TCP server whose connections are each handled by `serve` in a thread."""
+
+    def __init__(self, serve: Callable[[socket.socket], None]) -> None:
+        self._serve = serve
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:{}".format(self._listener.getsockname()[1])
+        self.errors: list[BaseException] = []
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            connection.settimeout(20)
+            self._open.append(connection)
+            threading.Thread(target=self._run, args=(connection,), daemon=True).start()
+
+    def _run(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                self._serve(connection)
+            except OSError as error:
+                self.errors.append(error)
+
+    def close(self) -> None:
+        self._listener.close()
+        for connection in self._open:
+            connection.close()
+
+
+def echo(connection: socket.socket) -> None:
+    while data := connection.recv(65536):
+        connection.sendall(data)
+
+
+@pytest.fixture
+def echo_upstream() -> Iterator[Upstream]:
+    upstream = Upstream(echo)
+    yield upstream
+    upstream.close()
+
+
+@pytest.fixture
+def upstream_factory() -> Iterator[Callable[[Callable[[socket.socket], None]], Upstream]]:
+    made: list[Upstream] = []
+
+    def make(serve: Callable[[socket.socket], None]) -> Upstream:
+        made.append(Upstream(serve))
+        return made[-1]
+
+    yield make
+    for upstream in made:
+        upstream.close()
+
+
+@pytest.fixture(scope="session")
+def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    directory = tmp_path_factory.mktemp("embedded")
+    server = start_embedded(log_path=directory / "log.txt", seed=7)
+    yield server
+    server.stop()
+    assert "Traceback" not in (directory / "log.txt").read_text()
+
+
+@pytest.fixture(scope="session")
+def real_server() -> Iterator[RunningServer]:
+    binary = find_binary(os.environ.get("HARNESS_TOXIPROXY_SERVER"), [REPOSITORY / ".cache" / "bin"])
+    if binary is None:
+        pytest.skip("no toxiproxy-server; `make setup` builds it where Go is installed")
+    server = start_real(binary)
+    yield server
+    server.stop()

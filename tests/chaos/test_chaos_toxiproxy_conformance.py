@@ -1,0 +1,374 @@
+"""One suite for the real and the embedded server: both must do what the harness relies on."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from chaos.toxiproxy.client import AlreadyExists, InvalidRequest, NotFound, ProxySpec, ToxiproxyClient, ToxiproxyError
+from chaos.toxiproxy.lookup import free_port
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.toxiproxy)])
+def client(request: pytest.FixtureRequest) -> Iterator[ToxiproxyClient]:
+    server = request.getfixturevalue(f"{request.param}_server")
+    client = server.client()
+    yield client
+    for name in client.proxies():
+        client.delete(name)
+    client.close()
+
+
+def connect(listen: str, *, timeout_s: float = 5) -> socket.socket:
+    host, _, port = listen.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=timeout_s)
+
+
+def receive_exactly(connection: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        data = connection.recv(65536)
+        if not data:
+            break
+        parts += data
+    return bytes(parts)
+
+
+def round_trip_ms(connection: socket.socket, data: bytes = b"x") -> float:
+    start = time.monotonic()
+    connection.sendall(data)
+    assert receive_exactly(connection, len(data)) == data
+    return (time.monotonic() - start) * 1000
+
+
+@pytest.fixture
+def proxy(client, echo_upstream):
+    return client.create(ProxySpec(name="p", upstream=echo_upstream.address))
+
+
+def test_created_proxy_is_listed_and_passes_bytes(client, proxy, echo_upstream):
+    assert client.proxies()["p"] == proxy
+    assert (proxy.upstream, proxy.is_enabled, proxy.toxics) == (echo_upstream.address, True, ())
+    with connect(proxy.listen) as connection:
+        data = bytes(range(256)) * 8192  # 2 MiB: more than any socket buffer on the way
+        threading.Thread(target=connection.sendall, args=(data,)).start()
+        assert receive_exactly(connection, len(data)) == data
+
+
+def test_creating_twice_conflicts_and_unknown_names_are_not_found(client, proxy):
+    with pytest.raises(AlreadyExists):
+        client.create(ProxySpec(name="p", upstream="127.0.0.1:1"))
+    with pytest.raises(NotFound):
+        client.proxy("other")
+    with pytest.raises(NotFound):
+        client.delete("other")
+    with pytest.raises(NotFound):
+        client.toxic("p", "other")
+    with pytest.raises(NotFound):
+        client.remove_toxic("p", "other")
+
+
+def test_missing_fields_and_bad_values_are_400(client, proxy):
+    def status(method, path, body):
+        return requests.request(method, client.url + path, data=body, timeout=5).status_code
+
+    assert status("POST", "/proxies", '{"name": "q"}') == 400
+    assert status("POST", "/proxies", '{"upstream": "127.0.0.1:1"}') == 400
+    assert status("POST", "/proxies", "{") == 400
+    assert status("POST", "/proxies", "[]") == 400
+    assert status("POST", "/proxies", "") == 400
+    assert status("POST", "/populate", '[{"name": "q"}]') == 400
+    assert status("POST", "/proxies/p/toxics", '{"type": "nonsense"}') == 400
+    assert status("POST", "/proxies/p/toxics", '{"type": "latency", "stream": "sideways"}') == 400
+    assert status("POST", "/proxies/p/toxics", '{"type": "latency", "attributes": {"latency": "1"}}') == 400
+    assert status("POST", "/proxies/p/toxics", '{"type": "latency", "attributes": {"latency": 3.0}}') == 400
+    assert status("POST", "/proxies/p/toxics", '{"type": "latency", "attributes": {"latency": null}}') == 200
+    assert status("GET", "/nowhere", "") == 404
+
+
+def test_errors_are_json_with_error_and_status(client):
+    answer = requests.get(client.url + "/proxies/none", timeout=5)
+    assert answer.status_code == 404
+    assert answer.json() == {"error": "proxy not found", "status": 404}
+
+
+def test_browsers_are_turned_away(client):
+    answer = requests.get(client.url + "/proxies", headers={"User-Agent": "Mozilla/5.0"}, timeout=5)
+    assert answer.status_code == 403
+
+
+def test_version_has_digits(client):
+    assert client.version().startswith("2.")
+
+
+def test_field_names_ignore_case(client, echo_upstream):
+    body = {"Name": "q", "UPSTREAM": echo_upstream.address, "Listen": "127.0.0.1:0"}
+    assert requests.post(client.url + "/proxies", json=body, timeout=5).status_code == 201
+    assert client.proxy("q").upstream == echo_upstream.address
+
+
+def test_listening_on_a_taken_port_is_an_error_and_makes_no_proxy(client, proxy):
+    with pytest.raises(ToxiproxyError) as caught:
+        client.create(ProxySpec(name="q", upstream="127.0.0.1:1", listen=proxy.listen))
+    assert caught.value.status == 500
+    assert list(client.proxies()) == ["p"]
+
+
+def test_disabled_proxy_refuses_and_ends_its_connections(client, proxy):
+    connection = connect(proxy.listen)
+    round_trip_ms(connection)
+    client.disable("p")
+    with pytest.raises(ConnectionRefusedError):
+        connect(proxy.listen)
+    with connection, pytest.raises((ConnectionResetError, EOFError)):
+        if not connection.recv(1):
+            raise EOFError
+    client.enable("p")
+    with connect(proxy.listen) as again:
+        round_trip_ms(again)
+
+
+def test_down_restores_what_was_before(client, proxy):
+    with client.down("p"):
+        assert not client.proxy("p").is_enabled
+    assert client.proxy("p").is_enabled
+    client.disable("p")
+    with client.down("p"):
+        pass
+    assert not client.proxy("p").is_enabled
+
+
+def test_deleted_proxy_is_gone(client, proxy):
+    client.delete("p")
+    assert client.proxies() == {}
+    with pytest.raises(ConnectionRefusedError):
+        connect(proxy.listen)
+
+
+def test_proxy_may_start_disabled(client, echo_upstream):
+    port = free_port()
+    spec = ProxySpec(name="q", upstream=echo_upstream.address, listen=f"127.0.0.1:{port}", is_enabled=False)
+    assert not client.create(spec).is_enabled
+    with pytest.raises(ConnectionRefusedError):
+        connect(f"127.0.0.1:{port}")
+
+
+def test_upstream_can_be_moved(client, proxy, upstream_factory):
+    other = upstream_factory(lambda connection: connection.sendall(b"other"))
+    assert client.update("p", upstream=other.address).upstream == other.address
+    with connect(client.proxy("p").listen) as connection:
+        assert receive_exactly(connection, 5) == b"other"
+
+
+def test_populate_creates_and_leaves_equal_ones_alone(client, echo_upstream):
+    specs = [ProxySpec(name=f"p{i}", upstream=echo_upstream.address, listen=f"127.0.0.1:{free_port()}") for i in range(3)]
+    client.populate(specs)
+    connection = connect(specs[0].listen)
+    round_trip_ms(connection)
+    states = client.populate(specs)
+    assert sorted(states) == ["p0", "p1", "p2"]
+    with connection:
+        round_trip_ms(connection)
+
+
+def test_populate_of_nothing_answers_null(client):
+    answer = requests.post(client.url + "/populate", data="[]", timeout=5)
+    assert (answer.status_code, answer.json()["proxies"]) == (201, None)
+
+
+def test_reset_enables_and_removes_toxics(client, proxy):
+    client.add_toxic("p", "latency", {"latency": 5})
+    client.disable("p")
+    client.reset()
+    assert client.proxy("p").is_enabled
+    assert client.toxics("p") == {}
+
+
+def test_upstream_that_refuses_looks_like_accept_and_close(client):
+    state = client.create(ProxySpec(name="q", upstream=f"127.0.0.1:{free_port()}"))
+    with connect(state.listen) as connection:
+        try:
+            assert connection.recv(1) == b""
+        except ConnectionResetError:
+            pass
+
+
+def test_latency_delays_both_streams_and_can_be_changed_and_removed(client, proxy):
+    with connect(proxy.listen) as connection:
+        assert round_trip_ms(connection) < 50
+        client.add_toxic("p", "latency", {"latency": 100})
+        client.add_toxic("p", "latency", {"latency": 60}, stream="upstream")
+        assert 155 < round_trip_ms(connection) < 300
+        client.update_toxic("p", "latency_downstream", {"latency": 10})
+        assert 65 < round_trip_ms(connection) < 150
+        client.remove_toxic("p", "latency_downstream")
+        client.remove_toxic("p", "latency_upstream")
+        assert round_trip_ms(connection) < 50
+
+
+def test_jitter_spreads_latency(client, proxy):
+    client.add_toxic("p", "latency", {"latency": 40, "jitter": 30})
+    with connect(proxy.listen) as connection:
+        times = [round_trip_ms(connection) for _ in range(30)]
+    assert 8 < min(times) < 40 < max(times) < 120
+    assert 25 < statistics.mean(times) < 60
+
+
+def test_latency_keeps_order_and_loses_nothing(client, proxy):
+    client.add_toxic("p", "latency", {"latency": 20, "jitter": 20})
+    data = b"".join(i.to_bytes(4, "big") for i in range(100_000))
+    with connect(proxy.listen, timeout_s=20) as connection:
+        threading.Thread(target=connection.sendall, args=(data,)).start()
+        assert receive_exactly(connection, len(data)) == data
+
+
+def test_bandwidth_limits_the_rate(client, proxy):
+    client.add_toxic("p", "bandwidth", {"rate": 200})
+    with connect(proxy.listen, timeout_s=10) as connection:
+        assert 350 < round_trip_ms(connection, b"x" * 100_000) < 1000
+
+
+def test_bandwidth_zero_stalls_without_loss(client, proxy):
+    with connect(proxy.listen) as connection:
+        client.add_toxic("p", "bandwidth", {"rate": 0}, name="stall")
+        connection.sendall(b"held")
+        connection.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        client.remove_toxic("p", "stall")
+        connection.settimeout(5)
+        assert receive_exactly(connection, 4) == b"held"
+        round_trip_ms(connection)
+
+
+def test_slow_close_delays_the_end(client, upstream_factory):
+    upstream = upstream_factory(lambda connection: connection.sendall(b"bye"))
+    state = client.create(ProxySpec(name="q", upstream=upstream.address))
+    client.add_toxic("q", "slow_close", {"delay": 300})
+    with connect(state.listen) as connection:
+        start = time.monotonic()
+        assert receive_exactly(connection, 100) == b"bye"
+        assert 0.25 < time.monotonic() - start < 1.5
+
+
+def test_timeout_drops_data_and_closes(client, proxy):
+    client.add_toxic("p", "timeout", {"timeout": 200}, stream="upstream")
+    with connect(proxy.listen) as connection:
+        start = time.monotonic()
+        connection.sendall(b"lost")
+        try:
+            assert connection.recv(10) == b""
+        except ConnectionResetError:
+            pass
+        assert 0.15 < time.monotonic() - start < 1.5
+
+
+def test_timeout_zero_holds_until_its_removal_closes(client, proxy):
+    with connect(proxy.listen) as connection:
+        round_trip_ms(connection)
+        client.add_toxic("p", "timeout", {"timeout": 0})
+        connection.sendall(b"lost")
+        connection.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        client.remove_toxic("p", "timeout_downstream")
+        connection.settimeout(5)
+        try:
+            assert connection.recv(10) == b""
+        except ConnectionResetError:
+            pass
+
+
+def test_reset_peer_sends_rst(client, proxy):
+    client.add_toxic("p", "reset_peer", {"timeout": 0})
+    with connect(proxy.listen) as connection:
+        connection.sendall(b"x")
+        with pytest.raises(ConnectionResetError):
+            connection.recv(1)
+
+
+def test_slicer_cuts_into_pieces_and_keeps_the_bytes(client, proxy):
+    client.add_toxic("p", "slicer", {"average_size": 100, "size_variation": 20, "delay": 2000})
+    with connect(proxy.listen) as connection:
+        connection.sendall(b"abcdefghij" * 100)
+        pieces = []
+        while sum(map(len, pieces)) < 1000:
+            pieces.append(connection.recv(65536))
+    assert b"".join(pieces) == b"abcdefghij" * 100
+    assert len(pieces) >= 3
+
+
+def test_limit_data_closes_after_so_many_bytes(client, proxy):
+    client.add_toxic("p", "limit_data", {"bytes": 100})
+    with connect(proxy.listen) as connection:
+        connection.sendall(b"x" * 500)
+        try:
+            assert receive_exactly(connection, 500) == b"x" * 100
+        except ConnectionResetError:
+            pytest.fail("the 100 allowed bytes must arrive before the end")
+
+
+def test_toxicity_zero_and_one_take_none_and_all(client, proxy):
+    client.add_toxic("p", "latency", {"latency": 200}, toxicity=0.0)
+    with connect(proxy.listen) as connection:
+        assert round_trip_ms(connection) < 100
+
+
+def test_toxicity_takes_a_share_of_the_connections(client, proxy):
+    client.add_toxic("p", "latency", {"latency": 60}, toxicity=0.5)
+    slow = 0
+    for _ in range(24):
+        with connect(proxy.listen) as connection:
+            slow += round_trip_ms(connection) > 50
+    assert 2 <= slow <= 22
+
+
+def test_toxic_default_name_and_duplicate(client, proxy):
+    assert client.add_toxic("p", "latency", {"latency": 1}).name == "latency_downstream"
+    with pytest.raises(AlreadyExists):
+        client.add_toxic("p", "latency", {"latency": 1})
+
+
+def test_misspelt_attribute_is_refused_before_it_is_sent(client, proxy):
+    with pytest.raises(InvalidRequest, match="did you mean 'latency'"):
+        client.add_toxic("p", "latency", {"latancy": 100})
+    assert client.toxics("p") == {}
+
+
+def test_toxics_added_under_load_lose_nothing(client, proxy):
+    """Chains change while bytes flow through them."""
+    data = bytes(i % 251 for i in range(3_000_000))
+    with connect(proxy.listen, timeout_s=20) as connection:
+        threading.Thread(target=connection.sendall, args=(data,)).start()
+        received = bytearray()
+        changes = iter(
+            [
+                lambda: client.add_toxic("p", "latency", {"latency": 5}),
+                lambda: client.add_toxic("p", "slicer", {"average_size": 5000, "size_variation": 10}),
+                lambda: client.remove_toxic("p", "latency_downstream"),
+                lambda: client.remove_toxic("p", "slicer_downstream"),
+            ]
+        )
+        next_change_at = 100_000
+        while len(received) < len(data):
+            chunk = connection.recv(16384)
+            assert chunk, f"connection ended after {len(received)} bytes"
+            received += chunk
+            if len(received) >= next_change_at:
+                next_change_at += 600_000
+                threading.Thread(target=next(changes, lambda: None)).start()
+        assert bytes(received) == data
+
+
+def test_two_clients_in_one_process_do_not_mix(client, embedded_server, echo_upstream):
+    other = ToxiproxyClient(embedded_server.url)
+    client.create(ProxySpec(name="only-here", upstream=echo_upstream.address))
+    is_same = other.url == client.url
+    assert ("only-here" in other.proxies()) == is_same
+    other.close()
