@@ -7,24 +7,26 @@
                   .close(logs)                            checkpoints + clean-shutdown mark
     partition_log PartitionLog
                   .log_start_offset  .log_end_offset  .latest_epoch (-1 if none)  .size_bytes  .topic_id  .recovery
-                  .append(buffer, leader_epoch=, headers=None) -> AppendResult(verdict, base_offset, last_offset, headers)
-                       leader: assigns offsets IN PLACE (give a writable buffer, or it is copied), checks sequences, one write.
-                       Verdict.OK | DUPLICATE (offsets of the first append) | OUT_OF_ORDER | INVALID_EPOCH: nothing written.
-                       `headers` = validate_batches(buffer) of broker.wire.records, which the caller must have done.
+                  .append(buffer, leader_epoch=, headers=None) -> AppendResult(verdict, base_offset,
+                       last_offset, headers)
+                       As leader: assigns offsets IN PLACE (a read-only buffer is copied), checks sequences, one write.
+                       Verdict.OK | DUPLICATE (offsets of the first append) | OUT_OF_ORDER | INVALID_EPOCH; all but OK:
+                       nothing was written. `headers` = what validate_batches(buffer) of broker.wire.records returned.
                   .append_as_follower(buffer, headers=None) -> AppendResult   offsets and epochs are kept
-                  .read(offset, max_bytes, max_offset=None, minimum_one_batch=True) -> bytes of whole batches; b"" at the end
-                       max_offset (exclusive): high watermark for consumers. Raises OffsetOutOfRangeError.
-                  .truncate_to(offset) -> TruncationResult(from_offset, to_offset)   .truncate_fully_and_start_at(offset)
-                  .assign_epoch(leader_epoch)          on becoming leader: epoch starts at log_end_offset
-                  .end_offset_for_epoch(epoch) -> (epoch, end_offset), (-1, -1) if unknown (OffsetForLeaderEpoch)
+                  .read(offset, max_bytes, max_offset=None, minimum_one_batch=True) -> bytes: whole batches, b"" at the
+                       end. max_offset is exclusive: the high watermark for consumers. Raises OffsetOutOfRangeError.
+                  .truncate_to(offset) -> TruncationResult(from_offset, to_offset)
+                  .truncate_fully_and_start_at(offset) -> the same
+                  .assign_epoch(leader_epoch)          on becoming leader: the epoch starts at log_end_offset
+                  .end_offset_for_epoch(epoch) -> (epoch, end_offset); (-1, -1) if unknown (OffsetForLeaderEpoch)
                   .epoch_at(offset) -> epoch of that offset, -1 if none
-                  .offset_for_timestamp(timestamp_ms) -> (timestamp_ms, offset) | None   .max_timestamp() -> same | None
+                  .offset_for_timestamp(timestamp_ms) -> (timestamp_ms, offset) | None   .max_timestamp() -> the same
                   .batch_headers(from_offset=None) -> Iterator[BatchHeader]
                   .flush() = fsync   .close() = flush + index + producer snapshot   .delete()
-                  .producers (ProducerState)  .epochs (LeaderEpochCache)
+                  .producers (ProducerState)  .epochs (LeaderEpochCache)  .check_invariants()
     errors        LogError, OffsetOutOfRangeError(.log_start_offset, .log_end_offset), LogCorruptError
 
-Place for later parts: retention and `delete_records` go into a `retention.py` that advances `log_start_offset` by whole
-segments; compaction into `compaction.py` that swaps segments; the `.timeindex` beside index.py (today a timestamp is found
-by scanning batch headers); the `.txnindex` beside it, with the last stable offset in producers.py.
+Place for later parts: retention and `delete_records` go into a `retention.py` that advances `log_start_offset` by
+whole segments; compaction into a `compaction.py` that swaps segments; the `.timeindex` beside index.py (today a
+timestamp is found by scanning batch headers); the `.txnindex` beside it, with the last stable offset in producers.py.
 """

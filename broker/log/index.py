@@ -1,8 +1,8 @@
 """The sparse offset index of one segment: which byte position to start looking from.
 
-Owns: the entries in memory and Kafka's file format (8 bytes each: last offset of a batch relative to the segment's base,
-position where that batch begins; both int32). The file is written when a segment is rolled or the log is closed; a
-missing or implausible file is rebuilt by scanning the segment. Shown by tests/broker_log/test_log_segment.py.
+Owns: the entries in memory and Kafka's file format (8 bytes each: last offset of a batch relative to the segment's
+base, position where that batch begins; both int32). The file is written when a segment is rolled or the log is
+closed; a missing or implausible file is rebuilt by scanning the segment. Shown by tests/broker_log/test_log_segment.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_right
+from itertools import pairwise
 
 from broker.log.filesystem import FileSystem
 
@@ -68,8 +69,8 @@ class OffsetIndex:
             return False
         numbers = struct.unpack(f">{len(data) // 4}i", data)
         offsets, positions = numbers[::2], numbers[1::2]
-        rising = all(a < b for a, b in zip(offsets, offsets[1:], strict=False))
-        rising = rising and all(a < b for a, b in zip(positions, positions[1:], strict=False))
+        rising = all(a < b for a, b in pairwise(offsets))
+        rising = rising and all(a < b for a, b in pairwise(positions))
         if not rising or (positions and not 0 <= positions[0] <= positions[-1] < segment_size_bytes):
             return False
         self._relative_offsets, self._positions = array("i", offsets), array("i", positions)

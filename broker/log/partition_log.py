@@ -1,7 +1,7 @@
 """The log of one partition: what leader and follower append to, and what is read and truncated.
 
-Owns: offsets, segments in order, when to roll, and keeping epochs and producer state in step with them. It knows nothing of
-replicas or the high watermark: those come in as arguments. One thread uses it.
+Owns: offsets, segments in order, when to roll, and keeping epochs and producer state in step with them. It knows
+nothing of replicas or the high watermark: those come in as arguments. One thread uses it.
 Shown by tests/broker_log/test_log_partition_log.py (append, read, truncate) and test_log_recovery.py.
 """
 
@@ -17,7 +17,7 @@ from broker.log.epochs import LeaderEpochCache
 from broker.log.errors import LogCorruptError, OffsetOutOfRangeError
 from broker.log.filesystem import LOCAL, Buffer, FileSystem
 from broker.log.producers import ProducerState, Verdict
-from broker.log.recovery import RecoverySummary, delete_stray_files, open_segments, segment_base_offsets
+from broker.log.recovery import RecoverySummary, delete_stray_files, open_segments
 from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
 from broker.wire.records import BatchHeader, decode_records, iter_batches, set_base_offset_and_epoch
 
@@ -59,7 +59,7 @@ class TruncationResult(NamedTuple):
 
 
 class PartitionLog:
-    """Invariants: segments are in order and contiguous; the last is the one appended to; `log_end_offset` is the next offset.
+    """Invariants: segments are in order without overlap; the last one is appended to and its end is `log_end_offset`.
 
     Opening it recovers it; see `recovery`.
     """
@@ -137,8 +137,8 @@ class PartitionLog:
     ) -> AppendResult:
         """Append as leader: judge sequences, assign offsets and epoch in place, one write.
 
-        `buffer` holds whole valid batches (`validate_batches` returned `headers`). A read-only one is copied first. With
-        a producer id there must be one batch, as Kafka demands of every Produce request since version 3.
+        `buffer` holds whole valid batches (`validate_batches` returned `headers`). A read-only one is copied first.
+        With a producer id there must be one batch, as Kafka demands of every Produce request since version 3.
         """
         if headers is None:
             headers = [batch.header for batch in iter_batches(buffer)]
@@ -264,7 +264,7 @@ class PartitionLog:
     # -- truncate
 
     def truncate_to(self, offset: int) -> TruncationResult:
-        """Drop all records from `offset` on. A batch that holds `offset` goes as a whole, so the end may lie below it."""
+        """Drop all records from `offset` on; the batch that holds `offset` goes as a whole, so the end may be lower."""
         before = self.log_end_offset
         if offset >= before:
             return TruncationResult(before, before)

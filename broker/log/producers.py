@@ -1,8 +1,8 @@
 """What idempotent producers have appended (KIP-98): the judge of every sequenced batch.
 
-Owns: per producer id its epoch and its last five batches, and their snapshot file. Five, because a producer may have five
-requests in flight: a retry can only be of one of those. Knows no clock: the least recently used entry leaves first.
-Shown by tests/broker_log/test_log_producers.py.
+Owns: per producer id its epoch and its last five batches, and their snapshot file. Five, because a producer may have
+five requests in flight: a retry can only be of one of those. Knows no clock: the least recently used entry leaves
+first. Shown by tests/broker_log/test_log_producers.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One segment file and its index: append whole batches, find one by offset, cut.
 
-Owns: byte positions. It knows nothing of epochs, producers or other segments. Files are named by the 20-digit base offset.
+Owns: byte positions. It knows nothing of epochs, producers or other segments. Files are named by 20-digit base offset.
 Shown by tests/broker_log/test_log_segment.py.
 """
 
@@ -24,7 +24,7 @@ def file_name(base_offset: int, suffix: str) -> str:
 
 
 class Segment:
-    """Invariant: the file's first `size_bytes` are whole batches with rising offsets, the last ending at `next_offset` - 1.
+    """Invariant: the file holds whole batches with rising offsets, the last of them ending at `next_offset` - 1.
 
     The file is never longer than `size_bytes`, except between a crash and `recover`.
     """

@@ -92,14 +92,17 @@ def _decompress_snappy(data: bytes, size_bytes_max: int) -> bytes:
     if not data.startswith(_XERIAL_MAGIC):
         return _decompress_raw_snappy(data, size_bytes_max)
     parts: list[bytes] = []
-    position, left = len(_XERIAL_HEADER), size_bytes_max
+    position, size_bytes = len(_XERIAL_HEADER), 0
     while position < len(data):
         (size,) = struct.unpack_from(">i", data, position)
         position += 4
         if size < 0 or position + size > len(data):
             raise CorruptBatchError(f"a snappy block of {size} bytes ends after its batch")
-        parts.append(_decompress_raw_snappy(data[position : position + size], left))
-        left -= len(parts[-1])
+        block = data[position : position + size]
+        size_bytes += cramjam.snappy.decompress_raw_len(block)
+        if size_bytes > size_bytes_max:
+            raise _too_big(size_bytes_max)
+        parts.append(bytes(cramjam.snappy.decompress_raw(block)))
         position += size
     return b"".join(parts)
 

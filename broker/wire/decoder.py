@@ -1,8 +1,8 @@
 """Bytes to messages without copying payloads: for Produce requests and Fetch responses only.
 
 Owns: a generated decoder whose `records` are memoryviews of the frame (writable when the frame is), so a leader
-rewrites base offsets in the receive buffer and a client parses batches in place. Every other message goes through kio's native
-decoder, which is faster for small messages but copies records (19 us per MiB) and refuses writable buffers.
+rewrites base offsets in the receive buffer and a client parses batches in place. Every other message
+goes through kio's native decoder, which is faster for small messages but copies records (19 us per MiB) and refuses writable buffers.
 Shown by tests/broker_wire/test_wire_codec.py: the same values as kio's decoder.
 """
 
@@ -109,10 +109,20 @@ def _scalar_decoder(shape: FieldShape, flexible: bool) -> Decode:
     return lambda view, position: _read_bytes(view, position, flexible)
 
 
+def _nullable_struct_decoder(item: Decode) -> Decode:
+    """A marker byte goes before such a structure: -1 null, 1 present (KIP-893)."""
+
+    def decode(view: memoryview, position: int) -> tuple[Any, int]:
+        return item(view, position + 1) if view[position] == 1 else (None, position + 1)
+
+    return decode
+
+
 def _value_decoder(shape: FieldShape, flexible: bool) -> Decode:
     item = _scalar_decoder(shape, flexible)
     if not shape.is_array:
-        return item
+        nullable_struct = shape.nested is not None and shape.nullable and shape.tag is None
+        return _nullable_struct_decoder(item) if nullable_struct else item
 
     def decode_array(view: memoryview, position: int) -> tuple[Any, int]:
         count, position = _read_count(view, position, flexible)
