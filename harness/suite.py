@@ -70,7 +70,9 @@ class Sweep(_Strict):
     baseline: KafkaSettings
     vary: dict[str, list[Annotated[Variant, BeforeValidator(_variant)]]]
     repetitions: int = Field(default=1, ge=1, le=100, description="each cell so many times; the order is shuffled")
-    proxied: bool = Field(default=False, description="through the proxies: costs throughput, only to compare with chaos")
+    proxied: bool = Field(
+        default=False, description="through the proxies: costs throughput, only to compare with chaos"
+    )
 
 
 class ChaosEntry(_Strict):
@@ -88,7 +90,7 @@ class Suite(_Strict):
     client: str = Field(default="reference", description="adapter in workloads/clients")
     cluster: ClusterSpec = Field(default_factory=ClusterSpec)
     topic: TopicSpec = Field(default_factory=TopicSpec)
-    workload: Workload = Field(default_factory=Workload)
+    workload: Workload
     properties: KafkaSettings = Field(default_factory=dict, description="client properties of every cell")
     sweep: Sweep | None = None
     chaos: list[ChaosEntry] = Field(default_factory=list)

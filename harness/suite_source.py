@@ -96,7 +96,11 @@ def _plain(node: Any, location: _Location, lines: dict[_Location, int]) -> Any:
 
 
 def _kind(value: object) -> str:
-    return "nothing" if value is None else {dict: "a mapping", list: "a list"}.get(type(value), type(value).__name__)
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a mapping"
+    return "a list" if isinstance(value, list) else type(value).__name__
 
 
 # --- overrides ------------------------------------------------------------------------------------------------------
@@ -151,7 +155,7 @@ def _next_key(node: Any, parts: list[str], location: _Location, text: str) -> tu
             place = ".".join(map(str, location))
             raise UsageError(f"--set {text}: {place} is a list of {len(node)}; expected an index, got {parts[0]!r}")
         return int(parts[0]), parts[1:]
-    for length in range(len(parts), 1, -1):
+    for length in range(len(parts), 0, -1):
         joined = ".".join(parts[:length])
         if joined in node:
             return joined, parts[length:]

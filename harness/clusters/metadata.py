@@ -1,4 +1,4 @@
-"""Ask one broker how it sees the cluster: Metadata, OffsetForLeaderEpoch and ListOffsets over a plain socket.
+"""Ask one broker over a plain socket: how it sees the cluster, and whatever else admin.py and the final read need.
 
 Deliberately apart from broker.client: a probe asks *this* broker, never retries, and gives up within its timeout.
 Every call returns None when the broker does not answer, or answers with an error; the caller asks another one.
@@ -18,8 +18,17 @@ from broker.wire.messages import request
 from harness.clusters.base import Address, ClusterState, PartitionState
 
 _CLIENT_ID: Final = "harness-probe"
-_RESPONSE_BYTES_MAX: Final = 8 << 20
-_VERSIONS: Final = {ApiKey.METADATA: 9, ApiKey.OFFSET_FOR_LEADER_EPOCH: 4, ApiKey.DESCRIBE_QUORUM: 0}
+_RESPONSE_BYTES_MAX: Final = 64 << 20
+_VERSIONS: Final = {
+    ApiKey.METADATA: 9,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 4,
+    ApiKey.DESCRIBE_QUORUM: 0,
+    ApiKey.CREATE_TOPICS: 5,
+    ApiKey.DELETE_TOPICS: 5,
+    ApiKey.DESCRIBE_CONFIGS: 4,
+    ApiKey.LIST_OFFSETS: 6,
+    ApiKey.FETCH: 11,
+}
 
 
 class BrokerProbe:
@@ -39,7 +48,7 @@ class BrokerProbe:
     def metadata(self, topic: str | None) -> ClusterState | None:
         """The cluster as this broker sees it, with the partitions of `topic`. None also when it knows no such topic."""
         topics = () if topic is None else ({"name": topic},)
-        response = self._call(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
+        response = self.call(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
         if response is None or any(int(entry.error_code) != 0 for entry in response.topics):
             return None
         partitions = {
@@ -53,7 +62,7 @@ class BrokerProbe:
     def epoch_end_offset(self, topic: str, partition: int, leader_epoch: int) -> tuple[int, int] | None:
         """(epoch, end offset) of the largest epoch <= `leader_epoch` that this leader has; (-1, -1) if it has none."""
         partitions = ({"partition": partition, "current_leader_epoch": -1, "leader_epoch": leader_epoch},)
-        response = self._call(
+        response = self.call(
             ApiKey.OFFSET_FOR_LEADER_EPOCH, replica_id=-1, topics=({"topic": topic, "partitions": partitions},)
         )
         if response is None:
@@ -66,13 +75,14 @@ class BrokerProbe:
     def quorum_leader(self) -> int | None:
         """The active controller. In KRaft the controller id of Metadata is just some broker."""
         topics = ({"topic_name": "__cluster_metadata", "partitions": ({"partition_index": 0},)},)
-        response = self._call(ApiKey.DESCRIBE_QUORUM, topics=topics)
+        response = self.call(ApiKey.DESCRIBE_QUORUM, topics=topics)
         if response is None or int(response.error_code) != 0 or not response.topics:
             return None
         answer = response.topics[0].partitions[0]
         return int(answer.leader_id) if int(answer.error_code) == 0 else None
 
-    def _call(self, api_key: ApiKey, **values: object) -> Any:  # kio's generated types
+    def call(self, api_key: ApiKey, **values: object) -> Any:  # kio's generated types
+        """One request and its response, in the version of `_VERSIONS`; None when the broker does not answer."""
         try:
             return self._exchange(api_key, values)
         except (OSError, ValueError, EOFError, ProtocolError):

@@ -1,0 +1,121 @@
+"""A proxy for every link of a cluster: which Toxiproxy server carries which link, and the clients towards the servers.
+
+Plain links (broker to broker, broker to controller) go through the chosen server: a URL, the real one, or the embedded one.
+Client links go through the embedded server, because only it knows Kafka; where the chosen server is another one, the two are
+chained, so that both kinds of toxic work on them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Final
+
+from chaos.lease import Lease
+from chaos.toxiproxy.client import NotFound, ProxySpec, ToxiproxyClient, ToxiproxyError
+from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, find_binary, start_embedded, start_real, use_server
+from harness.clusters.base import Address, Link
+from harness.clusters.kafka.jars import cache_directory
+from harness.clusters.ports import PortAllocator
+from harness.errors import EnvironmentFault
+
+AUTO: Final = "auto"
+EMBEDDED: Final = "embedded"
+
+
+class LinkProxies:
+    """The proxies of one cluster. Names on a shared server carry a prefix of their own, so that runs do not collide."""
+
+    def __init__(self, choice: str, *, directory: Path, lease: Lease | None, seed: int, ports: PortAllocator) -> None:
+        self.wire_log_path = directory / "wire.jsonl"
+        self._choice, self._directory, self._lease, self._seed, self._ports = choice, directory, lease, seed, ports
+        self._plain: RunningServer | None = None
+        self._kafka: RunningServer | None = None
+        self._clients: dict[str, ToxiproxyClient] = {}
+        self._created: list[tuple[str, str]] = []
+        self._prefix = ""
+
+    @property
+    def description(self) -> str:
+        """What reports call the path: "embedded toxiproxy", or both servers when they are chained."""
+        if self._plain is None or self._plain.is_embedded:
+            return EMBEDDED + " toxiproxy"
+        return self._plain.label
+
+    def open(self, links: tuple[Link, ...]) -> None:
+        """Start the servers and make a proxy for each link. EnvironmentFault with the server's words."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self._start_servers()
+            self._create([link for link in links if link.kind != "client"], [link for link in links if link.kind == "client"])
+        except (ServerUnavailable, ToxiproxyError) as error:
+            self.close()
+            raise EnvironmentFault(f"the proxies of the links could not be set up: {error}") from error
+
+    def close(self) -> None:
+        """Remove our proxies from a server of somebody else's; stop servers of our own. May be called twice."""
+        if self._plain is not None and self._plain.process is None:
+            client = self._client(self._plain)
+            for url, name in self._created:
+                if url == self._plain.url:
+                    try:
+                        client.delete(name)
+                    except (NotFound, ToxiproxyError):
+                        pass
+        self._created.clear()
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+        for server in (self._kafka, self._plain):
+            if server is not None:
+                server.stop()
+        self._kafka = self._plain = None
+
+    def plain(self, link: str) -> tuple[ToxiproxyClient, str]:
+        """(client, proxy name) for Toxiproxy's own toxics and for cutting the link."""
+        assert self._plain is not None, "open() comes first"
+        return self._client(self._plain), self._prefix + link
+
+    def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
+        """(client, proxy name) for Kafka toxics; client links only."""
+        assert self._kafka is not None, "open() comes first"
+        return self._client(self._kafka), link
+
+    def _start_servers(self) -> None:
+        log_path = self._directory / "toxiproxy.log"
+        binary = None
+        if self._choice == AUTO:
+            binary = find_binary(None, [cache_directory() / "bin"])
+        if self._choice not in (AUTO, EMBEDDED):
+            self._plain = use_server(self._choice)
+            self._prefix = f"run-{secrets.token_hex(3)}-"
+        elif binary is not None:
+            self._plain = start_real(binary, lease=self._lease, log_path=log_path)
+        self._kafka = start_embedded(
+            wire_log=self.wire_log_path, lease=self._lease, log_path=self._directory / "embedded.log", seed=self._seed
+        )
+        if self._plain is None:
+            self._plain = self._kafka
+
+    def _create(self, between_brokers: list[Link], from_clients: list[Link]) -> None:
+        assert self._plain is not None and self._kafka is not None
+        plain = [self._spec(link.name, link.listen, link.upstream) for link in between_brokers]
+        if self._plain is self._kafka:
+            kafka = [self._spec(link.name, link.listen, link.upstream) for link in from_clients]
+        else:
+            kafka = []
+            for link in from_clients:
+                between = Address(host="127.0.0.1", port=self._ports.take())
+                plain.append(self._spec(link.name, between, link.upstream))
+                kafka.append(ProxySpec(name=link.name, listen=str(link.listen), upstream=str(between)))
+        self._client(self._plain).populate(plain)
+        self._created += [(self._plain.url, spec.name) for spec in plain]
+        self._client(self._kafka).populate(kafka)
+
+    def _spec(self, name: str, listen: Address, upstream: Address) -> ProxySpec:
+        return ProxySpec(name=self._prefix + name, listen=str(listen), upstream=str(upstream))
+
+    def _client(self, server: RunningServer) -> ToxiproxyClient:
+        if server.url not in self._clients:
+            self._clients[server.url] = server.client()
+        return self._clients[server.url]

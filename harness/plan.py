@@ -1,0 +1,199 @@
+"""From a suite to the cells of a run, in the order in which they are carried out. Pure: same suite, same seed, same plan.
+
+A sweep is its baseline and cells that differ from it by one setting each; their order is shuffled by the seed, so that a host
+that warms up or slows down does not favour a knob. Chaos cells follow in the suite's order.
+Shown by tests/harness/test_harness_plan.py.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from harness.suite import KNOBS, ChaosEntry, Suite, Sweep
+from workloads.model import Workload
+
+Expectation = Literal["none", "predicted", "any"]
+NO_DAMAGE: Final[Mapping[str, str]] = {"lost": "none", "duplicated": "none", "reordered": "none"}
+
+# What a send may be answered with at the latest; below a cell's drain, so that no fate is left open without need.
+_KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
+    "batch.size": "16384",
+    "linger.ms": "5",
+    "compression.type": "none",
+    "acks": "all",
+    "max.in.flight.requests.per.connection": "5",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioCase:
+    """What the plan must know of one case of a chaos scenario; scenarios.py fills it from chaos' model."""
+
+    scenario: str
+    case: str
+    title: str
+    damage: str
+    expect: Mapping[str, str]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    topic_config: Mapping[str, str] = field(default_factory=dict)
+    partitions: int | None = None
+    replication_factor: int | None = None
+    broker_settings: Mapping[str, str] = field(default_factory=dict)
+    workload: Mapping[str, Any] = field(default_factory=dict)  # values as the workload model takes them
+
+
+CasesOf = Callable[[ChaosEntry], Sequence[ScenarioCase]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCell:
+    cell_id: str
+    kind: Literal["sweep", "chaos"]
+    title: str
+    client: str
+    repetition: int
+    properties: Mapping[str, str]
+    topic_config: Mapping[str, str]
+    partitions: int
+    replication_factor: int
+    workload: Workload
+    broker_settings: Mapping[str, str]
+    proxied: bool
+    baseline: bool
+    expect: Mapping[str, str]
+    seed: int
+    changed: str = ""  # the setting in which a sweep cell differs from the baseline
+    note: str = ""
+    scenario: str = ""
+    case: str = ""
+    damage: str = ""
+
+    @property
+    def knobs(self) -> dict[str, str]:
+        """The five settings that the reports compare."""
+        return {name: self.properties.get(name, _KAFKA_DEFAULTS[name]) for name in KNOBS}
+
+    @property
+    def topic_name(self) -> str:
+        return re.sub(r"[^A-Za-z0-9._-]", "-", self.cell_id)[:200]
+
+    @property
+    def duration_ms(self) -> int:
+        return self.workload.warmup_ms + self.workload.measure_ms
+
+
+def build_plan(suite: Suite, cases_of: CasesOf, *, seed: int, client: str) -> tuple[PlannedCell, ...]:
+    """All cells in the order of execution. The ids are unique."""
+    cells: list[PlannedCell] = []
+    if suite.sweep is not None:
+        cells += _sweep_cells(suite, suite.sweep, seed=seed, client=client)
+    for entry in suite.chaos:
+        for case in cases_of(entry):
+            cells += [
+                _chaos_cell(suite, case, seed=seed, client=client, repetition=number, repetitions=entry.repetitions)
+                for number in range(1, entry.repetitions + 1)
+            ]
+    ids = [cell.cell_id for cell in cells]
+    assert len(ids) == len(set(ids)), f"cell ids are not unique: {sorted(ids)}"
+    return tuple(cells)
+
+
+def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[PlannedCell]:
+    cells = []
+    for repetition in range(1, sweep.repetitions + 1):
+        suffix = f"-r{repetition}" if sweep.repetitions > 1 else ""
+        round_cells = [
+            _sweep_cell(suite, sweep, "sweep-baseline" + suffix, {}, "", "", seed, client, repetition),
+        ]
+        for name, variants in sweep.vary.items():
+            for variant in variants:
+                if sweep.baseline.get(name) == variant.value and not variant.with_:
+                    continue  # that is the baseline
+                change = {**variant.with_, name: variant.value}
+                cell_id = f"sweep-{name}-{_safe(variant.value)}{suffix}"
+                note = _note(variant.with_, variant.because)
+                round_cells.append(
+                    _sweep_cell(suite, sweep, cell_id, change, name, note, seed, client, repetition)
+                )
+        # Each repetition is a round of its own: drift within the run then shows as a difference between rounds.
+        random.Random(f"{seed}/{repetition}").shuffle(round_cells)
+        cells += round_cells
+    return cells
+
+
+def _sweep_cell(
+    suite: Suite,
+    sweep: Sweep,
+    cell_id: str,
+    change: Mapping[str, str],
+    changed: str,
+    note: str,
+    seed: int,
+    client: str,
+    repetition: int,
+) -> PlannedCell:
+    title = f"{changed}={change[changed]}" if changed else "baseline"
+    if note:
+        title += f" ({note})"
+    return PlannedCell(
+        cell_id=cell_id,
+        kind="sweep",
+        title=title,
+        client=client,
+        repetition=repetition,
+        properties={**suite.properties, **sweep.baseline, **change},
+        topic_config=suite.topic.config,
+        partitions=suite.topic.partitions,
+        replication_factor=suite.topic.replication_factor,
+        workload=suite.workload,
+        broker_settings=suite.cluster.settings,
+        proxied=sweep.proxied,
+        baseline=not changed,
+        expect=NO_DAMAGE,
+        seed=seed,
+        changed=changed,
+        note=note,
+    )
+
+
+def _note(with_: Mapping[str, str], because: str) -> str:
+    if not with_:
+        return ""
+    settings = ", ".join(f"{name}={value}" for name, value in with_.items())
+    return f"with {settings}" + (f": {because}" if because else "")
+
+
+def _chaos_cell(
+    suite: Suite, case: ScenarioCase, *, seed: int, client: str, repetition: int, repetitions: int
+) -> PlannedCell:
+    baseline = suite.sweep.baseline if suite.sweep is not None else {}
+    suffix = f"-r{repetition}" if repetitions > 1 else ""
+    return PlannedCell(
+        cell_id=f"chaos-{_safe(case.scenario)}-{_safe(case.case)}{suffix}",
+        kind="chaos",
+        title=case.title,
+        client=client,
+        repetition=repetition,
+        properties={**suite.properties, **baseline, **case.properties},
+        topic_config={**suite.topic.config, **case.topic_config},
+        partitions=case.partitions or suite.topic.partitions,
+        replication_factor=case.replication_factor or suite.topic.replication_factor,
+        workload=suite.workload.model_validate({**suite.workload.model_dump(), **case.workload}),
+        broker_settings={**suite.cluster.settings, **case.broker_settings},
+        proxied=True,
+        baseline=False,
+        expect={**NO_DAMAGE, **case.expect},
+        seed=seed,
+        scenario=case.scenario,
+        case=case.case,
+        damage=case.damage,
+    )
+
+
+def _safe(text: str) -> str:
+    """A part of a cell id: a directory name of Spark's partitioning too, so neither slash nor equals sign."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)

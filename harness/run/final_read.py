@@ -1,0 +1,149 @@
+"""The final read: every partition from offset 0 to its end by a reader that had no part in the run, into log and batches.
+
+Ground truth of a cell. It is complete only if the batches read join without a gap from the log's start to the end offset
+that the leader gave both before and after. Shown by tests/harness/test_harness_final_read.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from broker.wire.batch import RawBatch
+from broker.wire.errors import ProtocolError
+from broker.wire.records import decode_records, uncompressed_size_bytes
+from runlog.events import RunClock
+from runlog.parquet import write_part
+from runlog.payload import parse_fast
+from runlog.schema import BATCHES, LOG, Stream
+
+RECORDS_PER_PART: Final = 500_000
+
+
+class Columns:
+    """Rows of one stream gathered column by column, written as a part when there are many."""
+
+    def __init__(self, run_dir: Path, stream: Stream, cell_id: str) -> None:
+        self._run_dir, self._stream, self._cell_id = run_dir, stream, cell_id
+        self._columns: dict[str, list[int]] = {column.name: [] for column in stream.columns}
+        self._appenders = [values.append for values in self._columns.values()]
+        self._first = next(iter(self._columns.values()))
+        self._parts = 0
+
+    def add(self, *values: int) -> None:
+        """One row in the order of the schema's columns."""
+        for append, value in zip(self._appenders, values, strict=True):
+            append(value)
+        if len(self._first) >= RECORDS_PER_PART:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._first:
+            write_part(self._run_dir, self._stream, self._cell_id, self._columns, part=f"{self._parts:06d}")
+            self._parts += 1
+            for values in self._columns.values():
+                values.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalRead:
+    complete: bool
+    reason: str
+    end_offsets: Mapping[int, int]
+    records: int = 0
+    foreign: int = 0
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "complete": self.complete,
+            "reason": self.reason,
+            "end_offsets": {str(partition): offset for partition, offset in self.end_offsets.items()},
+            "records": self.records,
+            "foreign": self.foreign,
+        }
+
+
+class LogReader(Protocol):
+    """How the log is reached; the run has one over broker.client, tests have one over bytes."""
+
+    def end_offset(self, partition: int) -> int: ...
+    def batches(self, partition: int, to_offset: int) -> Iterable[RawBatch]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tally:
+    records: int = 0
+    foreign: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def read_log(
+    run_dir: Path,
+    cell_id: str,
+    *,
+    reader: LogReader,
+    partitions: Iterable[int],
+    clock: RunClock,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> FinalRead:
+    """Read all partitions into Parquet. Never raises for what the cluster does: an incomplete read says why."""
+    log, batches = Columns(run_dir, LOG, cell_id), Columns(run_dir, BATCHES, cell_id)
+    end_offsets: dict[int, int] = {}
+    tally = _Tally()
+    for partition in partitions:
+        try:
+            end_offsets[partition] = reader.end_offset(partition)
+            position = _read_partition(reader, partition, end_offsets[partition], log, batches, clock, tally)
+            after = reader.end_offset(partition)
+        except (OSError, ProtocolError, RuntimeError, TimeoutError) as error:
+            tally.problems.append(f"partition {partition}: {type(error).__name__}: {error}")
+            continue
+        if not position == end_offsets[partition] == after:
+            tally.problems.append(
+                f"partition {partition}: read to offset {position}, end offset {end_offsets[partition]} before, {after} after"
+            )
+        if should_stop():
+            tally.problems.append("interrupted")
+            break
+    log.flush()
+    batches.flush()
+    return FinalRead(
+        complete=not tally.problems,
+        reason="; ".join(tally.problems),
+        end_offsets=end_offsets,
+        records=tally.records,
+        foreign=tally.foreign,
+    )
+
+
+def _read_partition(
+    reader: LogReader, partition: int, end_offset: int, log: Columns, batches: Columns, clock: RunClock, tally: _Tally
+) -> int:
+    """Returns the offset after the last record read. A gap between batches ends the reading there."""
+    position = 0
+    for batch in reader.batches(partition, end_offset):
+        header = batch.header
+        if header.base_offset != position:
+            tally.problems.append(f"partition {partition}: a batch at offset {header.base_offset}, expected {position}")
+            return position
+        records = decode_records(batch)
+        for offset, _timestamp, _key, value, _headers in records:
+            parsed = None if value is None else parse_fast(value)
+            if parsed is None:
+                tally.foreign += 1
+                continue
+            producer, incarnation, seq, intended_ns, crc_ok = parsed
+            log.add(
+                partition, offset, header.partition_leader_epoch, header.base_offset,
+                producer, incarnation, seq, clock.to_us(intended_ns), int(crc_ok),
+            )  # fmt: skip
+        tally.records += len(records)
+        batches.add(
+            partition, header.base_offset, header.last_offset, header.partition_leader_epoch, len(records),
+            header.size_bytes, uncompressed_size_bytes(batch), int(header.codec), header.producer_id,
+            header.producer_epoch, header.base_sequence, header.crc,
+        )  # fmt: skip
+        position = header.next_offset
+    return position

@@ -1,0 +1,108 @@
+"""The log of one topic over plain Fetch requests to each partition's leader: the reader behind the final read.
+
+Shares no code with any client under test beyond the wire format, never retries silently, and gives up within a bound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from broker.wire.apis import ApiKey
+from broker.wire.batch import RawBatch, iter_batches
+from broker.wire.errors import RemoteProtocolError, error_name
+from harness.clusters.metadata import BrokerProbe
+
+FETCH_BYTES: Final = 8 << 20
+_LATEST: Final = -1
+_STALL_TIMEOUT_S: Final = 15.0
+
+
+class TopicLogReader:
+    """`probe_of_leader(partition)` opens a connection to the partition's present leader, or gives None."""
+
+    def __init__(self, topic: str, probe_of_leader: Callable[[int], BrokerProbe | None]) -> None:
+        self._topic = topic
+        self._probe_of_leader = probe_of_leader
+
+    def end_offset(self, partition: int) -> int:
+        """The high watermark. TimeoutError when no leader gives it within 15 s."""
+        deadline = time.monotonic() + _STALL_TIMEOUT_S
+        problem = "no leader"
+        while time.monotonic() < deadline:
+            probe = self._probe_of_leader(partition)
+            if probe is not None:
+                try:
+                    entry = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": _LATEST}
+                    topics = ({"name": self._topic, "partitions": (entry,)},)
+                    response = probe.call(ApiKey.LIST_OFFSETS, replica_id=-1, isolation_level=0, topics=topics)
+                finally:
+                    probe.close()
+                if response is not None:
+                    answer = response.topics[0].partitions[0]
+                    if int(answer.error_code) == 0:
+                        return int(answer.offset)
+                    problem = error_name(int(answer.error_code))
+            time.sleep(0.1)
+        raise TimeoutError(f"{self._topic}-{partition}: no end offset within {_STALL_TIMEOUT_S:.0f} s: {problem}")
+
+    def batches(self, partition: int, to_offset: int) -> Iterator[RawBatch]:
+        """Whole batches from offset 0 until `to_offset`. TimeoutError when nothing comes for 15 s."""
+        position = 0
+        probe: BrokerProbe | None = None
+        deadline = time.monotonic() + _STALL_TIMEOUT_S
+        problem = "no leader"
+        try:
+            while position < to_offset:
+                if time.monotonic() >= deadline:
+                    raise TimeoutError(f"{self._topic}-{partition}: nothing after offset {position}: {problem}")
+                probe = probe or self._probe_of_leader(partition)
+                records, problem = (None, "no leader") if probe is None else self._fetch(probe, partition, position)
+                if records is None and probe is not None:
+                    probe.close()
+                    probe = None
+                if not records:
+                    time.sleep(0.05)
+                    continue
+                for batch in iter_batches(records):
+                    if batch.header.next_offset <= position:
+                        continue  # a fetch may begin before the offset asked for
+                    if not batch.is_crc_valid():
+                        raise RemoteProtocolError(f"{self._topic}-{partition}: wrong CRC at {batch.header.base_offset}")
+                    yield batch
+                    position = batch.header.next_offset
+                    deadline = time.monotonic() + _STALL_TIMEOUT_S
+        finally:
+            if probe is not None:
+                probe.close()
+
+    def _fetch(self, probe: BrokerProbe, partition: int, offset: int) -> tuple[memoryview | bytes | None, str]:
+        """Records from `offset`, possibly empty; None and the reason when the leader must be looked up again."""
+        entry = {
+            "partition": partition,
+            "current_leader_epoch": -1,
+            "fetch_offset": offset,
+            "log_start_offset": -1,
+            "partition_max_bytes": FETCH_BYTES,
+        }
+        response = probe.call(
+            ApiKey.FETCH,
+            replica_id=-1,
+            max_wait=500,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            isolation_level=0,
+            session_id=0,
+            session_epoch=-1,
+            topics=({"topic": self._topic, "partitions": (entry,)},),
+            forgotten_topics_data=(),
+            rack_id="",
+        )
+        if response is None:
+            return None, "no answer"
+        answer = response.responses[0].partitions[0]
+        code = int(answer.error_code)
+        if code != 0:
+            return None, error_name(code)
+        return answer.records or b"", "no records"

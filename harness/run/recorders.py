@@ -1,0 +1,187 @@
+"""What is observed while a cell runs: journals, Metadata, process and host figures, each into its jsonl file.
+
+Three small threads per cell, stopped and joined within a bound. Shown by tests/harness/test_harness_recorders.py.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from harness.clusters.base import ClusterState
+from runlog.events import JsonlWriter, RunClock, parse_line
+
+PROBE_INTERVAL_S: Final = 0.1
+STATS_INTERVAL_S: Final = 0.5
+JOURNAL_INTERVAL_S: Final = 0.2
+_JOIN_TIMEOUT_S: Final = 5.0
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+
+
+class Periodic:
+    """Calls `step` every `interval_s` in a thread of its own until stopped, and once more at the end."""
+
+    def __init__(self, name: str, interval_s: float, step: Callable[[], None]) -> None:
+        self._interval_s, self._step = interval_s, step
+        self._stop = threading.Event()
+        self.problem: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=_JOIN_TIMEOUT_S)
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.wait(self._interval_s):
+                self._step()
+            self._step()
+        except Exception as error:  # the run goes on without this recorder, and the cell says so
+            self.problem = error
+
+
+class JournalTail:
+    """Copies what brokers append to their journals into the cell's cluster.jsonl, with t_us and source=journal."""
+
+    def __init__(self, paths: Mapping[int, Path], clock: RunClock, writer: JsonlWriter) -> None:
+        self._clock, self._writer = clock, writer
+        self._positions = {broker: (path, path.stat().st_size if path.exists() else 0) for broker, path in paths.items()}
+        self._rest: dict[int, bytes] = {}
+
+    def step(self) -> None:
+        for broker, (path, position) in self._positions.items():
+            if not path.exists():
+                continue
+            with path.open("rb") as file:
+                file.seek(position)
+                data = file.read()
+            if not data:
+                continue
+            self._positions[broker] = (path, position + len(data))
+            # A line is journalled by one write(2), but a broker killed in between may leave a torn one: its successor
+            # begins a new line, and parse_line refuses what is no JSON.
+            lines = (self._rest.get(broker, b"") + data).split(b"\n")
+            self._rest[broker] = lines.pop()
+            for line in lines:
+                self._copy(broker, line + b"\n")
+
+    def _copy(self, broker: int, line: bytes) -> None:
+        event = parse_line(line)
+        if event is None or not isinstance(event.get("mono_ns"), int):
+            return
+        t_us = self._clock.to_us(event.pop("mono_ns"))
+        self._writer.append({"t_us": t_us, "broker": broker, **event, "source": "journal"})
+
+
+class LeaderProbe:
+    """Writes a `leader` event whenever leader, epoch or ISR of a partition change in the eyes of the best-informed broker."""
+
+    def __init__(
+        self, topic: str, ask: Callable[[], ClusterState | None], clock: RunClock, writer: JsonlWriter
+    ) -> None:
+        self._topic, self._ask, self._clock, self._writer = topic, ask, clock, writer
+        self._last: dict[int, tuple[int, int, tuple[int, ...]]] = {}
+
+    def step(self) -> None:
+        state = self._ask()
+        if state is None:
+            return
+        t_us = self._clock.now_us()
+        for partition, found in sorted(state.partitions.items()):
+            seen = (found.leader, found.leader_epoch, found.isr)
+            last = self._last.get(partition)
+            # Brokers learn of a change one after the other: an older epoch is a broker that is behind, not news.
+            if seen == last or (last is not None and found.leader_epoch < last[1]):
+                continue
+            self._last[partition] = seen
+            self._writer.append(
+                {
+                    "t_us": t_us,
+                    "broker": found.leader,
+                    "kind": "leader",
+                    "source": "probe",
+                    "topic": self._topic,
+                    "partition": partition,
+                    "leader": found.leader,
+                    "leader_epoch": found.leader_epoch,
+                    "isr": list(found.isr),
+                }
+            )
+
+
+class HasPids(Protocol):
+    def pids(self) -> Mapping[int, int]: ...
+
+
+class StatsSampler:
+    """CPU and memory of the brokers and the host, twice a second, into stats.jsonl."""
+
+    def __init__(self, cluster: HasPids, load_pid: Callable[[], int | None], clock: RunClock, writer: JsonlWriter) -> None:
+        self._cluster, self._load_pid, self._clock, self._writer = cluster, load_pid, clock, writer
+        self._host: tuple[int, int] | None = None
+        self._cpu: dict[str, tuple[int, float, float]] = {}
+
+    def step(self) -> None:
+        t_us = self._clock.now_us()
+        self._sample_host(t_us)
+        named = {f"broker-{broker}": pid for broker, pid in self._cluster.pids().items()}
+        load_pid = self._load_pid()
+        if load_pid is not None:
+            named["load"] = load_pid
+        for source, pid in named.items():
+            self._sample_process(t_us, source, pid)
+
+    def _sample_host(self, t_us: int) -> None:
+        busy, total = host_ticks()
+        if self._host is not None and total > self._host[1]:
+            share = (busy - self._host[0]) / (total - self._host[1])
+            self._write(t_us, "host", {"cpu_share": round(share, 4), "psi_cpu_some_avg10": pressure()})
+        self._host = (busy, total)
+
+    def _sample_process(self, t_us: int, source: str, pid: int) -> None:
+        sample = process_sample(pid)
+        if sample is None:
+            return
+        cpu_s, rss_bytes = sample
+        now_s = time.monotonic()
+        last = self._cpu.get(source)
+        self._cpu[source] = (pid, cpu_s, now_s)
+        values: dict[str, Any] = {"cpu_s": round(cpu_s, 3), "rss_bytes": rss_bytes}
+        if last is not None and last[0] == pid and now_s > last[2]:
+            values["cpu_share"] = round((cpu_s - last[1]) / (now_s - last[2]), 4)
+        self._write(t_us, source, values)
+
+    def _write(self, t_us: int, source: str, values: Mapping[str, Any]) -> None:
+        self._writer.append({"t_us": t_us, "source": source, "name": "resources", "values": dict(values)})
+
+
+def host_ticks() -> tuple[int, int]:
+    """(busy, total) ticks of all cores since boot; waiting for a disk is not busy."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return sum(fields) - fields[3] - fields[4], sum(fields)
+
+
+def pressure() -> float | None:
+    """Share of the last ten seconds in which some task waited for a core, in percent; None on an old kernel."""
+    try:
+        first = Path("/proc/pressure/cpu").read_text().split("\n", 1)[0]
+        return float(first.split("avg10=")[1].split()[0])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def process_sample(pid: int) -> tuple[float, int] | None:
+    """(CPU seconds, resident bytes) of a process, None when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S, int(fields[21]) * _PAGE_BYTES

@@ -1,0 +1,135 @@
+"""Making a run directory and its manifest: which versions, which host, which command made these figures.
+
+Owns manifest.json. Its layout is in docs/contracts.md. Shown by tests/harness/test_harness_rundir.py.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+from harness import VERSION
+from harness.errors import UsageError
+from runlog.events import RunClock, write_manifest
+from runlog.schema import SCHEMA_VERSION
+
+_DISTRIBUTIONS: Final = (
+    "locust", "toxiproxy-python", "pyspark", "pandas", "kio", "uvloop", "crc32c", "cramjam", "pyarrow", "numpy",
+    "confluent-kafka", "aiokafka", "kafka-python",
+)  # fmt: skip
+
+
+def create_run_directory(parent: Path, name: str, explicit: Path | None = None) -> Path:
+    """RUNS/20261121-150405-demo-3f9a, or `explicit`, which must be absent or empty."""
+    if explicit is None:
+        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+        directory = parent / f"{stamp}-{name}-{secrets.token_hex(2)}"
+    else:
+        directory = explicit
+    try:
+        if directory.exists() and any(directory.iterdir()):
+            raise UsageError(f"--run-dir {directory}: exists and is not empty; a run never writes over another one")
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the run directory {directory}: {error}") from error
+    return directory.resolve()
+
+
+def build_manifest(
+    *,
+    run_dir: Path,
+    clock: RunClock,
+    argv: Sequence[str],
+    engine: str,
+    client: str,
+    seed: int,
+    suite: Mapping[str, Any],
+    cells: Sequence[str],
+) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": run_dir.name,
+        "suite": suite.get("name"),
+        "description": suite.get("description"),
+        "argv": list(argv),
+        "command": reproduce_command(argv, seed),
+        "engine": engine,
+        "client": client,
+        "seed": seed,
+        "t0_monotonic_ns": clock.t0_monotonic_ns,
+        "t0_wall": datetime.now().astimezone().isoformat(timespec="milliseconds"),
+        "t0_wall_s": time.time(),
+        "cells": list(cells),
+        "versions": versions(),
+        "host": host_facts(),
+        "suite_document": dict(suite),
+        "status": "running",
+    }
+
+
+def reproduce_command(argv: Sequence[str], seed: int) -> str:
+    """The command line again, with the seed that was used, whoever chose it."""
+    words = ["harness", *argv]
+    if not any(word == "--seed" or word.startswith("--seed=") for word in words):
+        words += ["--seed", str(seed)]
+    return " ".join(word if re.fullmatch(r"[\w@%+=:,./-]+", word) else f"'{word}'" for word in words)
+
+
+def versions() -> dict[str, str]:
+    found = {"kafka-harness": VERSION, "python": platform.python_version()}
+    for name in _DISTRIBUTIONS:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    commit = _git_commit()
+    return found | ({"commit": commit} if commit else {})
+
+
+def host_facts() -> dict[str, Any]:
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "python_executable": Path(sys.executable).name,
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _git_commit() -> str | None:
+    """The commit of a checkout; None when installed from a package."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True, text=True, timeout=5,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+__all__ = ["build_manifest", "create_run_directory", "host_facts", "reproduce_command", "versions", "write_manifest"]

@@ -1,0 +1,107 @@
+"""What a dead leader's log held and the surviving log does not: `truncated` events for engines without a journal.
+
+While a broker is dead its segment files are read (same batch format everywhere). When a new leader stands, it is asked with
+OffsetForLeaderEpoch where each of the dead log's epochs ends: what the dead log has beyond is what a truncation removes.
+Shown by tests/harness/test_harness_truncation.py.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from broker.wire.batch import BatchHeader, iter_batches
+from broker.wire.errors import CorruptBatchError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochRange:
+    """Offsets [start, end) that one leader epoch wrote, as a log holds them."""
+
+    leader_epoch: int
+    start_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpedLog:
+    broker: int
+    topic: str
+    partition: int
+    epochs: tuple[EpochRange, ...]
+
+    @property
+    def end_offset(self) -> int:
+        return self.epochs[-1].end_offset if self.epochs else 0
+
+
+def read_partition_headers(directory: Path) -> Iterator[BatchHeader]:
+    """Headers of all whole batches in a partition's directory, in order. A torn or zeroed tail ends a segment's reading."""
+    for path in sorted(directory.glob("*.log")):
+        if path.stat().st_size == 0:
+            continue
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            # Batches are views of the map, which cannot be closed under them: only their headers leave this loop.
+            view = memoryview(data)
+            batches = iter_batches(view)
+            headers = []
+            try:
+                headers = [batch.header for batch in batches]
+            except CorruptBatchError:
+                pass
+            finally:
+                del batches
+                view.release()
+        yield from headers
+
+
+def dump_epochs(headers: Iterable[BatchHeader]) -> tuple[EpochRange, ...]:
+    ranges: list[EpochRange] = []
+    for header in headers:
+        start = header.base_offset
+        if ranges and ranges[-1].leader_epoch == header.partition_leader_epoch:
+            start = ranges.pop().start_offset
+        ranges.append(
+            EpochRange(leader_epoch=header.partition_leader_epoch, start_offset=start, end_offset=header.next_offset)
+        )
+    return tuple(ranges)
+
+
+def truncated_ranges(
+    dumped: DumpedLog, epoch_end_offset: Callable[[int], tuple[int, int] | None]
+) -> list[tuple[int, EpochRange]] | None:
+    """(end offset that survives, range of the dead log) for each epoch of which something is gone. None: no answer.
+
+    `epoch_end_offset(epoch)` is the present leader's answer: (its largest epoch <= the one asked for, where that one ends).
+    """
+    gone = []
+    for found in dumped.epochs:
+        answer = epoch_end_offset(found.leader_epoch)
+        if answer is None:
+            return None
+        _epoch, end_offset = answer
+        surviving = max(found.start_offset, end_offset)
+        if surviving < found.end_offset:
+            gone.append((surviving, found))
+    return gone
+
+
+def truncated_events(dumped: DumpedLog, gone: Iterable[tuple[int, EpochRange]], t_us: int) -> list[dict[str, Any]]:
+    """As cluster.jsonl has them: records with to_offset <= offset < from_offset are gone."""
+    return [
+        {
+            "t_us": t_us,
+            "broker": dumped.broker,
+            "kind": "truncated",
+            "source": "log_dump",
+            "topic": dumped.topic,
+            "partition": dumped.partition,
+            "leader_epoch": found.leader_epoch,
+            "from_offset": found.end_offset,
+            "to_offset": surviving,
+        }
+        for surviving, found in gone
+    ]
