@@ -52,6 +52,10 @@ class InflightRing:
             self._map, _HEADER_BYTES + (seq & self._mask) * _SLOT.size, seq + 1, intended_us, sent_us, size_bytes
         )
 
+    def erase(self, seq: int) -> None:
+        """Take back a send that the client refused and that will not be tried again."""
+        _SLOT.pack_into(self._map, _HEADER_BYTES + (seq & self._mask) * _SLOT.size, 0, 0, 0, 0)
+
     def close(self) -> None:
         self._map.close()
 

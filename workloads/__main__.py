@@ -1,0 +1,90 @@
+"""`python -m workloads`: one plan on stdin, events on stdout (see `docs/contracts.md`), then the end.
+
+Locust is imported without its monkey patching: user loops are real OS threads, and the client libraries in them must
+find real sockets, locks and threads. Only the main thread, which sends nothing, runs Locust's hub.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["LOCUST_SKIP_MONKEY_PATCH"] = "1"
+
+import json
+import signal
+import sys
+import threading
+
+import gevent
+from pydantic import ValidationError
+
+from workloads import clients  # noqa: F401  (imported before "ready", so that a plan starts at once)
+from workloads.conductor import Conductor, LoadFailed
+from workloads.fleet import Fleet, FleetError, LocalFleet, WorkerFleet, run_worker
+from workloads.model import Plan
+from workloads.process import Json
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+_SWITCH_INTERVAL_S = 0.0005  # the default of 5 ms is how late a sending thread could be behind a receiving one
+
+
+def emit(event: Json) -> None:
+    sys.stdout.write(json.dumps(event, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> int:
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    if len(arguments) == 2 and arguments[0] == "--worker":
+        return _run_as_worker(int(arguments[1]))
+    if arguments:
+        sys.stderr.write("usage: python -m workloads    (reads one plan, a line of JSON, from stdin)\n")
+        return EXIT_USAGE
+    emit({"event": "ready"})
+    line = sys.stdin.readline()
+    if not line.strip():
+        return EXIT_OK
+    try:
+        plan = Plan.model_validate_json(line)
+    except ValidationError as error:
+        emit({"event": "error", "message": f"the plan is not valid: {error}", "fatal": True})
+        return EXIT_USAGE
+    return _run(plan)
+
+
+def _run(plan: Plan) -> int:
+    fleet: Fleet = LocalFleet(plan) if plan.workload.processes == 1 else WorkerFleet(plan)
+    conductor = Conductor(plan, fleet, emit)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        gevent.signal_handler(number, conductor.request_stop)
+    try:
+        conductor.run()
+    except (LoadFailed, FleetError) as error:
+        emit({"event": "error", "message": str(error), "fatal": True})
+        return EXIT_FAILED
+    except Exception as error:  # the process entry: whoever started us must learn why
+        emit({"event": "error", "message": f"{type(error).__name__}: {error}", "fatal": True})
+        raise
+    return EXIT_OK
+
+
+def _run_as_worker(port: int) -> int:
+    # Ctrl-C reaches the whole process group: the master decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    plan = Plan.model_validate_json(sys.stdin.readline())
+    closed = threading.Event()
+
+    def watch_stdin() -> None:
+        sys.stdin.read()
+        closed.set()
+
+    threading.Thread(target=watch_stdin, daemon=True).start()
+    run_worker(plan, port, closed.is_set)
+    return EXIT_OK
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    # Threads of a client library that hangs on a dead cluster must not keep the process: everything is written.
+    os._exit(code)

@@ -1,0 +1,289 @@
+"""confluent-kafka (librdkafka). Callbacks come from poll() in the producer's own thread.
+
+librdkafka knows whether a message possibly reached the broker, but its Python binding does not tell. So an outcome is
+FAILED only for the few errors that say "never appended"; the rest, above all a message timeout, is UNKNOWN.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import confluent_kafka
+
+from runlog.inflight import RING_SLOTS
+from runlog.schema import ABSENT, SendStatus
+from workloads.clients.protocol import (
+    LOCAL_ERROR,
+    ClientError,
+    OutcomeSink,
+    PropertyError,
+    ReceivedRecord,
+    SendToken,
+    is_true,
+)
+
+NAME = "confluent"
+_STATISTICS_INTERVAL_MS = 1_000
+_RECORDS_PER_POLL_MAX = 5_000
+
+_SAME_NAME = frozenset(
+    {
+        "acks", "batch.size", "client.id", "client.rack", "compression.type", "connections.max.idle.ms",
+        "delivery.timeout.ms", "enable.idempotence", "linger.ms", "max.in.flight.requests.per.connection",
+        "metadata.max.age.ms", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "request.timeout.ms", "retries",
+        "retry.backoff.max.ms", "retry.backoff.ms", "sasl.jaas.config", "security.protocol",
+        "socket.connection.setup.timeout.ms",
+    }
+)  # fmt: skip
+_RENAMED = {
+    "compression.gzip.level": "compression.level",
+    "compression.lz4.level": "compression.level",
+    "compression.zstd.level": "compression.level",
+    "max.request.size": "message.max.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+}
+_PARTITIONERS = {"murmur2": "murmur2_random", "random": "random"}
+_CONSUMER_SAME_NAME = frozenset(
+    {
+        "check.crcs", "client.id", "client.rack", "connections.max.idle.ms", "fetch.max.bytes", "fetch.min.bytes",
+        "isolation.level", "max.partition.fetch.bytes", "metadata.max.age.ms", "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms", "retry.backoff.ms", "security.protocol", "socket.connection.setup.timeout.ms",
+    }
+)  # fmt: skip
+_CONSUMER_RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+}
+
+# Local errors for messages that never left: librdkafka raises them before it would build a request.
+_NEVER_SENT = frozenset(
+    {
+        confluent_kafka.KafkaError._UNKNOWN_PARTITION,
+        confluent_kafka.KafkaError._UNKNOWN_TOPIC,
+        confluent_kafka.KafkaError._INVALID_ARG,
+        confluent_kafka.KafkaError._QUEUE_FULL,
+    }
+)
+# Refusals that depend on the record or the topic alone: an earlier attempt met the same refusal.
+_ALWAYS_REFUSED = frozenset({10, 17, 21, 29, 43, 44, 76, 87})
+# Answers after which the batch may be in the log all the same.
+_PERHAPS_APPENDED = frozenset({-1, 7, 20, 45, 56})
+
+
+def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """Kafka's producer properties as librdkafka's. PropertyError names the first that has no equivalent."""
+    settings: dict[str, str] = {}
+    for name, value in properties.items():
+        if name in _SAME_NAME:
+            settings[name] = value
+        elif name in _RENAMED:
+            settings[_RENAMED[name]] = value
+        elif name == "buffer.memory":
+            settings["queue.buffering.max.kbytes"] = str(max(1, math.ceil(int(value) / 1024)))
+        elif name == "partitioner.class":
+            if value not in _PARTITIONERS:
+                raise PropertyError(NAME, name, f"{value!r} is none of {sorted(_PARTITIONERS)}")
+            settings["partitioner"] = _PARTITIONERS[value]
+        else:
+            raise PropertyError(NAME, name, "librdkafka has no equivalent")
+    if "batch.size" in settings:
+        settings["batch.num.messages"] = "1000000"  # so that batch.size alone decides, as in Kafka
+    if "request.timeout.ms" in settings:
+        # librdkafka's own request.timeout.ms only tells the broker how long to wait for replicas; when the client
+        # gives up on an answer is its socket.timeout.ms. Kafka's one property means both.
+        settings["socket.timeout.ms"] = settings["request.timeout.ms"]
+    settings["queue.buffering.max.messages"] = str(RING_SLOTS)
+    return settings
+
+
+def consumer_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for name, value in properties.items():
+        if name in _CONSUMER_SAME_NAME:
+            settings[name] = value
+        elif name in _CONSUMER_RENAMED:
+            settings[_CONSUMER_RENAMED[name]] = value
+        elif name != "max.poll.records":
+            raise PropertyError(NAME, name, "librdkafka has no equivalent")
+    return settings
+
+
+def classify(code: int, *, retries_possible: bool) -> SendStatus:
+    """FAILED only for what certainly is not in the log."""
+    if code in _NEVER_SENT or code in _ALWAYS_REFUSED:
+        return SendStatus.FAILED
+    if code > 0 and code not in _PERHAPS_APPENDED and not retries_possible:
+        return SendStatus.FAILED  # the only attempt was answered, and with a refusal
+    return SendStatus.UNKNOWN
+
+
+class ConfluentProducer:
+    def __init__(self, bootstrap_servers: str, topic: str, properties: Mapping[str, str], sink: OutcomeSink) -> None:
+        self._topic = topic
+        self._sink = sink
+        self._settings = producer_settings(properties)
+        self._settings["bootstrap.servers"] = bootstrap_servers
+        self._acks_zero = self._settings.get("acks", "all") == "0"
+        self._retries_possible = self._settings.get("retries", "1") != "0" or is_true(
+            self._settings.get("enable.idempotence", "false")
+        )
+        self._metrics: dict[str, float] = {}
+        self._batches = 0
+        self._batch_records = 0
+        self._batch_bytes = 0
+        configuration: dict[str, Any] = {
+            **self._settings,
+            "statistics.interval.ms": _STATISTICS_INTERVAL_MS,
+            "stats_cb": self._take_statistics,
+            "error_cb": _ignore,  # librdkafka reports connections here; outcomes tell what matters
+            "logger": _SilentLogger(),
+        }
+        self._producer = _construct(confluent_kafka.Producer, configuration)
+        self._produce = self._producer.produce
+
+    def connect(self, timeout_s: float) -> None:
+        _await_topic(self._producer, self._topic, timeout_s)
+
+    def send(self, value: bytes, key: bytes | None, token: SendToken) -> bool:
+        try:
+            self._produce(self._topic, value, key, on_delivery=partial(self._delivered, token))
+        except BufferError:
+            return False
+        except confluent_kafka.KafkaException as error:
+            code = error.args[0].code()
+            status = classify(code, retries_possible=False)
+            self._sink(token, status, code if code > 0 else LOCAL_ERROR, ABSENT, ABSENT)
+        return True
+
+    def _delivered(self, token: SendToken, error: Any, message: Any) -> None:  # types of an untyped library
+        if error is None and not self._acks_zero:
+            self._sink(token, SendStatus.ACKED, 0, message.partition(), message.offset())
+        elif error is None:
+            self._sink(token, SendStatus.UNKNOWN, 0, message.partition(), ABSENT)
+        else:
+            code = error.code()
+            status = classify(code, retries_possible=self._retries_possible)
+            partition = message.partition() if message is not None else ABSENT
+            self._sink(token, status, code if code > 0 else LOCAL_ERROR, max(partition, ABSENT), ABSENT)
+
+    def poll(self, timeout_s: float) -> None:
+        self._producer.poll(timeout_s)
+
+    def close(self, timeout_s: float) -> None:
+        self._producer.flush(timeout_s)
+        # What is still inside is given up: its outcome becomes a purge error, which is UNKNOWN.
+        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+        self._producer.flush(0.5)
+
+    def metrics(self) -> dict[str, float]:
+        return dict(self._metrics)
+
+    def effective(self) -> dict[str, str]:
+        library = f"librdkafka {confluent_kafka.libversion()[0]}, confluent-kafka {confluent_kafka.__version__}"
+        return {**self._settings, "client.library": library}
+
+    def _take_statistics(self, text: str) -> None:
+        statistics = json.loads(text)
+        for topic in statistics.get("topics", {}).values():
+            self._batches += topic["batchcnt"]["cnt"]
+            self._batch_records += topic["batchcnt"]["sum"]
+            self._batch_bytes += topic["batchsize"]["sum"]
+        brokers = [broker for broker in statistics.get("brokers", {}).values() if broker.get("nodeid", -1) >= 0]
+        batches = max(1, self._batches)
+        self._metrics = {
+            "records_sent": float(statistics.get("txmsgs", 0)),
+            "requests": float(sum(broker.get("req", {}).get("Produce", 0) for broker in brokers)),
+            "retries": float(sum(broker.get("txretries", 0) for broker in brokers)),
+            "request_timeouts": float(sum(broker.get("req_timeouts", 0) for broker in brokers)),
+            "request_errors": float(sum(broker.get("txerrs", 0) for broker in brokers)),
+            "bytes_sent": float(sum(broker.get("txbytes", 0) for broker in brokers)),
+            "batches": float(self._batches),
+            "records_per_batch": self._batch_records / batches,
+            "batch_size_bytes_avg": self._batch_bytes / batches,
+            "round_trip_us_max": float(max((broker.get("rtt", {}).get("max", 0) for broker in brokers), default=0)),
+            "records_waiting": float(statistics.get("msg_cnt", 0)),
+        }
+
+
+class ConfluentConsumer:
+    def __init__(self, bootstrap_servers: str, topic: str, properties: Mapping[str, str]) -> None:
+        self._topic = topic
+        self._records_per_poll = int(properties.get("max.poll.records", _RECORDS_PER_POLL_MAX))
+        configuration: dict[str, Any] = {
+            **consumer_settings(properties),
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": "harness-tail-reader",  # asked for by librdkafka even without a group
+            "enable.auto.commit": "false",
+            "auto.offset.reset": "earliest",
+            "error_cb": _ignore,
+            "logger": _SilentLogger(),
+        }
+        self._consumer = _construct(confluent_kafka.Consumer, configuration)
+
+    def connect(self, partitions: list[int], timeout_s: float) -> None:
+        _await_topic(self._consumer, self._topic, timeout_s)
+        beginning = confluent_kafka.OFFSET_BEGINNING
+        self._consumer.assign(
+            [confluent_kafka.TopicPartition(self._topic, partition, beginning) for partition in partitions]
+        )
+
+    def poll(self, timeout_s: float) -> list[ReceivedRecord]:
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            return []
+        messages = [first, *self._consumer.consume(self._records_per_poll, timeout=0)]
+        return [
+            (message.partition(), message.offset(), message.value() or b"")
+            for message in messages
+            if message.error() is None
+        ]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class _SilentLogger:
+    """librdkafka logs each lost connection; during a fault that is the expected case."""
+
+    def log(self, _level: int, _message: str, *_arguments: object) -> None:
+        return None
+
+
+def _ignore(_error: object) -> None:
+    return None
+
+
+def _construct(make: Callable[[dict[str, Any]], Any], configuration: dict[str, Any]) -> Any:
+    try:
+        return make(configuration)
+    except confluent_kafka.KafkaException as error:
+        text = error.args[0].str()
+        name = next((name for name in configuration if f'"{name}"' in text or f"`{name}`" in text), "a property")
+        raise PropertyError(NAME, name, text) from error
+
+
+def _await_topic(client: Any, topic: str, timeout_s: float) -> None:
+    """Metadata of the topic with a leader for each partition; asks again until the time is over."""
+    import time
+
+    deadline = time.monotonic() + timeout_s
+    problem = "no answer"
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            metadata = client.list_topics(topic, timeout=min(left, 2.0)).topics[topic]
+        except confluent_kafka.KafkaException as error:
+            problem = error.args[0].str()
+            continue
+        leaderless = [partition.id for partition in metadata.partitions.values() if partition.leader < 0]
+        if metadata.error is None and metadata.partitions and not leaderless:
+            return
+        problem = f"topic error {metadata.error}, partitions without leader {leaderless}"
+        time.sleep(0.05)
+    raise ClientError(f"client {NAME}: no metadata of topic {topic} within {timeout_s:g} s: {problem}")

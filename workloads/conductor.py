@@ -1,0 +1,161 @@
+"""The course of one cell's load: connect, warm-up, measure, drain, done; each wait has an end.
+
+Emits the events that `docs/contracts.md` lists and writes progress and client metrics to the cell's stats.jsonl.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import gevent
+
+from runlog.events import JsonlWriter, RunClock, events_path
+from runlog.payload import PayloadPool
+from workloads.context import CONNECT_TIMEOUT_S, Phases
+from workloads.fleet import Fleet
+from workloads.model import Plan
+from workloads.process import FOLD_INTERVAL_S, Json, merge_reports
+from workloads.producer import CLOSE_TIMEOUT_S
+
+Emit = Callable[[Json], None]
+START_DELAY_MS = 200  # from "all are ready" to the first send, so that every process hears of it in time
+CONSUMERS_IDLE_US = 500_000  # a tail reader that got nothing for this long has read all there is
+_LOOK_S = 0.02
+_PROGRESS = ("sent", "acked", "failed", "unknown", "received")
+
+
+class LoadFailed(RuntimeError):
+    """The load could not be run; the message is for the user."""
+
+
+class Conductor:
+    """Runs a fleet through the phases, once. `request_stop` may be called at any time from the main thread."""
+
+    def __init__(self, plan: Plan, fleet: Fleet, emit: Emit) -> None:
+        self._plan = plan
+        self._fleet = fleet
+        self._emit = emit
+        self._clock = RunClock(t0_monotonic_ns=plan.t0_monotonic_ns)
+        self._stop_requested = False
+        self._next_progress_s = 0.0
+        self._stats = JsonlWriter(events_path(plan.run_dir, plan.cell_id, "stats"))
+        self._errors_told: set[str] = set()
+
+    def request_stop(self) -> None:
+        """Stop producing now, drain, finish normally."""
+        self._stop_requested = True
+
+    def run(self) -> None:
+        """LoadFailed when no load could be run; what happens to single users later is told by `error` events."""
+        try:
+            self._phase("connect")
+            self._fleet.start_users()
+            if self._wait_ready():
+                self._send_and_drain()
+            self._finish()
+        finally:
+            self._stats.close()
+            self._fleet.quit()
+
+    def _wait_ready(self) -> bool:
+        users = self._plan.workload.producers + self._plan.workload.consumers
+        deadline_s = time.monotonic() + CONNECT_TIMEOUT_S + 5.0
+        while (state := self._fleet.state())["ready"] < users:
+            if state["errors"]:
+                self._fleet.stop_sending(time.monotonic_ns())
+                self._fleet.stop_receiving()
+                raise LoadFailed("; ".join(state["errors"]))
+            if self._stop_requested:
+                self._fleet.stop_sending(time.monotonic_ns())
+                return False
+            if time.monotonic() > deadline_s:
+                raise LoadFailed(f"{state['ready']} of {users} users are ready after {CONNECT_TIMEOUT_S:g} s")
+            gevent.sleep(_LOOK_S)
+        return True
+
+    def _send_and_drain(self) -> None:
+        phases = Phases.of(self._plan, time.monotonic_ns() + START_DELAY_MS * 1_000_000)
+        self._fleet.begin(phases)
+        drain_deadline_ns = phases.drain_end_ns
+        for name, start_ns, end_ns in (
+            ("warmup", phases.start_ns, phases.measure_ns),
+            ("measure", phases.measure_ns, phases.end_ns),
+        ):
+            if not self._wait_until(start_ns):
+                break
+            self._phase(name, start_ns)
+            if not self._wait_until(end_ns):
+                break
+        if self._stop_requested:
+            drain_deadline_ns = time.monotonic_ns() + self._plan.workload.drain_ms * 1_000_000
+            self._fleet.stop_sending(drain_deadline_ns)
+        self._phase("drain", None if self._stop_requested else phases.end_ns)
+        self._drain(drain_deadline_ns)
+
+    def _drain(self, deadline_ns: int) -> None:
+        stop_told = self._stop_requested
+        close_deadline_s = deadline_ns / 1e9 + CLOSE_TIMEOUT_S + 2.0
+        while self._fleet.state()["producing"] and time.monotonic() < close_deadline_s:
+            if self._stop_requested and not stop_told:
+                stop_told = True
+                self._fleet.stop_sending(deadline_ns)
+            self._progress()
+            gevent.sleep(_LOOK_S)
+        produced_us = self._clock.now_us()
+        while (state := self._fleet.state())["consuming"] and time.monotonic_ns() < deadline_ns:
+            if self._clock.now_us() - max(state["last_received_us"], produced_us) > CONSUMERS_IDLE_US:
+                break
+            self._progress()
+            gevent.sleep(_LOOK_S)
+        self._fleet.stop_receiving()
+        consumers_deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
+        while self._fleet.state()["consuming"] and time.monotonic() < consumers_deadline_s:
+            gevent.sleep(_LOOK_S)
+
+    def _finish(self) -> None:
+        gevent.sleep(FOLD_INTERVAL_S if self._plan.workload.processes > 1 else 0)
+        self._progress(now=True)
+        pool = PayloadPool(
+            record_size_bytes=self._plan.workload.record_size_bytes,
+            compressibility=self._plan.workload.compressibility,
+            seed=self._plan.seed,
+        )
+        done = merge_reports(self._fleet.reports(), pool_ratio=pool.achieved_ratio())
+        client = done.pop("client")
+        self._stat("client", {"final": True, **client})
+        self._stat("generator_health", done["health"])
+        self._phase("done")
+        self._emit({"event": "done", "t_us": self._clock.now_us(), **done})
+
+    def _wait_until(self, mono_ns: int) -> bool:
+        """False as soon as a stop is asked for, or when every producer is gone."""
+        while (left_s := (mono_ns - time.monotonic_ns()) / 1e9) > 0:
+            if self._stop_requested:
+                return False
+            self._progress()
+            gevent.sleep(min(left_s, _LOOK_S))
+        return not self._stop_requested
+
+    def _progress(self, *, now: bool = False) -> None:
+        if not now and time.monotonic() < self._next_progress_s:
+            return
+        self._next_progress_s = time.monotonic() + FOLD_INTERVAL_S
+        state = self._fleet.state()
+        progress = {name: state[name] for name in _PROGRESS}
+        self._emit({"event": "progress", "t_us": self._clock.now_us(), **progress})
+        self._stat("progress", progress)
+        if state["client"]:
+            self._stat("client", state["client"])
+        for message in state["errors"]:
+            if message not in self._errors_told:
+                self._errors_told.add(message)
+                self._emit({"event": "error", "message": message, "fatal": False})
+
+    def _phase(self, name: str, mono_ns: int | None = None) -> None:
+        """Announce a phase with its exact start, which is at most a few milliseconds ago."""
+        t_us = self._clock.now_us() if mono_ns is None else self._clock.to_us(mono_ns)
+        self._emit({"event": "phase", "phase": name, "t_us": t_us})
+
+    def _stat(self, name: str, values: Json) -> None:
+        self._stats.append({"t_us": self._clock.now_us(), "source": "workloads", "name": name, "values": values})

@@ -1,0 +1,104 @@
+"""What the users of one load process share: the plan, the clock, the phases and who has been started.
+
+Threads of users read it; the conductor changes it through `begin`, `stop_sending` and `stop_receiving` only.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from runlog.events import RunClock, live_directory
+from runlog.payload import PayloadPool
+from workloads import keys, schedule
+from workloads.model import Plan
+
+CONNECT_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phases:
+    """Absolute monotonic times in ns. Warm-up starts at `start_ns`, the measured window at `measure_ns`."""
+
+    start_ns: int
+    measure_ns: int
+    end_ns: int
+    drain_end_ns: int
+
+    @classmethod
+    def of(cls, plan: Plan, start_ns: int) -> Phases:
+        workload = plan.workload
+        measure_ns = start_ns + workload.warmup_ms * 1_000_000
+        end_ns = measure_ns + workload.measure_ms * 1_000_000
+        return cls(
+            start_ns=start_ns,
+            measure_ns=measure_ns,
+            end_ns=end_ns,
+            drain_end_ns=end_ns + workload.drain_ms * 1_000_000,
+        )
+
+
+class LoadContext:
+    """One per load process."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.clock = RunClock(t0_monotonic_ns=plan.t0_monotonic_ns)
+        self.live = live_directory(plan.run_dir, plan.cell_id)
+        self.live.mkdir(parents=True, exist_ok=True)
+        self.schedule = schedule.build(plan.workload, plan.seed)
+        self.pool = PayloadPool(
+            record_size_bytes=plan.workload.record_size_bytes,
+            compressibility=plan.workload.compressibility,
+            seed=plan.seed,
+        )
+        self.keys = keys.key_sequence(plan.workload, plan.seed)
+        self.sending_stopped = threading.Event()
+        self.receiving_stopped = threading.Event()
+        self._begun = threading.Event()
+        self._phases: Phases | None = None
+        self._lock = threading.Lock()
+        self._drain_deadline_ns: int | None = None
+        self.errors: list[str] = []
+
+    def begin(self, phases: Phases) -> None:
+        """Let all users start at the same instant."""
+        self._phases = phases
+        self._begun.set()
+
+    def wait_begin(self) -> Phases | None:
+        """Block the calling user thread until the phases are known; None if the run was stopped before."""
+        while not self._begun.wait(0.05):
+            if self.sending_stopped.is_set():
+                return None
+        return self._phases
+
+    def stop_sending(self, drain_deadline_ns: int) -> None:
+        """No more sends from now on, whatever the schedule says; what is in flight may complete until the deadline."""
+        self._drain_deadline_ns = drain_deadline_ns
+        self.sending_stopped.set()
+
+    def drain_deadline_ns(self, phases: Phases) -> int:
+        return self._drain_deadline_ns if self._drain_deadline_ns is not None else phases.drain_end_ns
+
+    def add_error(self, message: str) -> None:
+        with self._lock:
+            if len(self.errors) < 100:
+                self.errors.append(message)
+
+    def claim_number(self, kind: str, limit: int) -> int:
+        """The lowest number of a kind of user that no process of this cell has taken."""
+        return claim_number(self.live, kind, limit)
+
+
+def claim_number(directory: Path, kind: str, limit: int) -> int:
+    for number in range(limit):
+        try:
+            descriptor = os.open(directory / f"{kind}-{number}.claim", os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except FileExistsError:
+            continue
+        os.close(descriptor)
+        return number
+    raise RuntimeError(f"all {limit} numbers of {kind} are taken in {directory}; was this cell run before?")

@@ -1,0 +1,56 @@
+"""How well the load generator itself did: CPU, garbage collection, latency of the main loop. Bad health taints a cell."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import numpy as np
+
+from workloads.histogram import LogHistogram
+
+HUB_TICK_S = 0.05
+
+
+class GeneratorHealth:
+    """Watches the current process from `start` on."""
+
+    def __init__(self) -> None:
+        self._cpu_s = 0.0
+        self._wall_s = 0.0
+        self._collection_started_s = 0.0
+        self.gc_ms = 0.0
+        self.gc_ms_max = 0.0
+        self.hub = LogHistogram()
+
+    def start(self) -> None:
+        """Begin, and keep everything made so far out of later collections."""
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 20)  # each send makes a short-lived object; the default would collect every 700
+        gc.callbacks.append(self._on_collection)
+        self.restart_cpu()
+
+    def restart_cpu(self) -> None:
+        """Count CPU from now: at the start of the measured window."""
+        self._cpu_s = time.process_time()
+        self._wall_s = time.monotonic()
+
+    def cpu_share(self) -> float:
+        """CPU seconds per second; 1.0 is one core, which is all that Python threads can use."""
+        return (time.process_time() - self._cpu_s) / max(1e-3, time.monotonic() - self._wall_s)
+
+    def note_hub_tick(self, expected_s: float, took_s: float) -> None:
+        self.hub.add(np.array([max(0.0, took_s - expected_s) * 1e6], dtype=np.int64))
+
+    def stop(self) -> None:
+        if self._on_collection in gc.callbacks:
+            gc.callbacks.remove(self._on_collection)
+
+    def _on_collection(self, phase: str, _info: dict[str, int]) -> None:
+        if phase == "start":
+            self._collection_started_s = time.perf_counter()
+            return
+        took_ms = (time.perf_counter() - self._collection_started_s) * 1e3
+        self.gc_ms += took_ms
+        self.gc_ms_max = max(self.gc_ms_max, took_ms)

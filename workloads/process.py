@@ -1,0 +1,148 @@
+"""One load process: its context, its users, its counters, its health; and what it says about itself as JSON.
+
+`state()` is the quick look taken twice a second, `report()` the account at the end. Both are plain JSON so that a
+worker can send them to the master as they are, and `merge_states` and `merge_reports` add up those of all processes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import gevent
+
+from runlog.schema import SendStatus
+from workloads.context import LoadContext, Phases
+from workloads.counters import Counters
+from workloads.health import HUB_TICK_S, GeneratorHealth
+from workloads.histogram import LogHistogram
+from workloads.model import Plan
+from workloads.users import LoadMembers
+
+FOLD_INTERVAL_S = 0.5
+Json = dict[str, Any]  # what json.dumps takes
+_SUMMED = ("ready", "producing", "consuming", "sent", "acked", "failed", "unknown", "received")
+
+
+class LoadProcess:
+    """Lives on the main thread; `environment` is Locust's, without types."""
+
+    def __init__(self, plan: Plan, environment: Any) -> None:
+        self.context = LoadContext(plan)
+        self.members = LoadMembers(self.context)
+        self.health = GeneratorHealth()
+        self._counters = Counters(self.context.live)
+        self._environment = environment
+        self._cpu_share = 0.0
+        self._phases: Phases | None = None
+        environment.load_members = self.members
+
+    def begin(self, phases: Phases) -> None:
+        self._phases = phases
+        self.health.start()
+        self.context.begin(phases)
+        gevent.spawn(self._watch_window, phases)
+
+    def _watch_window(self, phases: Phases) -> None:
+        """Hub latency all along; CPU over the measured window only."""
+        gevent.sleep(max(0.0, phases.measure_ns - time.monotonic_ns()) / 1e9)
+        self.health.restart_cpu()
+        while time.monotonic_ns() < phases.end_ns and not self.context.sending_stopped.is_set():
+            started_s = time.monotonic()
+            gevent.sleep(HUB_TICK_S)
+            self.health.note_hub_tick(HUB_TICK_S, time.monotonic() - started_s)
+        self._cpu_share = self.health.cpu_share()
+
+    def fold(self) -> None:
+        self._counters.fold(
+            [loop.writer_name for loop in self.members.producers],
+            [loop.writer_name for loop in self.members.consumers],
+            self._environment.runner.stats,
+        )
+
+    def state(self) -> Json:
+        """Counts so far. Call `fold` first for fresh ones."""
+        producers, consumers = self.members.producers, self.members.consumers
+        last_received_ns = max((loop.last_received_ns for loop in consumers), default=0)
+        return {
+            "ready": sum(loop.is_ready for loop in [*producers, *consumers]),
+            "producing": sum(not loop.is_finished for loop in producers),
+            "consuming": sum(not loop.is_finished for loop in consumers),
+            "sent": sum(loop.handed for loop in producers),
+            "acked": self._counters.by_status[SendStatus.ACKED],
+            "failed": self._counters.by_status[SendStatus.FAILED],
+            "unknown": self._counters.by_status[SendStatus.UNKNOWN],
+            "received": self._counters.received,
+            "last_received_us": self.context.clock.to_us(last_received_ns) if last_received_ns else -1,
+            "errors": list(self.context.errors),
+            "client": {str(loop.number): loop.client_metrics() for loop in producers},
+        }
+
+    def report(self) -> Json:
+        producers = self.members.producers
+        lag = LogHistogram()
+        for loop in producers:
+            lag.merge_json(loop.lag.to_json())
+        effective = next((loop.client_effective() for loop in producers if loop.is_ready), {})
+        return {
+            "producers": [
+                {"producer": loop.number, "incarnation": loop.incarnation, "high_seq": loop.handed - 1}
+                for loop in producers
+            ],
+            "lag": lag.to_json(),
+            "hub": self.health.hub.to_json(),
+            "cpu_share": round(self._cpu_share, 4),
+            "gc_ms": round(self.health.gc_ms, 3),
+            "gc_ms_max": round(self.health.gc_ms_max, 3),
+            "late_sends": sum(loop.late_sends for loop in producers),
+            "backpressure_sends": sum(loop.backpressure_sends for loop in producers),
+            "unsent": sum(loop.unsent for loop in producers),
+            "foreign_records": sum(loop.foreign for loop in self.members.consumers),
+            "client_effective": effective,
+            "client": {str(loop.number): loop.client_metrics() for loop in producers},
+        }
+
+
+def empty_state() -> Json:
+    return {**dict.fromkeys(_SUMMED, 0), "last_received_us": -1, "errors": [], "client": {}}
+
+
+def merge_states(states: list[Json]) -> Json:
+    merged = empty_state()
+    for state in states:
+        for name in _SUMMED:
+            merged[name] += state[name]
+        merged["last_received_us"] = max(merged["last_received_us"], state["last_received_us"])
+        merged["errors"].extend(state["errors"])
+        merged["client"].update(state["client"])
+    return merged
+
+
+def merge_reports(reports: list[Json], *, pool_ratio: float) -> Json:
+    """The `done` event: producers, health and effective settings of the whole cell."""
+    lag, hub = LogHistogram(), LogHistogram()
+    producers: list[Json] = []
+    client: Json = {}
+    for report in reports:
+        producers.extend(report["producers"])
+        client.update(report["client"])
+        lag.merge_json(report["lag"])
+        hub.merge_json(report["hub"])
+    health = {
+        "schedule_lag_us_p50": lag.quantile_us(0.5),
+        "schedule_lag_us_p99": lag.quantile_us(0.99),
+        "schedule_lag_us_max": lag.max_us,
+        "hub_lag_us_p99": hub.quantile_us(0.99),
+        "cpu_share": max((report["cpu_share"] for report in reports), default=0.0),
+        "cpu_share_by_process": [report["cpu_share"] for report in reports],
+        "gc_ms": round(sum(report["gc_ms"] for report in reports), 3),
+        "gc_ms_max": max((report["gc_ms_max"] for report in reports), default=0.0),
+        **{
+            name: sum(report[name] for report in reports)
+            for name in ("late_sends", "backpressure_sends", "unsent", "foreign_records")
+        },
+        "payload_zlib_ratio": round(pool_ratio, 3),
+    }
+    effective = next((report["client_effective"] for report in reports if report["client_effective"]), {})
+    producers.sort(key=lambda producer: (producer["producer"], producer["incarnation"]))
+    return {"producers": producers, "health": health, "effective": {"client": effective}, "client": client}
