@@ -11,5 +11,5 @@ class ControllerConfig:
     broker_session_timeout_ms: int = 9000  # broker.session.timeout.ms
     num_partitions: int = 1  # num.partitions
     default_replication_factor: int = 1  # default.replication.factor
-    min_insync_replicas: int = 1  # min.insync.replicas
+    min_insync_replicas: int = 1  # min.insync.replicas; unused until KIP-966 is here
     unclean_leader_election_enable: bool = False  # unclean.leader.election.enable of the broker; topics may override

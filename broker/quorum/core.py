@@ -259,7 +259,8 @@ class Quorum:
         assert channel.correlation_id is None
         self._next_correlation_id += 1
         channel.correlation_id = self._next_correlation_id
-        channel.deadline_ms = self._now_ms + self._config.request_timeout_ms
+        wait_ms = request.max_wait_ms if isinstance(request, FetchRequest) else 0  # the leader may hold it so long
+        channel.deadline_ms = self._now_ms + self._config.request_timeout_ms + wait_ms
         self._actions.append(Send(peer_id=peer_id, correlation_id=channel.correlation_id, request=request))
 
     def _request_of_role(self) -> Request:

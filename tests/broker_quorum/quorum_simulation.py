@@ -225,11 +225,13 @@ class World:
                 assert leader_id == -1 or epoch not in self.leaders or self.leaders[epoch] == leader_id
 
     def answer(self, node: int, pending: Pending, response: Response) -> None:
-        if isinstance(response, VoteResponse) and isinstance(pending.request, VoteRequest) and response.vote_granted:
-            if not pending.request.pre_vote:
-                epoch, candidate = pending.request.candidate_epoch, pending.request.candidate_id
-                assert self.votes.setdefault((node, epoch), candidate) == candidate, "voted twice in an epoch"
-                assert self.disks[node].state.voted_id == candidate, "answered before the vote was on disk"
+        request = pending.request
+        is_vote = isinstance(request, VoteRequest) and not request.pre_vote
+        if is_vote and isinstance(response, VoteResponse) and response.vote_granted:
+            assert isinstance(request, VoteRequest)
+            epoch, candidate = request.candidate_epoch, request.candidate_id
+            assert self.votes.setdefault((node, epoch), candidate) == candidate, "voted twice in an epoch"
+            assert self.disks[node].state.voted_id == candidate, "answered before the vote was on disk"
         if self.lives[pending.asker_id] != pending.asker_life:
             return
         event = ResponseReceived(sender_id=node, correlation_id=pending.correlation_id, response=response)
