@@ -2,7 +2,7 @@
 
 Owns: `<topic>-<partition>` directories, `partition.metadata` (the topic id), the high-watermark and recovery-point
 checkpoints and the clean-shutdown mark. The mark is removed on opening: from then on a crash is a crash.
-Shown by tests/broker_log/test_log_directory.py.
+Shown by tests/broker_log/test_log_partition_log.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Owns: a generated decoder whose `records` are memoryviews of the frame (writable when the frame is), so a leader
 rewrites base offsets in the receive buffer and a client parses batches in place. Every other message
-goes through kio's native decoder, which is faster for small messages but copies records (19 us per MiB) and refuses writable buffers.
+goes through kio's native decoder, which is faster for small messages but copies records (19 us per MiB) and
+refuses writable buffers.
 Shown by tests/broker_wire/test_wire_codec.py: the same values as kio's decoder.
 """
 
