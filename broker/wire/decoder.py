@@ -1,9 +1,8 @@
 """Bytes to messages without copying payloads: for Produce requests and Fetch responses only.
 
-Owns: a generated decoder whose `records` are memoryviews of the frame (writable when the frame is), so a leader
-rewrites base offsets in the receive buffer and a client parses batches in place. Every other message
-goes through kio's native decoder, which is faster for small messages but copies records (19 us per MiB) and
-refuses writable buffers.
+Owns: generated decoders whose `records` are memoryviews of the frame (writable when the frame is), so a leader rewrites
+base offsets in the receive buffer and a client parses batches in place. Every other message goes through kio's native
+decoder, which is faster for small messages but copies records (19 us per MiB) and refuses writable buffers.
 Shown by tests/broker_wire/test_wire_codec.py: the same values as kio's decoder.
 """
 
@@ -16,15 +15,29 @@ from functools import cache
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from broker.wire.encoder import _FIXED_CODE
+from broker.wire.encoder import FIXED_CODES
 from broker.wire.errors import RemoteProtocolError, error_code
 from broker.wire.messages import ZERO_UUID, FieldShape, Message, MessageType, field_shapes
 
+# (view, position) -> (value, position after it)
 Decode: TypeAlias = Callable[[memoryview, int], tuple[Any, int]]
 
 
+def decode_in_place(message_type: MessageType, view: memoryview, position: int) -> Message:
+    """Decode one message at `position`; its `records` are slices of `view`."""
+    try:
+        message, _ = decoder_for(message_type, bool(message_type.__flexible__))(view, position)
+    except (struct.error, IndexError, UnicodeDecodeError, ValueError, OverflowError) as error:
+        raise RemoteProtocolError(f"cannot decode {message_type.__module__}: {error}") from error
+    return message
+
+
 def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
-    value = shift = 0
+    byte = view[position]
+    position += 1
+    if byte < 0x80:
+        return byte, position
+    value, shift = byte & 0x7F, 7
     while True:
         byte = view[position]
         position += 1
@@ -36,13 +49,11 @@ def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
             raise RemoteProtocolError("an unsigned varint has more than 5 bytes")
 
 
-def _read_bytes(view: memoryview, position: int, flexible: bool) -> tuple[memoryview | None, int]:
-    if flexible:
-        size, position = read_uvarint(view, position)
-        size -= 1
-    else:
-        (size,) = struct.unpack_from(">i", view, position)
-        position += 4
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+
+
+def _slice(view: memoryview, position: int, size: int) -> tuple[memoryview | None, int]:
     if size < 0:
         return None, position
     end = position + size
@@ -51,82 +62,159 @@ def _read_bytes(view: memoryview, position: int, flexible: bool) -> tuple[memory
     return view[position:end], end
 
 
-def _read_string(view: memoryview, position: int, flexible: bool) -> tuple[str | None, int]:
-    if flexible:
-        size, position = read_uvarint(view, position)
-        size -= 1
-    else:
-        (size,) = struct.unpack_from(">h", view, position)
-        position += 2
-    if size < 0:
-        return None, position
-    end = position + size
-    if end > len(view):
-        raise RemoteProtocolError(f"a string of {size} bytes ends after its frame of {len(view)} bytes")
-    return str(view[position:end], "utf-8"), end
+def _read_compact_bytes(view: memoryview, position: int) -> tuple[memoryview | None, int]:
+    size, position = read_uvarint(view, position)
+    return _slice(view, position, size - 1)
 
 
-def _read_count(view: memoryview, position: int, flexible: bool) -> tuple[int, int]:
-    if flexible:
-        count, position = read_uvarint(view, position)
-        count -= 1
-    else:
-        (count,) = struct.unpack_from(">i", view, position)
-        position += 4
+def _read_legacy_bytes(view: memoryview, position: int) -> tuple[memoryview | None, int]:
+    return _slice(view, position + 4, _INT32.unpack_from(view, position)[0])
+
+
+def _read_compact_string(view: memoryview, position: int) -> tuple[str | None, int]:
+    size, position = read_uvarint(view, position)
+    encoded, position = _slice(view, position, size - 1)
+    return (None if encoded is None else str(encoded, "utf-8")), position
+
+
+def _read_legacy_string(view: memoryview, position: int) -> tuple[str | None, int]:
+    encoded, position = _slice(view, position + 2, _INT16.unpack_from(view, position)[0])
+    return (None if encoded is None else str(encoded, "utf-8")), position
+
+
+def _read_compact_count(view: memoryview, position: int) -> tuple[int, int]:
+    count, position = read_uvarint(view, position)
+    return _check_count(count - 1, view, position), position
+
+
+def _read_legacy_count(view: memoryview, position: int) -> tuple[int, int]:
+    return _check_count(_INT32.unpack_from(view, position)[0], view, position + 4), position + 4
+
+
+def _check_count(count: int, view: memoryview, position: int) -> int:
     if count > len(view) - position:  # each element takes at least one byte
         raise RemoteProtocolError(f"an array of {count} elements cannot fit in {len(view) - position} bytes")
-    return count, position
+    return count
 
 
-def _fixed_value(kafka_type: str, value: Any) -> Any:
-    if kafka_type == "error_code":
-        return error_code(value)
-    if kafka_type.startswith("timedelta"):
-        return timedelta(milliseconds=value)
-    if kafka_type == "uuid":
-        return None if value == ZERO_UUID.bytes else UUID(bytes=value)
-    if kafka_type == "datetime_i64":
-        return None if value == -1 else datetime.fromtimestamp(value / 1000, UTC)
-    return value
+def _read_tags(view: memoryview, position: int, readers: dict[int, tuple[str, Decode]]) -> tuple[dict[str, Any], int]:
+    """The tagged fields that are present and known; others are skipped, as the protocol demands."""
+    count, position = read_uvarint(view, position)
+    values: dict[str, Any] = {}
+    for _ in range(count):
+        tag, position = read_uvarint(view, position)
+        size, position = read_uvarint(view, position)
+        if position + size > len(view):
+            raise RemoteProtocolError(f"tagged field {tag} of {size} bytes ends after its frame")
+        if tag in readers:
+            name, read = readers[tag]
+            values[name], _ = read(view, position)
+        position += size
+    return values, position
 
 
-def _fixed_decoder(kafka_type: str) -> Decode:
-    unpack_from, size = (
-        struct.Struct(">" + _FIXED_CODE[kafka_type]).unpack_from,
-        struct.calcsize(">" + _FIXED_CODE[kafka_type]),
-    )
-    if kafka_type.startswith(("int", "uint", "bool", "float")):
-        return lambda view, position: (unpack_from(view, position)[0], position + size)
-    return lambda view, position: (_fixed_value(kafka_type, unpack_from(view, position)[0]), position + size)
+def _to_duration(value: int) -> timedelta:
+    return timedelta(milliseconds=value)
 
 
-def _scalar_decoder(shape: FieldShape, flexible: bool) -> Decode:
+def _to_uuid(value: bytes) -> UUID | None:
+    return None if value == ZERO_UUID.bytes else UUID(bytes=value)
+
+
+def _to_time(value: int) -> datetime | None:
+    return None if value == -1 else datetime.fromtimestamp(value / 1000, UTC)
+
+
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "error_code": error_code,
+    "timedelta_i32": _to_duration,
+    "timedelta_i64": _to_duration,
+    "uuid": _to_uuid,
+    "datetime_i64": _to_time,
+}
+
+
+@cache
+def decoder_for(message_type: MessageType, flexible: bool) -> Decode:
+    """Generate the decoder of one type: neighbouring fields of fixed size are unpacked together."""
+    shapes = field_shapes(message_type)
+    names: dict[str, Any] = {"_type": message_type, "_read_tags": _read_tags}
+    lines = ["def decode(view, position):"]
+    run: list[FieldShape] = []
+    for shape in (each for each in shapes if each.tag is None):
+        if not shape.is_array and shape.kafka_type in FIXED_CODES:
+            run.append(shape)
+            continue
+        lines += _fixed_lines(run, names)
+        run = []
+        names[f"_read_{shape.name}"] = _field_reader(shape, flexible)
+        lines.append(f"    v_{shape.name}, position = _read_{shape.name}(view, position)")
+    lines += _fixed_lines(run, names)
+    arguments = ", ".join(f"{shape.name}=v_{shape.name}" for shape in shapes if shape.tag is None)
+    if flexible:
+        tagged = [shape for shape in shapes if shape.tag is not None]
+        names["_defaults"] = {shape.name: shape.default for shape in tagged}
+        names["_readers"] = {shape.tag: (shape.name, _field_reader(shape, flexible)) for shape in tagged}
+        lines += [
+            "    if view[position] == 0: tags, position = _defaults, position + 1",
+            "    else:",
+            "        found, position = _read_tags(view, position, _readers)",
+            "        tags = {**_defaults, **found}",
+        ]
+        arguments += ", **tags" if tagged else ""
+    lines.append(f"    return _type({arguments.removeprefix(', ')}), position")
+    exec(compile("\n".join(lines), f"<decoder {message_type.__module__}.{message_type.__name__}>", "exec"), names)
+    generated: Decode = names["decode"]
+    return generated
+
+
+def _fixed_lines(run: list[FieldShape], names: dict[str, Any]) -> list[str]:
+    if not run:
+        return []
+    layout = struct.Struct(">" + "".join(FIXED_CODES[shape.kafka_type] for shape in run))
+    unpack = f"_unpack_{len(names)}"
+    names[unpack] = layout.unpack_from
+    targets = "".join(f"v_{shape.name}, " for shape in run)
+    lines = [f"    {targets}= {unpack}(view, position)", f"    position += {layout.size}"]
+    for shape in run:
+        if shape.kafka_type in _CONVERTERS:
+            names[f"_to_{shape.kafka_type}"] = _CONVERTERS[shape.kafka_type]
+            lines.append(f"    v_{shape.name} = _to_{shape.kafka_type}(v_{shape.name})")
+    return lines
+
+
+def _field_reader(shape: FieldShape, flexible: bool) -> Decode:
+    item = _item_reader(shape, flexible)
+    if shape.is_array:
+        return _array_reader(item, flexible)
+    if shape.nested is not None and shape.nullable and shape.tag is None:
+        return _nullable_struct_reader(item)
+    return item
+
+
+def _item_reader(shape: FieldShape, flexible: bool) -> Decode:
     if shape.nested is not None:
         return decoder_for(shape.nested, flexible)
-    if shape.kafka_type in _FIXED_CODE:
-        return _fixed_decoder(shape.kafka_type)
+    if shape.kafka_type in FIXED_CODES:
+        return _fixed_reader(shape.kafka_type)
     if shape.kafka_type == "string":
-        return lambda view, position: _read_string(view, position, flexible)
-    return lambda view, position: _read_bytes(view, position, flexible)
+        return _read_compact_string if flexible else _read_legacy_string
+    return _read_compact_bytes if flexible else _read_legacy_bytes
 
 
-def _nullable_struct_decoder(item: Decode) -> Decode:
-    """A marker byte goes before such a structure: -1 null, 1 present (KIP-893)."""
+def _fixed_reader(kafka_type: str) -> Decode:
+    layout, convert = struct.Struct(">" + FIXED_CODES[kafka_type]), _CONVERTERS.get(kafka_type)
+    unpack_from, size = layout.unpack_from, layout.size
+    if convert is None:
+        return lambda view, position: (unpack_from(view, position)[0], position + size)
+    return lambda view, position: (convert(unpack_from(view, position)[0]), position + size)
 
-    def decode(view: memoryview, position: int) -> tuple[Any, int]:
-        return item(view, position + 1) if view[position] == 1 else (None, position + 1)
 
-    return decode
+def _array_reader(item: Decode, flexible: bool) -> Decode:
+    read_count = _read_compact_count if flexible else _read_legacy_count
 
-
-def _value_decoder(shape: FieldShape, flexible: bool) -> Decode:
-    item = _scalar_decoder(shape, flexible)
-    if not shape.is_array:
-        nullable_struct = shape.nested is not None and shape.nullable and shape.tag is None
-        return _nullable_struct_decoder(item) if nullable_struct else item
-
-    def decode_array(view: memoryview, position: int) -> tuple[Any, int]:
-        count, position = _read_count(view, position, flexible)
+    def read_array(view: memoryview, position: int) -> tuple[Any, int]:
+        count, position = read_count(view, position)
         if count < 0:
             return None, position
         values = []
@@ -135,40 +223,13 @@ def _value_decoder(shape: FieldShape, flexible: bool) -> Decode:
             values.append(value)
         return tuple(values), position
 
-    return decode_array
+    return read_array
 
 
-@cache
-def decoder_for(message_type: MessageType, flexible: bool) -> Decode:
-    shapes = field_shapes(message_type)
-    plain = [(shape.name, _value_decoder(shape, flexible)) for shape in shapes if shape.tag is None]
-    tagged = {shape.tag: (shape.name, _value_decoder(shape, flexible)) for shape in shapes if shape.tag is not None}
-    defaults = {shape.name: shape.default for shape in shapes if shape.tag is not None}
+def _nullable_struct_reader(item: Decode) -> Decode:
+    """A marker byte goes before such a structure: -1 null, 1 present (KIP-893)."""
 
-    def decode(view: memoryview, position: int) -> tuple[Any, int]:
-        values = dict(defaults)
-        for name, read in plain:
-            values[name], position = read(view, position)
-        if flexible:
-            count, position = read_uvarint(view, position)
-            for _ in range(count):
-                tag, position = read_uvarint(view, position)
-                size, position = read_uvarint(view, position)
-                if position + size > len(view):
-                    raise RemoteProtocolError(f"tagged field {tag} of {size} bytes ends after its frame")
-                if tag in tagged:
-                    name, read = tagged[tag]
-                    values[name], _ = read(view, position)
-                position += size
-        return message_type(**values), position
+    def read_nullable(view: memoryview, position: int) -> tuple[Any, int]:
+        return item(view, position + 1) if view[position] == 1 else (None, position + 1)
 
-    return decode
-
-
-def decode_in_place(message_type: MessageType, view: memoryview, position: int) -> Message:
-    """Decode one message at `position`; its `records` are slices of `view`."""
-    try:
-        message, _ = decoder_for(message_type, bool(message_type.__flexible__))(view, position)
-    except (struct.error, IndexError, UnicodeDecodeError, ValueError, OverflowError) as error:
-        raise RemoteProtocolError(f"cannot decode {message_type.__module__}: {error}") from error
-    return message
+    return read_nullable

@@ -71,7 +71,7 @@ def _uvarint(value: int) -> bytes:
     return _UVARINT[value] if value < 1024 else unsigned_varint(value)
 
 
-_FIXED_CODE = {
+FIXED_CODES = {
     "int8": "b",
     "int16": "h",
     "int32": "i",
@@ -186,7 +186,7 @@ def _generate(message_type: MessageType, flexible: bool) -> Encode:
 
 
 def _is_fixed(shape: FieldShape) -> bool:
-    return not shape.is_array and shape.kafka_type in _FIXED_CODE
+    return not shape.is_array and shape.kafka_type in FIXED_CODES
 
 
 def _fixed_expression(shape: FieldShape, value: str) -> str:
@@ -202,7 +202,7 @@ def _fixed_lines(run: list[FieldShape], names: dict[str, Any]) -> list[str]:
     if not run:
         return []
     pack_name = f"_pack_{len(names)}"
-    names[pack_name] = struct.Struct(">" + "".join(_FIXED_CODE[shape.kafka_type] for shape in run)).pack
+    names[pack_name] = struct.Struct(">" + "".join(FIXED_CODES[shape.kafka_type] for shape in run)).pack
     values = ", ".join(_fixed_expression(shape, f"m.{shape.name}") for shape in run)
     return [f"    append({pack_name}({values}))"]
 
@@ -222,7 +222,7 @@ def _field_lines(shape: FieldShape, value: str, flexible: bool, names: dict[str,
             f"{indent}    {nested}({value}, output)",
         ]
     if _is_fixed(shape):
-        return [f"{indent}append(_pack('>{_FIXED_CODE[shape.kafka_type]}', {_fixed_expression(shape, value)}))"]
+        return [f"{indent}append(_pack('>{FIXED_CODES[shape.kafka_type]}', {_fixed_expression(shape, value)}))"]
     function = "_string" if shape.kafka_type == "string" else "_bytes"
     lines = (
         []
@@ -243,8 +243,8 @@ def _array_lines(shape: FieldShape, value: str, flexible: bool, names: dict[str,
         nested = f"_nested_{len(names)}"
         names[nested] = encoder_for(shape.nested, flexible=flexible)
         return [*lines, f"{indent}    for item in {value}: {nested}(item, output)"]
-    if shape.kafka_type in _FIXED_CODE:
-        code, item = _FIXED_CODE[shape.kafka_type], _fixed_expression(shape, "item")
+    if shape.kafka_type in FIXED_CODES:
+        code, item = FIXED_CODES[shape.kafka_type], _fixed_expression(shape, "item")
         return [*lines, f"{indent}    for item in {value}: append(_pack('>{code}', {item}))"]
     function = "_string" if shape.kafka_type == "string" else "_bytes"
     return [*lines, f"{indent}    for item in {value}: {function}(item, output, {flexible})"]

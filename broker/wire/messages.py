@@ -140,13 +140,16 @@ def field_shapes(message_type: MessageType) -> tuple[FieldShape, ...]:
 
 
 @cache
-def _builder(message_type: MessageType) -> tuple[frozenset[str], dict[str, Any], dict[str, Callable[[Any], Any]]]:
+def _builder(message_type: MessageType) -> tuple[dict[str, Any], dict[str, Callable[[Any], Any]]]:
+    """(every field with its default, converters of those fields that need one)."""
     shapes = field_shapes(message_type)
-    defaults = {shape.name: shape.default for shape in shapes}
-    return frozenset(defaults), defaults, {shape.name: _converter(shape) for shape in shapes}
+    converters = {shape.name: _converter(shape) for shape in shapes}
+    return {shape.name: shape.default for shape in shapes}, {
+        name: converter for name, converter in converters.items() if converter is not None
+    }
 
 
-def _converter(shape: FieldShape) -> Callable[[Any], Any]:
+def _converter(shape: FieldShape) -> Callable[[Any], Any] | None:
     if shape.nested is not None:
         nested = shape.nested
 
@@ -164,7 +167,7 @@ def _converter(shape: FieldShape) -> Callable[[Any], Any]:
         return lambda value: value if isinstance(value, ErrorCode) else ErrorCode(value)
     if shape.kafka_type == "datetime_i64":
         return lambda value: None if value == -1 else value
-    return lambda value: value
+    return None
 
 
 def build(message_type: MessageType, values: Mapping[str, object]) -> Message:
@@ -172,16 +175,24 @@ def build(message_type: MessageType, values: Mapping[str, object]) -> Message:
 
     Raises LocalProtocolError for a field name that no version of this API has: a misspelling.
     """
-    names, defaults, converters = _builder(message_type)
-    arguments = dict(defaults)
-    for name, value in values.items():
-        if name in names:
-            arguments[name] = converters[name](value)
-        elif name not in _names_of_all_versions(message_type):
-            raise LocalProtocolError(
-                f"{message_type.__module__}.{message_type.__name__}: no version has a field {name!r}"
-            )
+    defaults, converters = _builder(message_type)
+    arguments = {**defaults, **values}
+    if len(arguments) > len(defaults):
+        _drop_fields_of_other_versions(message_type, arguments, defaults)
+    for name, converter in converters.items():
+        if name in values:
+            arguments[name] = converter(arguments[name])
     return message_type(**arguments)
+
+
+def _drop_fields_of_other_versions(
+    message_type: MessageType, arguments: dict[str, Any], known: Mapping[str, object]
+) -> None:
+    for name in arguments.keys() - known.keys():
+        if name not in _names_of_all_versions(message_type):
+            where = f"{message_type.__module__}.{message_type.__name__}"
+            raise LocalProtocolError(f"{where}: no version has a field {name!r}")
+        del arguments[name]
 
 
 @cache
