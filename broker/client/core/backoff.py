@@ -1,0 +1,18 @@
+"""How long to wait before trying again (KIP-580): doubling from a first wait up to a longest one, with jitter."""
+
+from __future__ import annotations
+
+import random
+
+_EXPONENT_MAX = 30  # 2**30 times any wait is above every maximum; keeps the power small
+_JITTER = 0.2
+
+
+def backoff_ms(attempts: int, first_ms: int, longest_ms: int, rng: random.Random) -> int:
+    """Wait after the `attempts`-th failure, counted from 1. Like Java, never above the larger of the two limits."""
+    if first_ms == 0:
+        return 0
+    if first_ms >= longest_ms:
+        return first_ms
+    wait_ms = first_ms << min(attempts - 1, _EXPONENT_MAX)
+    return min(round(wait_ms * rng.uniform(1 - _JITTER, 1 + _JITTER)), longest_ms)

@@ -1,0 +1,179 @@
+"""One producer batch: the records of a partition that travel together, and what is known of their fate.
+
+Owns: columns of records, the size estimate, the state of the attempts. Encoding happens in the shell at drain time.
+A batch is appended to under the producer's lock until it is closed; after that only the sender thread touches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
+
+from broker.client.core.errors import KafkaError
+
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+BATCH_HEADER_BYTES = 61
+NO_SEQUENCE = -1
+SEQUENCE_MODULUS = 2**31  # sequences wrap from 2**31 - 1 to 0
+UNKNOWN_OFFSET = -1
+UNKNOWN_TIMESTAMP = -1
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+
+class RecordMetadata(NamedTuple):
+    """Where an acknowledged record is. `offset` is -1 with acks=0, or for a duplicate the broker forgot the place of.
+
+    A named tuple, as one is made per callback: a frozen dataclass costs four times as much.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    serialized_value_size_bytes: int
+
+
+DeliveryCallback: TypeAlias = Callable[[RecordMetadata | None, KafkaError | None], None]
+
+
+class BatchState(Enum):
+    OPEN = "open"  # takes records
+    QUEUED = "queued"  # closed, waits in its deque, for the first time or again
+    IN_FLIGHT = "in_flight"  # in a request that was handed to a connection
+    DONE = "done"  # has an outcome
+
+
+class Outcome(NamedTuple):
+    """The end of a batch: exactly one of an offset or an error."""
+
+    base_offset: int
+    log_append_time_ms: int
+    error: KafkaError | None
+
+
+class Batch:
+    """Invariant: `outcome` is set once; callbacks run once, after it is set; len(values) is fixed once not OPEN."""
+
+    __slots__ = (
+        "attempts",
+        "base_sequence",
+        "callbacks",
+        "created_ms",
+        "encoded",
+        "first_error",
+        "headers",
+        "is_maybe_written",
+        "is_reported",
+        "keys",
+        "limit_bytes",
+        "outcome",
+        "partition",
+        "producer_epoch",
+        "producer_id",
+        "reserved_bytes",
+        "retry_at_ms",
+        "size_bytes",
+        "state",
+        "timestamps_ms",
+        "values",
+        "waiter",
+    )
+
+    def __init__(self, partition: TopicPartition, *, limit_bytes: int, reserved_bytes: int, now_ms: int) -> None:
+        self.partition = partition
+        self.limit_bytes = limit_bytes
+        self.reserved_bytes = reserved_bytes
+        self.created_ms = now_ms
+        self.size_bytes = BATCH_HEADER_BYTES
+        self.values: list[bytes | None] = []
+        self.timestamps_ms: list[int] = []
+        self.keys: list[bytes | None] | None = None
+        self.headers: list[Headers] | None = None
+        self.callbacks: list[DeliveryCallback | None] | None = None
+        self.state = BatchState.OPEN
+        self.attempts = 0
+        self.retry_at_ms = 0
+        self.is_maybe_written = False
+        self.is_reported = False  # callbacks ran
+        self.first_error: KafkaError | None = None
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.base_sequence = NO_SEQUENCE
+        self.encoded: Any = None  # buffers of the shell, kept for retries so that the CRC stays the same
+        self.waiter: Any = None  # event of the shell, made by the first thread that waits
+        self.outcome: Outcome | None = None
+
+    @property
+    def record_count(self) -> int:
+        return len(self.values)
+
+    def is_numbered_after(self, other: Batch) -> bool:
+        """In the circle of sequences, where at most five batches are ever compared."""
+        return 0 < (self.base_sequence - other.base_sequence) % SEQUENCE_MODULUS < SEQUENCE_MODULUS // 2
+
+    @property
+    def has_sequence(self) -> bool:
+        return self.base_sequence != NO_SEQUENCE
+
+    def append(
+        self,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        timestamp_ms: int,
+        callback: DeliveryCallback | None,
+        size_bytes: int,
+    ) -> int | None:
+        """Take one record of at most `size_bytes` and return its index; None if the batch is full or closed.
+
+        The first record always fits: a record larger than batch.size gets a batch of its own.
+        """
+        index = len(self.values)
+        if self.state is not BatchState.OPEN or (index and self.size_bytes + size_bytes > self.limit_bytes):
+            return None
+        self.values.append(value)
+        self.timestamps_ms.append(timestamp_ms)
+        self.size_bytes += size_bytes
+        if key is not None or self.keys is not None:
+            self.keys = [None] * index if self.keys is None else self.keys
+            self.keys.append(key)
+        if headers or self.headers is not None:
+            self.headers = [()] * index if self.headers is None else self.headers
+            self.headers.append(headers)
+        if callback is not None or self.callbacks is not None:
+            self.callbacks = [None] * index if self.callbacks is None else self.callbacks
+            self.callbacks.append(callback)
+        return index
+
+    def is_full(self) -> bool:
+        return self.size_bytes >= self.limit_bytes
+
+    def metadata(self, index: int) -> RecordMetadata:
+        """Of one record of an acknowledged batch."""
+        outcome = self.outcome
+        assert outcome is not None
+        assert outcome.error is None
+        offset = UNKNOWN_OFFSET if outcome.base_offset < 0 else outcome.base_offset + index
+        stamp_ms = self.timestamps_ms[index] if outcome.log_append_time_ms < 0 else outcome.log_append_time_ms
+        value = self.values[index]
+        return RecordMetadata(
+            self.partition.topic, self.partition.partition, offset, stamp_ms, -1 if value is None else len(value)
+        )
+
+
+def record_size_bytes_max(value: bytes | None, key: bytes | None, headers: Headers) -> int:
+    """Upper bound of a record in a batch, tight for plain ones: a batch must not outgrow batch.size by surprise.
+
+    Length varint, attributes, timestamp delta (2 bytes: linger below 8 s), offset delta (3), key and value lengths.
+    """
+    size = 0 if value is None else len(value)
+    if key is not None:
+        size += len(key) + 4
+    if headers:
+        size += sum(len(name) * 3 + 10 + len(data or b"") for name, data in headers)
+    return size + (12 if size < 8000 else 18)

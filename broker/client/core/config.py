@@ -1,0 +1,196 @@
+"""Producer, consumer and admin settings: Kafka's names, units, ranges and defaults of Kafka 4.x.
+
+A field `linger_ms` is the property `linger.ms`. Left out: security (only PLAINTEXT exists here), metrics reporters,
+client telemetry, adaptive partitioning. Names of groups and transactions are refused with the reason.
+Shown by tests/broker_client/test_client_config.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.client.core.errors import ConfigurationError
+from broker.client.core.settings import INT32_MAX, INT64_MAX, as_properties, parse_properties, setting
+
+__all__ = [
+    "AdminConfig",
+    "ConsumerConfig",
+    "ProducerConfig",
+    "as_properties",
+    "parse_admin",
+    "parse_consumer",
+    "parse_producer",
+]
+
+COMPRESSION_TYPES = ("none", "gzip", "snappy", "lz4", "zstd")
+ROUND_ROBIN = ("round_robin", "org.apache.kafka.clients.producer.RoundRobinPartitioner")
+IDEMPOTENT_IN_FLIGHT_MAX = 5  # a broker remembers the last five batches of a producer in a partition
+_NO_TRANSACTIONS = "transactions are not served yet"
+_NO_GROUPS = "consumer groups are not served yet; use assign()"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig:
+    """`acks` is kept as text (all, 1, 0); see `acks_code`. Larger buffers and linger cost memory and latency."""
+
+    bootstrap_servers: tuple[str, ...] = setting(())
+    client_id: str = setting("")
+    acks: str = setting("all", choices=("all", "-1", "0", "1"))
+    enable_idempotence: bool = setting(True)
+    batch_size: int = setting(16384, low=0, high=INT32_MAX)
+    linger_ms: int = setting(5, low=0, high=INT64_MAX)
+    compression_type: str = setting("none", choices=COMPRESSION_TYPES)
+    compression_gzip_level: int = setting(-1, low=-1, high=9)
+    compression_lz4_level: int = setting(9, low=1, high=17)
+    compression_zstd_level: int = setting(3, low=-131072, high=22)
+    buffer_memory: int = setting(33554432, low=0, high=INT64_MAX)
+    max_block_ms: int = setting(60000, low=0, high=INT64_MAX)
+    max_request_size: int = setting(1048576, low=0, high=INT32_MAX)
+    max_in_flight_requests_per_connection: int = setting(5, low=1, high=INT32_MAX)
+    retries: int = setting(INT32_MAX, low=0, high=INT32_MAX)
+    retry_backoff_ms: int = setting(100, low=0, high=INT64_MAX)
+    retry_backoff_max_ms: int = setting(1000, low=0, high=INT64_MAX)
+    delivery_timeout_ms: int = setting(120000, low=0, high=INT32_MAX)
+    request_timeout_ms: int = setting(30000, low=0, high=INT32_MAX)
+    metadata_max_age_ms: int = setting(300000, low=0, high=INT64_MAX)
+    metadata_max_idle_ms: int = setting(300000, low=5000, high=INT64_MAX)
+    reconnect_backoff_ms: int = setting(50, low=0, high=INT64_MAX)
+    reconnect_backoff_max_ms: int = setting(1000, low=0, high=INT64_MAX)
+    socket_connection_setup_timeout_ms: int = setting(10000, low=1, high=INT64_MAX)
+    send_buffer_bytes: int = setting(131072, low=-1, high=INT32_MAX)
+    receive_buffer_bytes: int = setting(32768, low=-1, high=INT32_MAX)
+    partitioner_class: str = setting("", choices=("", *ROUND_ROBIN))
+    partitioner_ignore_keys: bool = setting(False)
+    security_protocol: str = setting("PLAINTEXT", choices=("PLAINTEXT",))
+
+    @property
+    def acks_code(self) -> int:
+        """The number on the wire: -1 is all in-sync replicas."""
+        return -1 if self.acks in ("all", "-1") else int(self.acks)
+
+    @property
+    def compression_level(self) -> int | None:
+        """The level of the chosen codec; None where it has none."""
+        levels = {
+            "gzip": self.compression_gzip_level,
+            "lz4": self.compression_lz4_level,
+            "zstd": self.compression_zstd_level,
+        }
+        return levels.get(self.compression_type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """Limits of a fetch: a broker waits `fetch_max_wait_ms` for `fetch_min_bytes`; a response holds up to
+    `fetch_max_bytes`, a partition in it up to `max_partition_fetch_bytes` (but always one batch)."""
+
+    bootstrap_servers: tuple[str, ...] = setting(())
+    client_id: str = setting("")
+    fetch_min_bytes: int = setting(1, low=0, high=INT32_MAX)
+    fetch_max_wait_ms: int = setting(500, low=0, high=INT32_MAX)
+    fetch_max_bytes: int = setting(52428800, low=0, high=INT32_MAX)
+    max_partition_fetch_bytes: int = setting(1048576, low=0, high=INT32_MAX)
+    max_poll_records: int = setting(500, low=1, high=INT32_MAX)
+    auto_offset_reset: str = setting("latest", choices=("earliest", "latest", "none"))
+    isolation_level: str = setting("read_uncommitted", choices=("read_uncommitted",))
+    check_crcs: bool = setting(True)
+    request_timeout_ms: int = setting(30000, low=0, high=INT32_MAX)
+    default_api_timeout_ms: int = setting(60000, low=0, high=INT32_MAX)
+    retry_backoff_ms: int = setting(100, low=0, high=INT64_MAX)
+    retry_backoff_max_ms: int = setting(1000, low=0, high=INT64_MAX)
+    metadata_max_age_ms: int = setting(300000, low=0, high=INT64_MAX)
+    reconnect_backoff_ms: int = setting(50, low=0, high=INT64_MAX)
+    reconnect_backoff_max_ms: int = setting(1000, low=0, high=INT64_MAX)
+    socket_connection_setup_timeout_ms: int = setting(10000, low=1, high=INT64_MAX)
+    send_buffer_bytes: int = setting(131072, low=-1, high=INT32_MAX)
+    receive_buffer_bytes: int = setting(65536, low=-1, high=INT32_MAX)
+    enable_auto_commit: bool = setting(False)
+    security_protocol: str = setting("PLAINTEXT", choices=("PLAINTEXT",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminConfig:
+    bootstrap_servers: tuple[str, ...] = setting(())
+    client_id: str = setting("")
+    request_timeout_ms: int = setting(30000, low=0, high=INT32_MAX)
+    default_api_timeout_ms: int = setting(60000, low=0, high=INT32_MAX)
+    retry_backoff_ms: int = setting(100, low=0, high=INT64_MAX)
+    retry_backoff_max_ms: int = setting(1000, low=0, high=INT64_MAX)
+    metadata_max_age_ms: int = setting(300000, low=0, high=INT64_MAX)
+    reconnect_backoff_ms: int = setting(50, low=0, high=INT64_MAX)
+    reconnect_backoff_max_ms: int = setting(1000, low=0, high=INT64_MAX)
+    socket_connection_setup_timeout_ms: int = setting(10000, low=1, high=INT64_MAX)
+    send_buffer_bytes: int = setting(131072, low=-1, high=INT32_MAX)
+    receive_buffer_bytes: int = setting(65536, low=-1, high=INT32_MAX)
+    security_protocol: str = setting("PLAINTEXT", choices=("PLAINTEXT",))
+
+
+def parse_producer(properties: Mapping[str, object]) -> ProducerConfig:
+    config, given = parse_properties(
+        ProducerConfig,
+        properties,
+        {"transactional.id": _NO_TRANSACTIONS, "transaction.timeout.ms": _NO_TRANSACTIONS},
+    )
+    _require_bootstrap(config.bootstrap_servers)
+    return _settle_delivery_timeout(_settle_idempotence(config, given), given)
+
+
+def parse_consumer(properties: Mapping[str, object]) -> ConsumerConfig:
+    refused = dict.fromkeys(
+        ("group.id", "group.protocol", "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"),
+        _NO_GROUPS,
+    )
+    config, _ = parse_properties(ConsumerConfig, properties, refused)
+    _require_bootstrap(config.bootstrap_servers)
+    if config.enable_auto_commit:
+        raise ConfigurationError(f"enable.auto.commit: {_NO_GROUPS}")
+    return config
+
+
+def parse_admin(properties: Mapping[str, object]) -> AdminConfig:
+    config, _ = parse_properties(AdminConfig, properties, {})
+    _require_bootstrap(config.bootstrap_servers)
+    return config
+
+
+def _require_bootstrap(servers: tuple[str, ...]) -> None:
+    if not servers:
+        raise ConfigurationError("bootstrap.servers: needs at least one host:port")
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        if not host or not port.isdigit():
+            raise ConfigurationError(f"bootstrap.servers: expected host:port, got {server!r}")
+
+
+def _settle_idempotence(config: ProducerConfig, given: frozenset[str]) -> ProducerConfig:
+    """As Java's client: a conflict with an explicit `enable.idempotence=true` is an error, else it is switched off."""
+    if not config.enable_idempotence:
+        return config
+    conflicts = []
+    if config.retries == 0:
+        conflicts.append("retries must be above 0")
+    if config.acks_code != -1:
+        conflicts.append(f"acks must be all, is {config.acks}")
+    in_flight = config.max_in_flight_requests_per_connection
+    if in_flight > IDEMPOTENT_IN_FLIGHT_MAX:
+        conflicts.append(
+            f"max.in.flight.requests.per.connection must be at most {IDEMPOTENT_IN_FLIGHT_MAX}, is {in_flight}"
+        )
+    if conflicts and "enable_idempotence" in given:
+        raise ConfigurationError(f"enable.idempotence=true: {'; '.join(conflicts)}")
+    return dataclasses.replace(config, enable_idempotence=False) if conflicts else config
+
+
+def _settle_delivery_timeout(config: ProducerConfig, given: frozenset[str]) -> ProducerConfig:
+    """delivery.timeout.ms must hold linger and one whole request; as Java, a default is raised, a wish is refused."""
+    least_ms = min(config.linger_ms + config.request_timeout_ms, INT32_MAX)
+    if config.delivery_timeout_ms >= least_ms:
+        return config
+    if "delivery_timeout_ms" in given:
+        raise ConfigurationError(
+            f"delivery.timeout.ms: must be at least linger.ms + request.timeout.ms = {least_ms}, "
+            f"is {config.delivery_timeout_ms}"
+        )
+    return dataclasses.replace(config, delivery_timeout_ms=least_ms)

@@ -1,0 +1,53 @@
+"""What the client's surface raises: one exception that carries Kafka's code and says how sure the failure is.
+
+Knows the names of error codes, not how a connection or a batch came to fail.
+"""
+
+from __future__ import annotations
+
+from broker.wire.errors import ErrorCode, error_name, is_retriable
+
+LOCAL_ERROR_CODE = -1  # the run log writes -1 for an error that no broker named
+
+
+class KafkaError(Exception):
+    """A failed operation. `code` is Kafka's number, or -1 when the client itself gave up (`name` then says why).
+
+    `definite` False: a record may have been appended all the same; such a send is unknown, never lost.
+    """
+
+    def __init__(self, code: int, message: str, *, definite: bool = True, name: str | None = None) -> None:
+        self.code = int(code)
+        self.name = error_name(self.code) if name is None else name
+        self.retriable = is_retriable(self.code) if self.code > 0 else False
+        self.definite = definite
+        super().__init__(f"{self.name}: {message}")
+
+
+class ConfigurationError(KafkaError, ValueError):
+    """A property that is unknown, out of range, or at odds with another one."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(LOCAL_ERROR_CODE, message, name="INVALID_CONFIGURATION")
+
+
+class TimedOutError(KafkaError, TimeoutError):
+    """The client waited as long as it was allowed to."""
+
+    def __init__(self, message: str, *, definite: bool = True) -> None:
+        super().__init__(LOCAL_ERROR_CODE, message, definite=definite, name="LOCAL_TIMEOUT")
+
+
+class BufferExhaustedError(TimedOutError):
+    """`buffer.memory` stayed full for `max.block.ms`. Nothing of this record was queued."""
+
+
+class ClosedError(KafkaError):
+    """The client was closed before the operation could finish."""
+
+    def __init__(self, message: str, *, definite: bool = True) -> None:
+        super().__init__(LOCAL_ERROR_CODE, message, definite=definite, name="LOCAL_CLOSED")
+
+
+def record_too_large(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.message_too_large, message)

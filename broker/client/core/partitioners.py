@@ -1,0 +1,83 @@
+"""Which partition a record goes to: by key as Java's client hashes it, sticky without a key, in turn, or a callable.
+
+Randomness is handed in. Shown by tests/broker_client/test_client_partitioners.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from broker.wire.murmur2 import partition_for_key
+
+# (topic, key, value, partition count, partitions that have a leader) -> partition
+PartitionFunction: TypeAlias = Callable[[str, bytes | None, bytes | None, int, Sequence[int]], int]
+
+
+class Partitioner(Protocol):
+    def choose(
+        self, topic: str, key: bytes | None, value: bytes | None, count: int, available: Sequence[int]
+    ) -> int: ...
+
+    def on_appended(self, topic: str, partition: int, size_bytes: int) -> None:
+        """Tell how many bytes went to a partition that `choose` picked."""
+
+
+class StickyPartitioner:
+    """Java's built-in one (KIP-480, KIP-794): keyed records by murmur2, others stay for `batch_size` bytes.
+
+    The switch counts bytes, not batches, so a slow broker does not attract more records than a fast one.
+    """
+
+    def __init__(self, batch_size: int, rng: random.Random, *, ignore_keys: bool = False) -> None:
+        self._batch_size = max(batch_size, 1)
+        self._random = rng
+        self._ignore_keys = ignore_keys
+        self._current: dict[str, int] = {}
+        self._bytes: dict[str, int] = {}
+
+    def choose(self, topic: str, key: bytes | None, value: bytes | None, count: int, available: Sequence[int]) -> int:
+        if key is not None and not self._ignore_keys:
+            return partition_for_key(key, count)
+        current = self._current.get(topic)
+        if current is None or current >= count or self._bytes[topic] >= self._batch_size:
+            current = self._random.choice(available) if available else self._random.randrange(count)
+            self._current[topic] = current
+            self._bytes[topic] = 0
+        return current
+
+    def on_appended(self, topic: str, partition: int, size_bytes: int) -> None:
+        if self._current.get(topic) == partition:
+            self._bytes[topic] += size_bytes
+
+
+class RoundRobinPartitioner:
+    """Each record to the next partition that has a leader, whatever its key."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+
+    def choose(self, topic: str, key: bytes | None, value: bytes | None, count: int, available: Sequence[int]) -> int:
+        turn = self._next.get(topic, 0)
+        self._next[topic] = turn + 1
+        return available[turn % len(available)] if available else turn % count
+
+    def on_appended(self, topic: str, partition: int, size_bytes: int) -> None:
+        pass
+
+
+class FunctionPartitioner:
+    """The caller's own function; an answer outside the topic is an error of the caller."""
+
+    def __init__(self, function: PartitionFunction) -> None:
+        self._function = function
+
+    def choose(self, topic: str, key: bytes | None, value: bytes | None, count: int, available: Sequence[int]) -> int:
+        partition = self._function(topic, key, value, count, available)
+        if not 0 <= partition < count:
+            raise ValueError(f"partitioner chose partition {partition} of {topic}, which has 0 to {count - 1}")
+        return partition
+
+    def on_appended(self, topic: str, partition: int, size_bytes: int) -> None:
+        pass

@@ -1,0 +1,103 @@
+"""How a mapping of Kafka properties becomes a typed configuration: names, kinds, ranges, nearest right key.
+
+Knows no particular property; config.py lists them. A value may be text, as in a properties file, or already typed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from broker.client.core.errors import ConfigurationError
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+_TRUE_FALSE = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Range of a number (both ends allowed), or the choices of a text."""
+
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[str, ...] = ()
+
+
+def setting(default: Any, *, low: int | None = None, high: int | None = None, choices: tuple[str, ...] = ()) -> Any:
+    """A dataclass field with its limits. Any: dataclasses.field has no better type either."""
+    return dataclasses.field(default=default, metadata={"limits": Limits(low=low, high=high, choices=choices)})
+
+
+Config = TypeVar("Config")
+
+
+def property_name(field_name: str) -> str:
+    return field_name.replace("_", ".")
+
+
+def parse_properties(
+    kind: type[Config], properties: Mapping[str, object], refused: Mapping[str, str]
+) -> tuple[Config, frozenset[str]]:
+    """The configuration and the names that the caller set. `refused` explains names we know and do not serve."""
+    fields = {property_name(each.name): each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for name, value in properties.items():
+        if name in refused:
+            raise ConfigurationError(f"{name}: {refused[name]}")
+        if name not in fields:
+            raise ConfigurationError(_unknown(name, list(fields)))
+        field = fields[name]
+        values[field.name] = _convert(name, value, str(field.type), field.metadata["limits"])
+    return kind(**values), frozenset(values)
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name.replace("_", "."), known, n=1, cutoff=0.5)
+    return f"unknown property {name!r}" + (f", nearest is {near[0]!r}" if near else "")
+
+
+def _convert(name: str, value: object, kind: str, limits: Limits) -> Any:
+    if kind == "bool":
+        result = _TRUE_FALSE.get(str(value).strip().lower())
+        if result is None:
+            raise ConfigurationError(f"{name}: expected true or false, got {value!r}")
+        return result
+    if kind == "int":
+        return _number(name, value, limits)
+    if kind == "tuple[str, ...]":
+        parts = value.split(",") if isinstance(value, str) else list(value)  # type: ignore[call-overload]
+        return tuple(str(part).strip() for part in parts if str(part).strip())
+    text = str(value).strip()
+    if limits.choices and text not in limits.choices:
+        raise ConfigurationError(f"{name}: expected one of {', '.join(limits.choices)}, got {text!r}")
+    return text
+
+
+def _number(name: str, value: object, limits: Limits) -> int:
+    try:
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            raise ValueError
+        number = int(value)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"{name}: expected a whole number, got {value!r}") from None
+    low, high = limits.low, limits.high
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise ConfigurationError(f"{name}: expected {low} to {high}, got {number}")
+    return int(number)
+
+
+def as_properties(config: object) -> dict[str, str]:
+    """The effective configuration as Kafka properties, for reports."""
+    result = {}
+    for field in dataclasses.fields(config):  # type: ignore[arg-type]
+        value = getattr(config, field.name)
+        if isinstance(value, bool):
+            text = str(value).lower()
+        else:
+            text = ",".join(value) if isinstance(value, tuple) else str(value)
+        result[property_name(field.name)] = text
+    return result

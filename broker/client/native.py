@@ -1,0 +1,118 @@
+"""Real threads, locks, sockets and polling, also in a process where gevent replaced the standard ones.
+
+A sender thread must run beside greenlets, not among them. gevent is never imported from here: only if it is already
+loaded and has patched a module are its saved originals asked for. Resolved at each call, so it does not matter whether
+patching came before or after the import of this module.
+Shown by tests/broker_client/test_client_native.py, in a process of its own with everything patched.
+"""
+
+from __future__ import annotations
+
+import _thread
+import select
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+def _original(module: str, name: str, default: Any) -> Any:
+    """Any: these are the standard library's objects, typed by the functions below."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is None or not monkey.is_module_patched(module):
+        return default
+    return monkey.get_original(module, name)
+
+
+class Lock(Protocol):
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+    def release(self) -> None: ...
+    def __enter__(self) -> bool: ...
+    def __exit__(self, *details: object) -> None: ...
+
+
+def new_lock() -> Lock:
+    lock: Lock = _original("_thread", "allocate_lock", _thread.allocate_lock)()
+    return lock
+
+
+def thread_id() -> int:
+    ident: int = _original("_thread", "get_ident", _thread.get_ident)()
+    return ident
+
+
+def start_thread(run: Callable[[], None]) -> Event:
+    """Run in a daemon thread; the event is set when `run` has returned or raised."""
+    ended = Event()
+
+    def guarded() -> None:
+        try:
+            run()
+        finally:
+            ended.set()
+
+    _original("_thread", "start_new_thread", _thread.start_new_thread)(guarded, ())
+    return ended
+
+
+def new_socket(family: int) -> socket.socket:
+    kind = _original("socket", "socket", socket.socket)
+    created: socket.socket = kind(family, socket.SOCK_STREAM)
+    return created
+
+
+def socket_pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets of the original class."""
+    left, right = _original("socket", "socketpair", socket.socketpair)()
+    kind = _original("socket", "socket", socket.socket)
+    if type(left) is kind:
+        return left, right
+    # A patched `socketpair` wraps descriptors in gevent's class: take them over.
+    return kind(fileno=left.detach()), kind(fileno=right.detach())
+
+
+def resolve(host: str, port: int) -> list[tuple[int, Any]]:
+    """(address family, address) of a host; raises OSError. Any: an address is a tuple that depends on the family."""
+    lookup = _original("socket", "getaddrinfo", socket.getaddrinfo)
+    return [(family, address) for family, _, _, _, address in lookup(host, port, 0, socket.SOCK_STREAM)]
+
+
+class Poll(Protocol):
+    def register(self, descriptor: int, mask: int) -> None: ...
+    def modify(self, descriptor: int, mask: int) -> None: ...
+    def unregister(self, descriptor: int) -> None: ...
+    def poll(self, timeout_ms: float | None = None) -> list[tuple[int, int]]: ...
+
+
+def new_poll() -> Poll:
+    poll: Poll = _original("select", "poll", getattr(select, "poll", None))()
+    return poll
+
+
+class Event:
+    """Set once; any number of threads may wait, each for a bounded time."""
+
+    __slots__ = ("_is_set", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = new_lock()
+        self._lock.acquire()
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        """Only one thread may call this, once."""
+        assert not self._is_set
+        self._is_set = True
+        self._lock.release()
+
+    def wait(self, timeout_s: float) -> bool:
+        """False if it was not set in time."""
+        if self._is_set:
+            return True
+        if not self._lock.acquire(True, max(timeout_s, 0.0)):
+            return False
+        self._lock.release()  # the next waiter passes too
+        return True

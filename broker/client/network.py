@@ -1,0 +1,286 @@
+"""Non-blocking connections to brokers: one per node, pipelined requests, answers matched in order.
+
+Owns: sockets, framing, the ApiVersions handshake, connection and request timeouts, reconnect backoff. Knows no topic
+and no batch. Used by one thread at a time (the sender thread, or the caller of a consumer or admin); `wake` alone may be
+called from any thread. Views in an `Answered` message are valid until the next `poll`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import select
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from broker.client import native
+from broker.client.connection import Connection, ConnectionClosedError, Pending
+from broker.client.core.backoff import backoff_ms
+from broker.client.core.metadata import BrokerAddress
+from broker.wire.apis import ApiKey
+from broker.wire.errors import RemoteProtocolError
+from broker.wire.messages import Message
+
+_BOOTSTRAP_ID_FIRST = -1000
+_POLL_ERRORS = select.POLLERR | select.POLLHUP | select.POLLNVAL
+
+
+class NetworkConfig(Protocol):
+    @property
+    def bootstrap_servers(self) -> tuple[str, ...]: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def send_buffer_bytes(self) -> int: ...
+    @property
+    def receive_buffer_bytes(self) -> int: ...
+    @property
+    def reconnect_backoff_ms(self) -> int: ...
+    @property
+    def reconnect_backoff_max_ms(self) -> int: ...
+    @property
+    def socket_connection_setup_timeout_ms(self) -> int: ...
+    @property
+    def request_timeout_ms(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """Versions are known; requests may be sent."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """`unanswered` are contexts of requests that were handed over whole, `unsent` of those that were not."""
+
+    node: int
+    unanswered: tuple[object, ...]
+    unsent: tuple[object, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    node: int
+    context: Any  # what `send` was given; the caller knows its type
+    message: Message
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The last byte of a request that expects no answer was handed to the kernel."""
+
+    node: int
+    context: Any
+
+
+NetworkEvent: TypeAlias = Connected | Lost | Answered | Sent
+
+
+@dataclass(slots=True)
+class _Backoff:
+    attempts: int = 0
+    not_before_ms: int = 0
+
+
+class Network:
+    def __init__(self, config: NetworkConfig, rng: random.Random, now_ms: Callable[[], int]) -> None:
+        self._config = config
+        self._random = rng
+        self._now_ms = now_ms
+        self._bootstrap = {
+            _BOOTSTRAP_ID_FIRST - index: _split(server) for index, server in enumerate(config.bootstrap_servers)
+        }
+        self._addresses: dict[int, tuple[str, int]] = dict(self._bootstrap)
+        self._connections: dict[int, Connection] = {}
+        self._by_descriptor: dict[int, Connection] = {}
+        self._backoffs: dict[int, _Backoff] = {}
+        self._poll = native.new_poll()
+        self._wake_receiver, self._wake_sender = native.socket_pair()
+        self._wake_receiver.setblocking(False)
+        self._wake_sender.setblocking(False)
+        self._poll.register(self._wake_receiver.fileno(), select.POLLIN)
+        self._masks: dict[int, int] = {}
+        self._events: list[NetworkEvent] = []
+        self.bytes_out_total = 0
+
+    # -- nodes ----------------------------------------------------------------------------------------------------
+
+    def update_nodes(self, brokers: Iterable[BrokerAddress]) -> None:
+        """Take the brokers of a Metadata answer. Connections to moved addresses are closed, in-flight included."""
+        fresh = {broker.broker_id: (broker.host, broker.port) for broker in brokers}
+        for node in [node for node in self._connections if node >= 0 and fresh.get(node) != self._addresses.get(node)]:
+            self.close_node(node, "the broker left the metadata or moved")
+        self._addresses = {**self._bootstrap, **fresh}
+
+    def is_ready(self, node: int) -> bool:
+        connection = self._connections.get(node)
+        return connection is not None and connection.is_ready
+
+    def connect(self, node: int) -> None:
+        """Begin to connect unless that is under way or backing off."""
+        if node in self._connections or node not in self._addresses:
+            return
+        now_ms = self._now_ms()
+        if now_ms < self._backoffs.setdefault(node, _Backoff()).not_before_ms:
+            return
+        host, port = self._addresses[node]
+        deadline_ms = now_ms + self._config.socket_connection_setup_timeout_ms
+        try:
+            connection = Connection.open(node, host, port, self._config, deadline_ms)
+        except OSError as error:
+            self._back_off(node)
+            self._events.append(Lost(node, (), (), f"{host}:{port}: {error}"))
+            return
+        self._connections[node] = connection
+        self._by_descriptor[connection.descriptor] = connection
+        self._masks[connection.descriptor] = select.POLLIN | select.POLLOUT
+        self._poll.register(connection.descriptor, select.POLLIN | select.POLLOUT)
+
+    def any_ready(self) -> int | None:
+        """A node to ask anything: a ready one with few requests; else a connection is begun and None returned."""
+        ready = [each for each in self._connections.values() if each.is_ready]
+        if ready:
+            return min(ready, key=lambda each: (each.node < 0, len(each.pending))).node
+        if not self._connections:
+            candidates = list(self._addresses)
+            self._random.shuffle(candidates)
+            for node in candidates:
+                self.connect(node)
+                if node in self._connections:
+                    break
+        return None
+
+    def close_node(self, node: int, reason: str) -> None:
+        connection = self._connections.pop(node, None)
+        if connection is None:
+            return
+        self._poll.unregister(connection.descriptor)
+        del self._by_descriptor[connection.descriptor]
+        del self._masks[connection.descriptor]
+        unanswered, unsent = connection.close()
+        self._back_off(node)
+        self._events.append(Lost(node, unanswered, unsent, f"broker {node} at {connection.address}: {reason}"))
+
+    def close(self) -> None:
+        for node in list(self._connections):
+            self.close_node(node, "closed")
+        self._wake_receiver.close()
+        self._wake_sender.close()
+
+    # -- requests -------------------------------------------------------------------------------------------------
+
+    def version(self, node: int, api_key: ApiKey, highest: int) -> int | None:
+        """What to speak with this ready node, None if it does not offer the API."""
+        return self._connections[node].version(api_key, highest)
+
+    def send(
+        self,
+        node: int,
+        api_key: ApiKey,
+        version: int,
+        message: Message,
+        context: object,
+        *,
+        expects_answer: bool = True,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Queue a request on a ready node and try to write it."""
+        connection = self._connections[node]
+        now_ms = self._now_ms()
+        wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
+        pending = Pending(api_key, version, context, expects_answer, now_ms + wait_ms)
+        connection.enqueue(pending, message)
+        self._flush(connection)
+
+    def wake(self) -> None:
+        """End a `poll` under way, or the next one. May be called from any thread."""
+        with contextlib.suppress(OSError):  # full: a wake-up is pending already; closed: nobody is left to wake
+            self._wake_sender.send(b"\x00")
+
+    def poll(self, timeout_ms: int) -> list[NetworkEvent]:
+        """Move bytes for at most `timeout_ms`, less if something happened."""
+        now_ms = self._now_ms()
+        wait_ms = 0 if self._events else max(0, min(timeout_ms, self._next_deadline_ms(now_ms) - now_ms))
+        for descriptor, mask in self._poll.poll(wait_ms):
+            connection = self._by_descriptor.get(descriptor)
+            if connection is None:
+                self._drain_wake_ups(descriptor)
+            else:
+                self._on_io(connection, mask)
+        self._check_deadlines()
+        events, self._events = self._events, []
+        return events
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _drain_wake_ups(self, descriptor: int) -> None:
+        if descriptor == self._wake_receiver.fileno():
+            with contextlib.suppress(BlockingIOError):
+                self._wake_receiver.recv(4096)
+
+    def _on_io(self, connection: Connection, mask: int) -> None:
+        try:
+            if connection.is_connecting:
+                if mask & (select.POLLOUT | _POLL_ERRORS):
+                    connection.finish_connect()
+                    self._flush(connection)
+                return
+            if mask & (select.POLLIN | _POLL_ERRORS):
+                self._receive(connection)
+            if mask & select.POLLOUT and connection.node in self._connections:
+                self._flush(connection)
+        except (OSError, ConnectionClosedError, RemoteProtocolError) as error:
+            self.close_node(connection.node, f"{type(error).__name__}: {error}")
+
+    def _receive(self, connection: Connection) -> None:
+        for pending, message in connection.receive():
+            if pending.context is connection:
+                if connection.on_versions(message):
+                    self._backoffs[connection.node] = _Backoff()
+                    self._events.append(Connected(connection.node))
+                else:
+                    self._flush(connection)
+            else:
+                latency_ms = (connection.clock() - pending.sent_at_s) * 1000
+                self._events.append(Answered(connection.node, pending.context, message, latency_ms))
+
+    def _flush(self, connection: Connection) -> None:
+        try:
+            written, finished = connection.flush()
+        except OSError as error:
+            self.close_node(connection.node, f"{type(error).__name__}: {error}")
+            return
+        self.bytes_out_total += written
+        self._events.extend(Sent(connection.node, pending.context) for pending in finished)
+        mask = select.POLLIN | (select.POLLOUT if connection.wants_write else 0)
+        if mask != self._masks[connection.descriptor]:
+            self._masks[connection.descriptor] = mask
+            self._poll.modify(connection.descriptor, mask)
+
+    def _check_deadlines(self) -> None:
+        now_ms = self._now_ms()
+        for connection in list(self._connections.values()):
+            if now_ms >= connection.next_deadline_ms:
+                what = "no answer in time" if connection.is_ready else "not connected in time"
+                self.close_node(connection.node, what)
+
+    def _next_deadline_ms(self, now_ms: int) -> int:
+        deadlines = [connection.next_deadline_ms for connection in self._connections.values()]
+        deadlines += [each.not_before_ms for each in self._backoffs.values() if each.not_before_ms > now_ms]
+        return min(deadlines, default=now_ms + 3_600_000)
+
+    def _back_off(self, node: int) -> None:
+        backoff = self._backoffs.setdefault(node, _Backoff())
+        backoff.attempts += 1
+        first_ms, longest_ms = self._config.reconnect_backoff_ms, self._config.reconnect_backoff_max_ms
+        backoff.not_before_ms = self._now_ms() + backoff_ms(backoff.attempts, first_ms, longest_ms, self._random)
+
+
+def _split(server: str) -> tuple[str, int]:
+    host, _, port = server.rpartition(":")
+    return host.strip("[]"), int(port)

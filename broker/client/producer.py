@@ -1,0 +1,340 @@
+"""The reference producer: what Java's KafkaProducer does, in Python, for measuring what its settings do.
+
+Owns: the caller's side of a send (serializers, interceptors, partition, waiting for metadata and memory). What happens
+after a record is in a batch is decided in core/sender.py and done in sender_thread.py. Any thread may send; not to be
+used from greenlets: a wait blocks its OS thread.
+Shown by tests/broker_client/test_client_producer.py and, against librdkafka's mock cluster, test_client_mock_cluster.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic, monotonic_ns
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from broker.client import native
+from broker.client.clock import now_ms
+from broker.client.core.batch import (
+    Batch,
+    DeliveryCallback,
+    Headers,
+    RecordMetadata,
+    TopicPartition,
+    record_size_bytes_max,
+)
+from broker.client.core.config import ROUND_ROBIN, ProducerConfig, as_properties, parse_producer
+from broker.client.core.errors import BufferExhaustedError, ClosedError, KafkaError, TimedOutError, record_too_large
+from broker.client.core.partitioners import (
+    FunctionPartitioner,
+    Partitioner,
+    PartitionFunction,
+    RoundRobinPartitioner,
+    StickyPartitioner,
+)
+from broker.client.future import WAIT_S_MAX, DeliveryFuture, FailedFuture
+from broker.client.sender_thread import SenderThread
+from broker.wire.errors import ErrorCode, LocalProtocolError
+
+Serializer: TypeAlias = Callable[[Any], bytes | None]  # Any: whatever the caller sends
+_SMALL_VALUE_BYTES = 8000
+_CLOSE_MARGIN_S = 5.0
+
+
+class ProducerRecord(NamedTuple):
+    """What an interceptor sees and may replace, before serialization."""
+
+    topic: str
+    value: Any
+    key: Any = None
+    partition: int | None = None
+    headers: Headers = ()
+    timestamp_ms: int | None = None
+
+
+class ProducerInterceptor(Protocol):
+    """Exceptions of an interceptor are counted and otherwise ignored, as in Java."""
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord: ...
+
+    def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None: ...
+
+
+class Producer:
+    """See docs/contracts.md. `properties` are Kafka's producer properties; an unknown one is an error."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, object],
+        *,
+        interceptors: Iterable[ProducerInterceptor] = (),
+        key_serializer: Serializer | None = None,
+        value_serializer: Serializer | None = None,
+        partitioner: PartitionFunction | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._config: ProducerConfig = parse_producer(properties)
+        self._interceptors = tuple(interceptors)
+        self._serializers = (key_serializer, value_serializer)
+        self._has_hooks = bool(self._interceptors or key_serializer or value_serializer)
+        self._partitioner = _choose_partitioner(self._config, partitioner, random.Random(seed))
+        self._is_closed = False
+        self._sender = SenderThread(self._config, seed)
+        self._lock = self._sender.lock
+        self._accumulator = self._sender.accumulator
+        self._metadata = self._sender.metadata
+        # As Java: a record may be as large as a whole request, header included.
+        self._record_bytes_max = min(self._config.max_request_size, self._config.buffer_memory) - 61
+
+    def effective_properties(self) -> dict[str, str]:
+        return as_properties(self._config)
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> DeliveryFuture | FailedFuture:
+        """Queue one record. Blocks up to max.block.ms for metadata or memory, else returns at once.
+
+        What cannot be queued comes back as a failed future and through `on_delivery`, like any other failure.
+        """
+        if self._has_hooks:
+            topic, value, key, partition, headers, timestamp_ms, on_delivery = self._apply_hooks(
+                ProducerRecord(topic, value, key, partition, headers, timestamp_ms), on_delivery
+            )
+        if key is None and value is not None and not headers and len(value) < _SMALL_VALUE_BYTES:
+            size_bytes = len(value) + 12
+        else:
+            size_bytes = record_size_bytes_max(value, key, headers)
+        sender = self._sender
+        time_ms = int(monotonic() * 1000)
+        if timestamp_ms is None:
+            timestamp_ms = time_ms + sender.wall_offset_ms
+        with self._lock:
+            chosen = partition
+            if chosen is None:
+                metadata = self._metadata
+                count = metadata.partition_count(topic)
+                if count:
+                    available = metadata.available_partitions(topic)
+                    chosen = self._partitioner.choose(topic, key, value, count, available)
+            queue = self._accumulator.queues.get((topic, chosen))  # type: ignore[call-overload]  # equal to a TopicPartition
+            if queue is not None and size_bytes <= self._record_bytes_max and not self._is_closed:
+                appended = self._accumulator.try_append(
+                    queue, value, key, headers, timestamp_ms, on_delivery, size_bytes, time_ms
+                )
+                if appended is not None:
+                    batch, index, is_new = appended
+                    if partition is None:
+                        self._partitioner.on_appended(topic, chosen, size_bytes)  # type: ignore[arg-type]  # chosen above
+                    if is_new:
+                        self._metadata.use_topic(topic, time_ms)
+                        sender.wake_by(time_ms if len(queue.batches) > 1 else time_ms + self._config.linger_ms)
+                    return DeliveryFuture((batch, index, self._event_of))
+        record = ProducerRecord(topic, value, key, chosen, headers, timestamp_ms)
+        return self._send_slowly(record, on_delivery, size_bytes, is_chosen=partition is None)
+
+    def flush(self, timeout_s: float | None = None) -> int:
+        """Send everything queued so far without linger and wait for its callbacks; returns records still without outcome."""
+        self._refuse_sender_thread("flush")
+        deadline_s = monotonic() + (WAIT_S_MAX if timeout_s is None else timeout_s)
+        with self._lock:
+            batches = self._sender.unreported()
+            events = [self._sender.event_of(batch) for batch in batches]
+            self._sender.core.hurry_count += 1
+            self._sender.wake_by(0)
+        for event in events:
+            if not event.wait(deadline_s - monotonic()):
+                break
+        with self._lock:
+            self._sender.core.hurry_count -= 1
+            return sum(batch.record_count for batch in batches if batch.outcome is None)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Refuse new records, send the queued ones, end the thread; safe to call again.
+
+        After `timeout_s` (default: delivery.timeout.ms) what was not sent fails for certain, what is in flight is unknown.
+        """
+        self._refuse_sender_thread("close")
+        wait_s = self._config.delivery_timeout_ms / 1000 if timeout_s is None else max(timeout_s, 0.0)
+        with self._lock:
+            self._is_closed = True
+            if not self._sender.ended.is_set():
+                self._sender.stop(now_ms() + int(wait_s * 1000))
+        if not self._sender.ended.wait(wait_s + _CLOSE_MARGIN_S):
+            raise TimedOutError("the sender thread does not end: a callback may be stuck", definite=False)
+
+    def metrics(self) -> dict[str, float]:
+        """Kafka's metric names; see metrics.py."""
+        with self._lock:
+            return self._sender.metrics.snapshot(
+                self._sender.core.counters,
+                in_flight=self._sender.core.in_flight_request_count,
+                buffer_total_bytes=self._config.buffer_memory,
+                buffer_used_bytes=self._accumulator.used_bytes,
+                out_bytes=self._sender.network.bytes_out_total,
+            )
+
+    def partitions_for(self, topic: str) -> list[int]:
+        """Waits up to max.block.ms for the topic's metadata."""
+        self._wait_for_topic(topic, monotonic() + self._config.max_block_ms / 1000)
+        return list(range(self._metadata.partition_count(topic)))
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    # -- the slow way: something is missing -----------------------------------------------------------------------
+
+    def _send_slowly(
+        self, record: ProducerRecord, callback: DeliveryCallback | None, size_bytes: int, *, is_chosen: bool
+    ) -> DeliveryFuture | FailedFuture:
+        deadline_s = monotonic() + self._config.max_block_ms / 1000
+        try:
+            if size_bytes > self._record_bytes_max:
+                raise record_too_large(
+                    f"a record of up to {size_bytes} bytes; max.request.size={self._config.max_request_size}, "
+                    f"buffer.memory={self._config.buffer_memory}"
+                )
+            self._wait_for_topic(record.topic, deadline_s)
+            partition = self._partition_of(record)
+            batch, index = self._append_waiting(record, partition, callback, size_bytes, deadline_s)
+        except KafkaError as error:
+            return _refuse(error, callback)
+        if is_chosen:
+            with self._lock:
+                self._partitioner.on_appended(record.topic, partition.partition, size_bytes)
+        return DeliveryFuture((batch, index, self._event_of))
+
+    def _partition_of(self, record: ProducerRecord) -> TopicPartition:
+        with self._lock:
+            count = self._metadata.partition_count(record.topic)
+            chosen = record.partition
+            if chosen is None:
+                available = self._metadata.available_partitions(record.topic)
+                chosen = self._partitioner.choose(record.topic, record.key, record.value, count, available)
+        if not 0 <= chosen < count:
+            raise KafkaError(
+                ErrorCode.unknown_topic_or_partition, f"{record.topic} has partitions 0 to {count - 1}, not {chosen}"
+            )
+        return TopicPartition(record.topic, chosen)
+
+    def _wait_for_topic(self, topic: str, deadline_s: float) -> None:
+        while True:
+            with self._lock:
+                self._check_open()
+                if self._metadata.partition_count(topic):
+                    return
+                state = self._metadata.topic(topic)
+                if state is not None and state.error_code in _HOPELESS_TOPIC_ERRORS:
+                    raise KafkaError(state.error_code, f"topic {topic!r}")
+                self._metadata.use_topic(topic, now_ms())
+                self._metadata.request_update()
+                waiter = native.Event()
+                self._sender.metadata_waiters.append(waiter)
+                self._sender.wake_by(0)
+            if not waiter.wait(deadline_s - monotonic()):
+                raise TimedOutError(f"no metadata of topic {topic!r} within max.block.ms={self._config.max_block_ms}")
+
+    def _append_waiting(
+        self,
+        record: ProducerRecord,
+        partition: TopicPartition,
+        callback: DeliveryCallback | None,
+        size_bytes: int,
+        deadline_s: float,
+    ) -> tuple[Batch, int]:
+        stamp_ms = record.timestamp_ms
+        assert stamp_ms is not None
+        while True:
+            with self._lock:
+                self._check_open()
+                time_ms = now_ms()
+                queue = self._accumulator.queue_of(partition)
+                appended = self._accumulator.try_append(
+                    queue, record.value, record.key, record.headers, stamp_ms, callback, size_bytes, time_ms
+                )
+                if appended is not None:
+                    self._metadata.use_topic(record.topic, time_ms)
+                    self._sender.wake_by(time_ms if len(queue.batches) > 1 else time_ms + self._config.linger_ms)
+                    return appended[0], appended[1]
+                waiter = native.Event()
+                self._sender.memory_waiters.append(waiter)
+                self._sender.core.hurry_count += 1  # what is queued goes out now: it holds the memory
+                self._sender.wake_by(0)
+            began_ns = monotonic_ns()
+            is_free = waiter.wait(deadline_s - monotonic())
+            with self._lock:
+                self._sender.core.hurry_count -= 1
+                self._sender.metrics.bufferpool_wait_ns += monotonic_ns() - began_ns
+                if not is_free and not waiter.is_set():
+                    self._sender.memory_waiters.remove(waiter)
+                    self._sender.metrics.buffer_exhausted_total += 1
+                    raise BufferExhaustedError(
+                        f"buffer.memory={self._config.buffer_memory} stayed full for "
+                        f"max.block.ms={self._config.max_block_ms}"
+                    )
+
+    def _check_open(self) -> None:
+        if self._sender.failure is not None:
+            raise ClosedError(f"the sender thread died: {self._sender.failure!r}")
+        if self._is_closed or self._sender.ended.is_set():
+            raise ClosedError("the producer is closed")
+
+    def _event_of(self, batch: Batch) -> native.Event:
+        with self._lock:
+            return self._sender.event_of(batch)
+
+    def _refuse_sender_thread(self, name: str) -> None:
+        if native.thread_id() == self._sender.ident:
+            raise LocalProtocolError(f"{name}() inside a delivery callback would wait for itself")
+
+    def _apply_hooks(self, record: ProducerRecord, callback: DeliveryCallback | None) -> tuple[Any, ...]:
+        """Interceptors, then serializers. Any: the record's own fields, and the callback that tells interceptors too."""
+        for interceptor in self._interceptors:
+            try:
+                record = interceptor.on_send(record)
+            except Exception:
+                self._sender.metrics.callback_error_total += 1
+        key_serializer, value_serializer = self._serializers
+        key = record.key if key_serializer is None or record.key is None else key_serializer(record.key)
+        value = record.value if value_serializer is None or record.value is None else value_serializer(record.value)
+        if self._interceptors:
+            callback = self._telling_interceptors(callback)
+        return record.topic, value, key, record.partition, record.headers, record.timestamp_ms, callback
+
+    def _telling_interceptors(self, callback: DeliveryCallback | None) -> DeliveryCallback:
+        def tell(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+            for interceptor in self._interceptors:
+                try:
+                    interceptor.on_acknowledgement(metadata, error)
+                except Exception:
+                    self._sender.metrics.callback_error_total += 1
+            if callback is not None:
+                callback(metadata, error)
+
+        return tell
+
+
+_HOPELESS_TOPIC_ERRORS = frozenset({int(ErrorCode.invalid_topic_exception), int(ErrorCode.topic_authorization_failed)})
+
+
+def _refuse(error: KafkaError, callback: DeliveryCallback | None) -> FailedFuture:
+    if callback is not None:
+        callback(None, error)
+    return FailedFuture(error)
+
+
+def _choose_partitioner(config: ProducerConfig, own: PartitionFunction | None, rng: random.Random) -> Partitioner:
+    if own is not None:
+        return FunctionPartitioner(own)
+    if config.partitioner_class in ROUND_ROBIN:
+        return RoundRobinPartitioner()
+    return StickyPartitioner(config.batch_size, rng, ignore_keys=config.partitioner_ignore_keys)

@@ -1,0 +1,150 @@
+"""Requests and answers of the APIs that the client speaks, as values of the core. No I/O.
+
+Highest versions are those that name topics: Produce 12, Fetch 12, Metadata 12, DeleteTopics 5 (later ones use topic ids).
+Left out: transactions, fetch sessions, rack awareness, leader hints of Produce v10, OffsetForLeaderEpoch as a replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from broker.client.core.batch import Batch, TopicPartition
+from broker.client.core.metadata import BrokerAddress, MetadataAnswer, PartitionState, TopicState
+from broker.client.core.sender import PartitionResult
+from broker.wire.apis import ApiKey
+from broker.wire.compression import CodecId
+from broker.wire.messages import Message, request, request_types, to_ms
+from broker.wire.records import encode_batch_buffers
+
+HIGHEST: dict[ApiKey, int] = {
+    ApiKey.PRODUCE: 12,
+    ApiKey.FETCH: 12,
+    ApiKey.LIST_OFFSETS: 7,
+    ApiKey.METADATA: 12,
+    ApiKey.CREATE_TOPICS: 7,
+    ApiKey.DELETE_TOPICS: 5,
+    ApiKey.INIT_PRODUCER_ID: 4,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 4,
+    ApiKey.DESCRIBE_CONFIGS: 4,
+    ApiKey.DESCRIBE_CLUSTER: 1,
+}
+_DEFAULT_LZ4_LEVEL = 9  # Kafka's default number stands for the fast compressor, which is our codec's default
+
+
+def encode_records(batch: Batch, codec: CodecId, level: int | None) -> list[bytes]:
+    """Header and body of a closed batch. One timestamp for all is the fast path, and usual: a batch fills in 1 ms."""
+    stamps = batch.timestamps_ms
+    same = stamps[0] == stamps[-1] and stamps.count(stamps[0]) == len(stamps)
+    return encode_batch_buffers(
+        batch.values,
+        timestamps_ms=stamps[0] if same else stamps,
+        keys=batch.keys,
+        headers=batch.headers,
+        codec=codec,
+        compression_level=_wire_level(codec, level),
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+    )
+
+
+def _wire_level(codec: CodecId, level: int | None) -> int | None:
+    if (codec is CodecId.LZ4 and level == _DEFAULT_LZ4_LEVEL) or (codec is CodecId.GZIP and level == -1):
+        return None
+    return level
+
+
+def produce_request(version: int, batches: Sequence[Batch], acks_code: int, timeout_ms: int) -> Message:
+    """Each batch must be encoded. Built from kio's types directly: this is the one request that is sent often."""
+    types = request_types(ApiKey.PRODUCE, version)
+    by_topic: dict[str, list[Any]] = {}
+    for batch in batches:
+        data = types.PartitionProduceData(index=batch.partition.partition, records=batch.encoded)
+        by_topic.setdefault(batch.partition.topic, []).append(data)
+    topics = tuple(
+        [types.TopicProduceData(name=name, partition_data=tuple(partitions)) for name, partitions in by_topic.items()]
+    )
+    return types.ProduceRequest(acks=acks_code, timeout=_duration(timeout_ms), topic_data=topics)
+
+
+def _duration(value_ms: int) -> Any:
+    """kio's type for a duration, without building it anew for each request."""
+    found = _DURATIONS.get(value_ms)
+    if found is None:
+        from datetime import timedelta
+
+        _DURATIONS.clear()
+        found = _DURATIONS[value_ms] = timedelta(milliseconds=value_ms)
+    return found
+
+
+_DURATIONS: dict[int, Any] = {}
+
+
+def produce_results(message: Message) -> dict[TopicPartition, PartitionResult]:
+    return {
+        TopicPartition(topic.name, each.index): PartitionResult(
+            error_code=int(each.error_code),
+            base_offset=each.base_offset,
+            log_append_time_ms=to_ms(each.log_append_time),
+            message=getattr(each, "error_message", None) or "",
+        )
+        for topic in message.responses
+        for each in topic.partition_responses
+    }
+
+
+def metadata_request(version: int, topics: Sequence[str] | None, *, auto_create: bool) -> Message:
+    """None asks for all topics, an empty list for the brokers only."""
+    named = None if topics is None else [{"name": name} for name in topics]
+    return request(ApiKey.METADATA, version, topics=named, allow_auto_topic_creation=auto_create)
+
+
+def metadata_answer(message: Message) -> MetadataAnswer:
+    return MetadataAnswer(
+        brokers=tuple(
+            BrokerAddress(broker_id=each.node_id, host=each.host, port=each.port) for each in message.brokers
+        ),
+        topics=tuple(_topic_state(each) for each in message.topics),
+        controller_id=getattr(message, "controller_id", -1),
+        cluster_id=getattr(message, "cluster_id", "") or "",
+    )
+
+
+def _topic_state(topic: Message) -> TopicState:
+    return TopicState(
+        name=topic.name or "",
+        error_code=int(topic.error_code),
+        topic_id=str(getattr(topic, "topic_id", None) or ""),
+        partitions=tuple(
+            PartitionState(
+                partition=each.partition_index,
+                leader=each.leader_id,
+                leader_epoch=getattr(each, "leader_epoch", -1),
+                replicas=tuple(each.replica_nodes),
+                isr=tuple(each.isr_nodes),
+                error_code=int(each.error_code),
+            )
+            for each in topic.partitions
+        ),
+    )
+
+
+def identity_request(version: int) -> Message:
+    return request(
+        ApiKey.INIT_PRODUCER_ID,
+        version,
+        transactional_id=None,
+        transaction_timeout=60_000,
+        producer_id=-1,
+        producer_epoch=-1,
+    )
+
+
+def by_topic(partitions: Iterable[tuple[TopicPartition, dict[str, object]]], *, name: str) -> list[dict[str, object]]:
+    """The shape most requests have: topics with partitions in them."""
+    grouped: dict[str, list[dict[str, object]]] = {}
+    for partition, fields in partitions:
+        grouped.setdefault(partition.topic, []).append(fields)
+    return [{name: topic, "partitions": entries} for topic, entries in grouped.items()]

@@ -1,0 +1,32 @@
+"""Running the delivery callbacks of a finished batch: each once, in record order, errors of the caller contained."""
+
+from __future__ import annotations
+
+import logging
+
+from broker.client.core.batch import Batch
+
+_LOG = logging.getLogger(__name__)
+
+
+def report(batch: Batch) -> int:
+    """Call the callbacks; returns how many of them raised (logged once a batch)."""
+    callbacks = batch.callbacks
+    if callbacks is None:
+        return 0
+    assert batch.outcome is not None
+    error = batch.outcome.error
+    failures = 0
+    for index, callback in enumerate(callbacks):
+        if callback is None:
+            continue
+        try:
+            if error is None:
+                callback(batch.metadata(index), None)
+            else:
+                callback(None, error)
+        except Exception:
+            if not failures:
+                _LOG.exception("event=delivery_callback_raised tp=%s-%d", *batch.partition)
+            failures += 1
+    return failures
