@@ -6,14 +6,24 @@ Shown by tests/broker_log/test_log_segment.py.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 
+from broker.log.errors import LogCorruptError
 from broker.log.filesystem import Buffer, File, FileSystem
 from broker.log.index import OffsetIndex
 from broker.wire.errors import CorruptBatchError
-from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, check_header, parse_batch_header
+from broker.wire.records import (
+    BATCH_OVERHEAD_BYTES,
+    LENGTH_OVERHEAD_BYTES,
+    BatchHeader,
+    RawBatch,
+    check_header,
+    parse_batch_header,
+)
 
-SCAN_CHUNK_BYTES = 1024 * 1024
+WALK_CHUNK_BYTES = 8 * 1024  # two index intervals
+_WALK_HEADER = struct.Struct(">qi11xi")  # base offset, batch length, last offset delta
 RELATIVE_OFFSET_MAX = 2**31 - 1
 # A position is an int32 in Kafka's index.
 SEGMENT_BYTES_MAX = 2**31 - 1
@@ -77,23 +87,37 @@ class Segment:
         """Where the batch begins that holds `offset` (or the first one after it); `size_bytes` if there is none."""
         if offset >= self.next_offset:
             return self.size_bytes
-        position = self._index.position_before(offset - self.base_offset)
-        while position < self.size_bytes:
-            header = self._header_at(position)
-            if header.last_offset >= offset:
+        for position, _, last_offset in self._walk(self._index.position_before(offset - self.base_offset)):
+            if last_offset >= offset:
                 return position
-            position += header.size_bytes
         return self.size_bytes
 
     def _batch_end(self, start: int, wanted_end: int, limit: int) -> int:
         """The last batch boundary in [start, wanted_end]; wanted_end < limit."""
-        position = max(start, self._index.position_at_or_before(wanted_end))
-        while position < limit:
-            next_position = position + self._header_at(position).size_bytes
+        end = max(start, self._index.position_at_or_before(wanted_end))
+        for _, next_position, _ in self._walk(end):
             if next_position > wanted_end:
                 break
+            end = next_position
+        assert end <= limit
+        return end
+
+    def _walk(self, position: int) -> Iterator[tuple[int, int, int]]:
+        """(position, next position, last offset) of each batch from `position` on, with few reads for small batches."""
+        chunk, chunk_start = b"", position
+        while position < self.size_bytes:
+            at = position - chunk_start
+            if at + BATCH_OVERHEAD_BYTES > len(chunk):
+                chunk, chunk_start, at = self._file.read_at(position, WALK_CHUNK_BYTES), position, 0
+            try:
+                base_offset, length, last_offset_delta = _WALK_HEADER.unpack_from(chunk, at)
+            except struct.error:
+                length = -1
+            next_position = position + LENGTH_OVERHEAD_BYTES + length
+            if length < 0 or next_position > self.size_bytes:
+                raise LogCorruptError(f"{self._path_stem}.log: no whole batch at byte {position}")
+            yield position, next_position, base_offset + last_offset_delta
             position = next_position
-        return position
 
     def _header_at(self, position: int) -> BatchHeader:
         return parse_batch_header(self._file.read_at(position, BATCH_OVERHEAD_BYTES))

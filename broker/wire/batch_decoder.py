@@ -24,19 +24,12 @@ def decode_records(
     Raises CorruptBatchError if the records do not fill the batch exactly or disagree with its header.
     """
     header, body = _header_and_body(batch, decompressed_bytes_max)
-    records: list[DecodedRecord] = []
-    position, end = 0, len(body)
     try:
-        for _ in range(header.record_count):
-            size, start = decode_varint(body, position)
-            position = start + size
-            if size < 0 or position > end:
-                raise CorruptBatchError(f"a record of {size} bytes ends after its batch of {end} bytes")
-            records.append(_decode_record(body, start, position, header))
+        records, position = _decode_all(body, header)
     except (IndexError, ValueError) as error:
-        raise CorruptBatchError(f"record {len(records)} of {header.record_count} is torn: {error}") from error
-    if position != end:
-        raise CorruptBatchError(f"{end - position} bytes after the last of {header.record_count} records")
+        raise CorruptBatchError(f"a record of the batch at offset {header.base_offset} is torn: {error}") from error
+    if position != len(body):
+        raise CorruptBatchError(f"{len(body) - position} bytes after the last of {header.record_count} records")
     return records
 
 
@@ -64,29 +57,50 @@ def _header_and_body(batch: RawBatch | Buffer, decompressed_bytes_max: int) -> t
     return header, decompress(codec, payload, size_bytes_max=decompressed_bytes_max)
 
 
-def _decode_record(body: bytes, position: int, end: int, header: BatchHeader) -> DecodedRecord:
-    position += 1  # attributes of a record: none are defined
-    timestamp_delta, position = decode_varint(body, position)
-    offset_delta, position = decode_varint(body, position)
+def _decode_all(body: bytes, header: BatchHeader) -> tuple[list[DecodedRecord], int]:
+    """Every record, and where they end. One-byte varints are read inline: it halves the time of small records."""
+    records: list[DecodedRecord] = []
+    position, base_offset, base_timestamp = 0, header.base_offset, header.base_timestamp
+    append_time = header.max_timestamp if header.has_log_append_time else None
+    headers: tuple[tuple[str, bytes | None], ...]
+    for _ in range(header.record_count):
+        size, position = decode_varint(body, position)
+        end = position + size
+        if size < 0 or end > len(body):
+            raise CorruptBatchError(f"a record of {size} bytes ends after its batch of {len(body)} bytes")
+        position += 1  # attributes of a record: none are defined
+        if (byte := body[position]) < 0x80:
+            timestamp_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+        else:
+            timestamp_delta, position = decode_varint(body, position)
+        if (byte := body[position]) < 0x80:
+            offset_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+        else:
+            offset_delta, position = decode_varint(body, position)
+        key: bytes | None = None
+        if body[position] == 1:  # -1: null
+            position += 1
+        else:
+            key, position = _read_sized(body, position)
+        value: bytes | None
+        value, position = _read_sized(body, position)
+        if body[position]:
+            headers, position = _decode_headers(body, position)
+        else:
+            headers, position = (), position + 1
+        if position != end:
+            raise CorruptBatchError(f"a record ends at byte {position}, its length says {end}")
+        timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+        records.append((base_offset + offset_delta, timestamp, key, value, headers))
+    return records, position
+
+
+def _read_sized(body: bytes, position: int) -> tuple[bytes | None, int]:
+    """Bytes after their length; a negative length is null. A length beyond the body is found by the caller."""
     size, position = decode_varint(body, position)
-    key: bytes | None = None
-    if size >= 0:
-        key = body[position : position + size]
-        position += size
-    size, position = decode_varint(body, position)
-    value: bytes | None = None
-    if size >= 0:
-        value = body[position : position + size]
-        position += size
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    if body[position]:
-        headers, position = _decode_headers(body, position)
-    else:
-        position += 1
-    if position != end:
-        raise CorruptBatchError(f"a record ends at byte {position}, its length says {end}")
-    timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
-    return header.base_offset + offset_delta, timestamp, key, value, headers
+    if size < 0:
+        return None, position
+    return body[position : position + size], position + size
 
 
 def _decode_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
@@ -100,10 +114,6 @@ def _decode_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes 
             raise CorruptBatchError("a header without a name")
         name = body[position : position + size].decode()
         position += size
-        size, position = decode_varint(body, position)
-        value: bytes | None = None
-        if size >= 0:
-            value = body[position : position + size]
-            position += size
+        value, position = _read_sized(body, position)
         headers.append((name, value))
     return tuple(headers), position

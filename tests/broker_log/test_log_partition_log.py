@@ -258,7 +258,7 @@ def test_flush_messages_bounds_what_is_unflushed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", [{"segment_bytes": 60}, {"segment_bytes": 2**31}, {"flush_messages": 0}])
 def test_config_out_of_range_is_refused(bad: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="is (outside|below)"):
+    with pytest.raises(ValueError, match=r"is (outside|below)"):
         LogConfig(**bad)  # type: ignore[arg-type]
 
 
