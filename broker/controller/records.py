@@ -1,6 +1,6 @@
 """Metadata records: what is written to `__cluster_metadata`. Named after Kafka's records; encoded as compact JSON.
 
-kio has no types for Kafka's metadata records, so the encoding is ours: docs/decisions/metadata_records.md.
+kio has no types for Kafka's metadata records, so the encoding is ours: docs/decisions/0002-metadata-records.md.
 """
 
 from __future__ import annotations

@@ -161,6 +161,29 @@ class ControllerWorld:
         assert state is not None
         return state
 
+    def catch_up_all(self) -> None:
+        """Each leader asks to have every live replica in its ISR."""
+        image = self.controller.image
+        for topic in image.topics.values():
+            for partition, state in enumerate(topic.partitions):
+                if state.leader == -1:
+                    continue
+                isr = {replica: -1 for replica in state.replicas if image.brokers[replica].may_lead}
+                change = IsrChange(
+                    topic_id=topic.topic_id,
+                    partition=partition,
+                    leader_epoch=state.leader_epoch,
+                    partition_epoch=state.partition_epoch,
+                    new_isr=isr,
+                )
+                request = AlterPartition(
+                    token=self.token(),
+                    broker_id=state.leader,
+                    broker_epoch=image.brokers[state.leader].broker_epoch,
+                    changes=(change,),
+                )
+                assert self.ask(AlterPartitionResponse, request).partitions[0].error_code == 0
+
     def alter_isr(
         self,
         isr: tuple[int, ...],

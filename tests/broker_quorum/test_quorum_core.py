@@ -220,7 +220,7 @@ def test_committed_entries_are_never_truncated() -> None:
 
 
 def test_the_node_must_be_a_voter() -> None:
-    with pytest.raises(ValueError, match="names a voter twice|is not in"):
+    with pytest.raises(ValueError, match="is not in"):
         QuorumConfig(node_id=9, voters=(1, 2, 3))
 
 
