@@ -33,6 +33,8 @@ class Endpoint(asyncio.Protocol):
         self.connection: Connection | None = None
         self.is_lost = False
         self._on_made = on_made
+        # uvloop starts to read after connection_made, whatever was paused there: at most one read comes this early.
+        self._early: list[bytes | None] = []
         self._is_eof_written = False
         self._writable = asyncio.Event()
         self._writable.set()
@@ -43,13 +45,29 @@ class Endpoint(asyncio.Protocol):
         if self._on_made:
             self._on_made(self)
 
+    def begin(self, reads_into: Direction) -> None:
+        """Both sides are there: let the bytes flow."""
+        self.reads_into = reads_into
+        early, self._early = self._early, []
+        for data in early:
+            if data is None:
+                reads_into.feed_end()
+            else:
+                reads_into.feed(data)
+        self.set_reading(True)
+
     def data_received(self, data: bytes) -> None:
         if self.reads_into:
             self.reads_into.feed(bytes(data))
+        else:
+            self._early.append(bytes(data))
+            self.set_reading(False)
 
     def eof_received(self) -> bool:
         if self.reads_into:
             self.reads_into.feed_end()
+        else:
+            self._early.append(None)
         return True  # the other direction goes on
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -273,15 +291,14 @@ class Connection:
         self.tap = KafkaTap(kafka, number, self, rng)
         self.upstream = Direction(self, UPSTREAM, client, server)
         self.downstream = Direction(self, DOWNSTREAM, server, client)
-        client.reads_into, server.reads_into = self.upstream, self.downstream
         client.connection = server.connection = self
         for toxic in toxics:
             self.direction(toxic).add_toxic(toxic)
         if client.is_lost or server.is_lost:
             self.abort()
             return
-        client.set_reading(True)
-        server.set_reading(True)
+        client.begin(self.upstream)
+        server.begin(self.downstream)
 
     def direction(self, toxic: Toxic) -> Direction:
         return self.upstream if toxic.stream == UPSTREAM else self.downstream

@@ -7,6 +7,7 @@ and a limit on the time until it answers.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -75,6 +76,12 @@ def find_binary(explicit: str | None = None, search_directories: Sequence[Path] 
     return next((path for path in candidates if os.access(path, os.X_OK)), None)
 
 
+def binary_version(binary: Path) -> str:
+    """A server built with `go install` answers "git": its version is in the build information that Go puts inside."""
+    found = re.search(rb"github\.com/Shopify/toxiproxy/v2\tv([0-9][0-9A-Za-z.+-]*)", binary.read_bytes())
+    return found[1].decode() if found else "git"
+
+
 def use_server(url: str) -> RunningServer:
     """One that somebody else runs."""
     client = ToxiproxyClient(url)
@@ -88,13 +95,16 @@ def use_server(url: str) -> RunningServer:
 
 
 def start_real(binary: Path, *, lease: Lease | None = None, log_path: Path | None = None) -> RunningServer:
-    return _start(
+    server = _start(
         lambda port: [str(binary), "-host", "127.0.0.1", "-port", str(port)],
         label="Toxiproxy server",
         is_embedded=False,
         lease=lease,
         log_path=log_path,
     )
+    if server.version == "git":
+        server.version = binary_version(binary)
+    return server
 
 
 def start_embedded(

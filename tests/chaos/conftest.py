@@ -21,7 +21,7 @@ class Upstream:
     def __init__(self, serve: Callable[[socket.socket], None]) -> None:
         self._serve = serve
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:{}".format(self._listener.getsockname()[1])
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self.errors: list[BaseException] = []
         self._open: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()

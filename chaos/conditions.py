@@ -1,0 +1,104 @@
+"""Conditions that a step of a timeline waits for.
+
+`isr == 1` (any of == != < <= > >=) · `leader changed` (since the last step that waited for it, or the start) ·
+`high watermark lags by 100` · `acked >= 5000` · `acked grew by 500` (since this step began to wait).
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chaos.port import ClusterPort
+from chaos.targets import PartitionOfInterest
+
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_ISR = re.compile(r"isr (==|!=|<=|>=|<|>) (\d+)")
+_ACKED = re.compile(r"acked >= (\d+)")
+_GREW = re.compile(r"acked grew by (\d+)")
+_LAG = re.compile(r"high watermark lags by (\d+)")
+_LEADER = "leader changed"
+
+
+@dataclass(slots=True, kw_only=True)
+class Observed:
+    """What conditions compare with."""
+
+    leader: int | None
+    acked_at_start_of_wait: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """`holds` returns whether, and what was seen, for the record."""
+
+    text: str
+    holds: Callable[[ClusterPort, PartitionOfInterest, Observed], tuple[bool, dict[str, object]]]
+
+
+def parse(text: str) -> Condition:
+    """Raises ValueError with the forms that exist."""
+    words = " ".join(text.split())
+    if words == _LEADER:
+        return Condition(text=words, holds=_leader_changed)
+    if found := _ISR.fullmatch(words):
+        return _isr(words, _COMPARE[found[1]], int(found[2]))
+    if found := _ACKED.fullmatch(words):
+        return _acked(words, int(found[1]))
+    if found := _GREW.fullmatch(words):
+        return _grew(words, int(found[1]))
+    if found := _LAG.fullmatch(words):
+        return _lags(words, int(found[1]))
+    raise ValueError(
+        f"{text!r} is no condition: isr == N, leader changed, high watermark lags by N, acked >= N, acked grew by N"
+    )
+
+
+def _leader_changed(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+    leader = port.leader(of.topic, of.partition)
+    before = observed.leader
+    if leader is None or leader == before:
+        return False, {"leader": leader}
+    observed.leader = leader
+    return True, {"leader": leader, "before": before}
+
+
+def _isr(text: str, compare: Callable[[int, int], bool], count: int) -> Condition:
+    def holds(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+        isr = list(port.isr(of.topic, of.partition))
+        return bool(isr) and compare(len(isr), count), {"isr": isr}  # an empty answer means that nobody answered
+
+    return Condition(text=text, holds=holds)
+
+
+def _acked(text: str, count: int) -> Condition:
+    def holds(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+        acked = port.acked()
+        return acked >= count, {"acked": acked}
+
+    return Condition(text=text, holds=holds)
+
+
+def _grew(text: str, count: int) -> Condition:
+    def holds(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+        grown = port.acked() - observed.acked_at_start_of_wait
+        return grown >= count, {"acked_since": grown}
+
+    return Condition(text=text, holds=holds)
+
+
+def _lags(text: str, count: int) -> Condition:
+    def holds(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+        lag = port.high_watermark_lag(of.topic, of.partition)
+        return lag is not None and lag >= count, {"high_watermark_lag": lag}
+
+    return Condition(text=text, holds=holds)

@@ -1,0 +1,81 @@
+"""What a fault is: inject, heal, prove; its label and colour in plots; its parameters and the kind of its target.
+
+A fault writes its lease before it acts. `heal` may be called at any time, also after an `inject` that failed half-way,
+and twice. `prove` returns evidence that the fault takes effect, measured and not merely assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from chaos.lease import Lease
+from chaos.port import ClusterPort
+from chaos.targets import (
+    PartitionOfInterest,
+    check_broker_target,
+    check_link_target,
+    resolve_brokers,
+    resolve_links,
+)
+
+Parameter = int | str
+TargetKind = Literal["broker", "link", "client_link"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    is_effective: bool
+    detail: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultContext:
+    """What one application of a fault works on. `resolved` are broker ids or link names."""
+
+    port: ClusterPort
+    lease: Lease | None
+    brokers: tuple[int, ...] = ()
+    links: tuple[str, ...] = ()
+    toxic_name: str
+
+
+class FaultRun(Protocol):
+    def inject(self) -> None: ...
+
+    def heal(self) -> None: ...
+
+    def prove(self) -> Proof: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultSpec:
+    """One entry of the table of faults."""
+
+    name: str
+    label: str
+    colour: str
+    target_kind: TargetKind
+    default_target: str
+    make: Callable[[FaultContext, Mapping[str, Parameter]], FaultRun]
+    parameters: Mapping[str, Parameter]  # with their defaults
+    # Most faults show at once; those that wait for traffic can be proved only when they end.
+    is_proved_at_heal: bool = False
+
+    def check_target(self, target: str) -> None:
+        """Raises TargetError."""
+        if self.target_kind == "broker":
+            check_broker_target(target)
+        else:
+            check_link_target(target, only_clients=self.target_kind == "client_link")
+
+    def context(
+        self, target: str, port: ClusterPort, of: PartitionOfInterest, lease: Lease | None, toxic_name: str
+    ) -> FaultContext:
+        """Resolve the target now. Raises TargetError."""
+        if self.target_kind == "broker":
+            return FaultContext(
+                port=port, lease=lease, brokers=resolve_brokers(target, port, of), toxic_name=toxic_name
+            )
+        return FaultContext(port=port, lease=lease, links=resolve_links(target, port, of), toxic_name=toxic_name)

@@ -1,0 +1,48 @@
+"""latency: each chunk on a link comes later. Proved by the round trip measured over the link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.probes import probe_link
+from chaos.faults.toxics import LinkToxics, streams_of
+
+SHARE_EXPECTED = 0.8  # of the asked delay: timers round
+
+
+class Latency:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._streams = streams_of(parameters["stream"])
+        self._latency_ms, self._jitter_ms = int(parameters["latency_ms"]), int(parameters["jitter_ms"])
+        self._toxics = LinkToxics(door=context.port.plain, lease=context.lease, name=context.toxic_name, type="latency")
+
+    def inject(self) -> None:
+        self._toxics.add(self._context.links, self._streams, {"latency": self._latency_ms, "jitter": self._jitter_ms})
+
+    def heal(self) -> None:
+        self._toxics.remove()
+
+    def prove(self) -> Proof:
+        expected_us = max(0, self._latency_ms - self._jitter_ms) * len(self._streams) * 1000
+        timeout_ms = (self._latency_ms + self._jitter_ms) * len(self._streams) + 1000
+        round_trips: dict[str, object] = {}
+        is_effective = True
+        for link in self._context.links:
+            client, proxy = self._context.port.plain(link)
+            probe = probe_link(client.proxy(proxy).listen, timeout_ms=timeout_ms)
+            round_trips[link] = probe.elapsed_us
+            is_effective &= probe.outcome == "answered" and probe.elapsed_us >= SHARE_EXPECTED * expected_us
+        return Proof(is_effective=is_effective, detail={"round_trip_us": round_trips, "expected_us_min": expected_us})
+
+
+SPEC = FaultSpec(
+    name="latency",
+    label="latency",
+    colour="#8e44ad",
+    target_kind="link",
+    default_target="followers->leader",
+    make=Latency,
+    parameters={"latency_ms": 100, "jitter_ms": 0, "stream": "downstream"},
+)

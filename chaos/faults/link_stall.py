@@ -1,0 +1,50 @@
+"""link_stall: bytes of one stream (or both) stop and go on later without loss; connections stay open.
+
+A cut cable that is plugged in again. `stream: downstream` cuts one way: requests arrive, answers do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.probes import probe_link
+from chaos.faults.toxics import LinkToxics, streams_of
+
+SILENCE_MS = 300  # an ApiVersions round trip takes well below 10 ms here
+
+
+class LinkStall:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._streams = streams_of(parameters["stream"])
+        self._toxics = LinkToxics(
+            door=context.port.plain, lease=context.lease, name=context.toxic_name, type="bandwidth"
+        )
+
+    def inject(self) -> None:
+        self._toxics.add(self._context.links, self._streams, {"rate": 0})
+
+    def heal(self) -> None:
+        self._toxics.remove()
+
+    def prove(self) -> Proof:
+        outcomes: dict[str, object] = {}
+        for link in self._context.links:
+            client, proxy = self._context.port.plain(link)
+            outcomes[link] = probe_link(client.proxy(proxy).listen, timeout_ms=SILENCE_MS).outcome
+        return Proof(
+            is_effective=all(outcome == "silent" for outcome in outcomes.values()),
+            detail={"silent_ms": SILENCE_MS, "links": outcomes},
+        )
+
+
+SPEC = FaultSpec(
+    name="link_stall",
+    label="link stalled",
+    colour="#d35400",
+    target_kind="link",
+    default_target="followers->leader",
+    make=LinkStall,
+    parameters={"stream": "downstream"},
+)

@@ -1,0 +1,44 @@
+"""pause: SIGSTOP, a broker that neither answers nor closes a socket; healed by SIGCONT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.processes import identities, prove_stopped
+from chaos.lease import ProcessIdentity
+
+
+class Pause:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._before: dict[int, ProcessIdentity] = {}
+        self._entries: list[str] = []
+
+    def inject(self) -> None:
+        self._before = identities(self._context.port, self._context.brokers)
+        for broker, identity in self._before.items():
+            if self._context.lease:
+                self._entries.append(self._context.lease.add_stopped_process(identity.pid))
+            self._context.port.pause(broker)
+
+    def heal(self) -> None:
+        for broker in self._before:
+            if self._context.port.is_running(broker):
+                self._context.port.resume(broker)
+        while self._entries and self._context.lease:
+            self._context.lease.remove(self._entries.pop())
+
+    def prove(self) -> Proof:
+        return prove_stopped(self._before)
+
+
+SPEC = FaultSpec(
+    name="pause",
+    label="paused (SIGSTOP)",
+    colour="#2980b9",
+    target_kind="broker",
+    default_target="leader",
+    make=Pause,
+    parameters={},
+)

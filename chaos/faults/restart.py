@@ -1,0 +1,45 @@
+"""restart: stop (`how: terminate` or `kill`) and start again at once. Proved by the change of process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.processes import identities, prove_gone
+from chaos.lease import ProcessIdentity
+
+
+class Restart:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._is_kill = parameters["how"] == "kill"
+        self._before: dict[int, ProcessIdentity] = {}
+
+    def inject(self) -> None:
+        port = self._context.port
+        self._before = identities(port, self._context.brokers)
+        for broker in self._context.brokers:
+            if self._is_kill:
+                port.kill(broker)
+            else:
+                port.terminate(broker)
+            port.restart(broker)
+
+    def heal(self) -> None:
+        for broker in self._context.brokers:
+            if not self._context.port.is_running(broker):
+                self._context.port.restart(broker)
+
+    def prove(self) -> Proof:
+        return prove_gone(self._before)
+
+
+SPEC = FaultSpec(
+    name="restart",
+    label="restarted",
+    colour="#16a085",
+    target_kind="broker",
+    default_target="leader",
+    make=Restart,
+    parameters={"how": "terminate"},
+)

@@ -1,0 +1,56 @@
+"""Puts one toxic on several links and takes it off again: what all faults made of toxics share."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from chaos.lease import Lease
+from chaos.toxiproxy.client import NotFound, ToxicState, ToxiproxyClient
+from chaos.toxiproxy.toxic import AttributeValue
+
+Door = Callable[[str], tuple[ToxiproxyClient, str]]  # link name to client and proxy name
+
+
+@dataclass(slots=True, kw_only=True)
+class LinkToxics:
+    """`door` is the port's `plain` or `kafka`."""
+
+    door: Door
+    lease: Lease | None
+    name: str
+    type: str
+    _placed: list[tuple[str, str, str | None]] = field(default_factory=list)  # link, toxic, lease entry
+
+    def add(self, links: Sequence[str], streams: Sequence[str], attributes: Mapping[str, AttributeValue]) -> None:
+        for link in links:
+            client, proxy = self.door(link)
+            for stream in streams:
+                toxic = f"{self.name}-{stream}"
+                entry_id = self.lease.add_toxic(client.url, proxy, toxic) if self.lease else None
+                self._placed.append((link, toxic, entry_id))
+                client.add_toxic(proxy, self.type, attributes, stream=stream, name=toxic)
+
+    def remove(self) -> None:
+        while self._placed:
+            link, toxic, entry_id = self._placed[-1]
+            client, proxy = self.door(link)
+            with contextlib.suppress(NotFound):  # if it never came to be
+                client.remove_toxic(proxy, toxic)
+            if self.lease and entry_id:
+                self.lease.remove(entry_id)
+            self._placed.pop()
+
+    def states(self) -> dict[str, ToxicState]:
+        """By link; raises NotFound if one is gone."""
+        found: dict[str, ToxicState] = {}
+        for link, toxic, _ in self._placed:
+            client, proxy = self.door(link)
+            found[link] = client.toxic(proxy, toxic)
+        return found
+
+
+def streams_of(parameter: object) -> tuple[str, ...]:
+    """The parameter `stream`: upstream, downstream or both."""
+    return ("upstream", "downstream") if parameter == "both" else (str(parameter),)

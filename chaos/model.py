@@ -1,0 +1,197 @@
+"""A scenario: its timeline of steps, its cases, what is expected of each. Read from YAML, unknown keys are errors.
+
+Kafka's settings keep Kafka's names and are kept as text. `workload` is checked by the workload model, not here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import resources
+from io import StringIO
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from ruamel.yaml import YAML
+
+from chaos import conditions
+from chaos.faults import FAULTS
+from chaos.faults.base import FaultSpec, Parameter
+from chaos.targets import TargetError
+
+Expectation = Literal["none", "predicted", "any"]
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m)")
+_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000}
+WITHIN_MS_DEFAULT = 15_000
+
+
+def duration_ms(value: object) -> object:
+    """ "2s", "200 ms", "1.5s", "1m" to whole milliseconds."""
+    if isinstance(value, str) and (found := _DURATION.fullmatch(value.strip())):
+        return round(float(found[1]) * _UNIT_MS[found[2]])
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise ValueError(f"give a unit: {value}ms or {value}s")
+    raise ValueError(f"{value!r} is no duration: write 200ms, 1.5s or 1m")
+
+
+def setting_text(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+Duration = Annotated[int, BeforeValidator(duration_ms), Field(ge=0, le=3_600_000)]
+Settings = dict[str, Annotated[str, BeforeValidator(setting_text)]]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Expect(_Model):
+    """Per damage: `none`, exactly what is `predicted` (and more than nothing), or `any`."""
+
+    lost: Expectation = "none"
+    duplicated: Expectation = "none"
+    reordered: Expectation = "none"
+
+
+class Step(_Model):
+    """One step. It starts when the one before has ended and its own trigger (`at`, `when`, `after`) has come.
+
+    It injects a `fault`, ends one (`heal`), or only waits (neither, with `when`).
+    """
+
+    id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+    fault: str | None = None
+    heal: str | None = Field(default=None, description="id of the step whose fault ends")
+    target: str | None = None
+    with_: dict[str, Parameter] = Field(default_factory=dict, alias="with")
+    at: Duration | None = Field(default=None, description="from the start of the measured window")
+    when: str | None = None
+    after: str | None = Field(default=None, description="id of an earlier step; `delay` counts from its end")
+    delay: Duration = 0
+    within: Duration = Field(default=WITHIN_MS_DEFAULT, description="limit on waiting for `when`")
+    for_: Duration | None = Field(default=None, alias="for", description="heals by itself after so long")
+
+    @field_validator("when")
+    @classmethod
+    def _condition_exists(cls, value: str | None) -> str | None:
+        if value is not None:
+            conditions.parse(value)
+        return value
+
+    @model_validator(mode="after")
+    def _is_one_thing(self) -> Step:
+        if self.fault and self.heal:
+            raise ValueError("a step has either `fault` or `heal`")
+        if sum(trigger is not None for trigger in (self.at, self.when, self.after)) > 1:
+            raise ValueError("a step has one trigger: `at`, `when` or `after`")
+        if not self.fault and not self.heal and self.at is None and self.when is None and self.after is None:
+            raise ValueError("a step without `fault` or `heal` needs something to wait for: `when`, `at` or `after`")
+        if not self.fault and (self.target or self.with_ or self.for_ is not None):
+            raise ValueError("`target`, `with` and `for` belong to a `fault`")
+        if self.fault:
+            self._check_fault()
+        return self
+
+    def _check_fault(self) -> None:
+        spec = FAULTS.get(self.fault or "")
+        if spec is None:
+            raise ValueError(f"unknown fault {self.fault!r}, there are {', '.join(FAULTS)}")
+        try:
+            spec.check_target(self.target or spec.default_target)
+        except TargetError as error:
+            raise ValueError(str(error)) from error
+        for name, value in self.with_.items():
+            if name not in spec.parameters:
+                raise ValueError(f"fault {spec.name} has no parameter {name!r}, it has {', '.join(spec.parameters)}")
+            if type(value) is not type(spec.parameters[name]):
+                raise ValueError(f"{name} of {spec.name} is like {spec.parameters[name]!r}, got {value!r}")
+
+    @property
+    def spec(self) -> FaultSpec:
+        assert self.fault is not None
+        return FAULTS[self.fault]
+
+
+class Topic(_Model):
+    partitions: int = Field(default=1, ge=1, le=1000)
+    replication_factor: int = Field(default=3, ge=1, le=9)
+    config: Settings = Field(default_factory=dict)
+
+
+class Case(_Model):
+    """One configuration under the scenario's faults; its settings are laid over the scenario's."""
+
+    title: str
+    because: str = Field(default="", description="why this outcome is the right one")
+    properties: Settings = Field(default_factory=dict, description="client properties")
+    topic_config: Settings = Field(default_factory=dict)
+    workload: dict[str, Any] = Field(default_factory=dict)  # Any: checked by the workload model
+    expect: Expect = Expect()
+
+
+class Scenario(_Model):
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    title: str
+    damage: Literal["loss", "duplication", "reordering", "none"]
+    source: str = Field(description="where the scenario is from")
+    description: str = ""
+    topic: Topic = Topic()
+    partition: int = Field(default=0, ge=0, description="whose leader and followers are meant")
+    broker_settings: Settings = Field(default_factory=dict)
+    properties: Settings = Field(default_factory=dict)
+    workload: dict[str, Any] = Field(default_factory=dict)  # Any: checked by the workload model
+    timeline: tuple[Step, ...] = Field(min_length=1, max_length=100)
+    cases: dict[str, Case] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _steps_fit(self) -> Scenario:
+        faults: set[str] = set()
+        seen: set[str] = set()
+        for step in self.timeline:
+            if step.id in seen:
+                raise ValueError(f"two steps have the id {step.id!r}")
+            if step.after is not None and step.after not in seen:
+                raise ValueError(f"step {step.id!r} comes after {step.after!r}, which is no earlier step")
+            if step.heal is not None and step.heal not in faults:
+                raise ValueError(f"step {step.id!r} heals {step.heal!r}, which is no earlier fault")
+            seen.add(step.id)
+            if step.fault:
+                faults.add(step.id)
+        if self.partition >= self.topic.partitions:
+            raise ValueError(f"partition {self.partition} with {self.topic.partitions} partitions")
+        return self
+
+    def properties_of(self, case: str) -> dict[str, str]:
+        return {**self.properties, **self.cases[case].properties}
+
+    def topic_config_of(self, case: str) -> dict[str, str]:
+        return {**self.topic.config, **self.cases[case].topic_config}
+
+    def workload_of(self, case: str) -> dict[str, Any]:
+        return {**self.workload, **self.cases[case].workload}
+
+
+def parse_scenario(text: str) -> Scenario:
+    """Raises pydantic.ValidationError, or ruamel's YAMLError."""
+    document: Mapping[str, Any] = YAML(typ="safe", pure=True).load(StringIO(text))
+    return Scenario.model_validate(document)
+
+
+def read_scenario(path: Path) -> Scenario:
+    return parse_scenario(path.read_text(encoding="utf-8"))
+
+
+def builtin_scenarios() -> list[str]:
+    entries = (resources.files("chaos") / "scenarios").iterdir()
+    return sorted(entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml"))
+
+
+def load_builtin(name: str) -> Scenario:
+    """Raises KeyError with the names that exist."""
+    if name not in builtin_scenarios():
+        raise KeyError(f"no scenario {name!r}, there are {', '.join(builtin_scenarios())}")
+    return parse_scenario((resources.files("chaos") / "scenarios" / f"{name}.yaml").read_text(encoding="utf-8"))

@@ -1,0 +1,60 @@
+"""What chaos asks of a cluster. The harness implements it for its engines; the tests with a fake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from chaos.toxiproxy.client import ToxiproxyClient
+
+
+class ClusterPort(Protocol):
+    """A running cluster with its proxies and load. Called from the timeline's thread; no call waits unboundedly."""
+
+    @property
+    def broker_ids(self) -> Sequence[int]: ...
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """None while there is none, or nobody answers."""
+
+    def isr(self, topic: str, partition: int) -> Sequence[int]:
+        """Empty while nobody answers."""
+
+    def replicas(self, topic: str, partition: int) -> Sequence[int]: ...
+
+    def controller(self) -> int | None: ...
+
+    def kill(self, broker_id: int) -> None:
+        """SIGKILL."""
+
+    def terminate(self, broker_id: int) -> None:
+        """SIGTERM, and wait for the clean stop."""
+
+    def pause(self, broker_id: int) -> None:
+        """SIGSTOP."""
+
+    def resume(self, broker_id: int) -> None:
+        """SIGCONT."""
+
+    def restart(self, broker_id: int) -> None:
+        """Start a broker that does not run, on its old data."""
+
+    def is_running(self, broker_id: int) -> bool: ...
+
+    def pids(self) -> Mapping[int, int]:
+        """Process ids of the brokers that run, by broker id."""
+
+    def link_names(self) -> Sequence[str]:
+        """`client-<j>`, `internal-<i>-<j>`, `controller-<i>-<j>`; empty for a cluster without proxies."""
+
+    def plain(self, link: str) -> tuple[ToxiproxyClient, str]:
+        """Client and proxy name for cutting a link and for Toxiproxy's own toxics."""
+
+    def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
+        """The same for Kafka toxics, on client links."""
+
+    def acked(self) -> int:
+        """Records acknowledged so far in this cell."""
+
+    def high_watermark_lag(self, topic: str, partition: int) -> int | None:
+        """Records in the leader's log above the high watermark; None if unknown."""

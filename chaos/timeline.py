@@ -1,0 +1,298 @@
+"""Carries out a scenario's steps against a cluster: waits, injects, proves, heals, and records each of these.
+
+Every wait has a limit and ends when `stop` is set. Whatever happens, what was injected is healed at the end, the last
+first. The clock is passed in, so tests run without waiting. Knows nothing of load or analysis.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from chaos import conditions
+from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Proof
+from chaos.lease import Lease
+from chaos.model import Scenario, Step
+from chaos.port import ClusterPort
+from chaos.targets import PartitionOfInterest, TargetError
+
+POLL_MS = 20
+PROVE_WITHIN_MS = 2_000
+RESOLVE_WITHIN_MS = 5_000  # a role may be vacant during an election
+
+Recorder = Callable[[dict[str, object]], None]  # one line of faults.jsonl
+
+
+class Clock(Protocol):
+    """Time of the run; `wait_ms` returns True if it was cut short by a stop."""
+
+    def now_us(self) -> int: ...
+
+    def wait_ms(self, duration_ms: float) -> bool: ...
+
+    def is_stopped(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningClock:
+    """The host's monotonic clock, relative to the run's start."""
+
+    t0_monotonic_ns: int
+    stop: threading.Event
+
+    def now_us(self) -> int:
+        return (time.monotonic_ns() - self.t0_monotonic_ns) // 1000
+
+    def wait_ms(self, duration_ms: float) -> bool:
+        return self.stop.wait(max(0.0, duration_ms) / 1000)
+
+    def is_stopped(self) -> bool:
+        return self.stop.is_set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineResult:
+    """`problem` is empty if all steps were carried out; the cell cannot pass otherwise."""
+
+    steps_done: tuple[str, ...]
+    problem: str
+    unproved: tuple[str, ...]
+
+
+class StepFailed(Exception):
+    """A step that could not be carried out; the rest of the timeline is not attempted."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Applied:
+    step: Step
+    spec: FaultSpec
+    run: FaultRun
+    target: str
+    resolved: list[str]
+    heal_due_us: int | None
+
+
+@dataclass(slots=True, kw_only=True)
+class _State:
+    applied: list[_Applied] = field(default_factory=list)  # not healed yet, in the order of injection
+    ended_us: dict[str, int] = field(default_factory=dict)  # by step id
+    unproved: list[str] = field(default_factory=list)
+
+
+def run(
+    scenario: Scenario,
+    case: str,
+    port: ClusterPort,
+    recorder: Recorder,
+    *,
+    clock: Clock,
+    topic: str,
+    measure_start_us: int,
+    lease: Lease | None = None,
+) -> TimelineResult:
+    """Blocks until all steps are done or one failed, and all is healed. Start it in a thread of its own."""
+    assert case in scenario.cases
+    executor = _Executor(
+        port=port,
+        recorder=recorder,
+        clock=clock,
+        lease=lease,
+        of=PartitionOfInterest(topic=topic, partition=scenario.partition),
+        measure_start_us=measure_start_us,
+        prefix=f"{scenario.name}-{case}",
+    )
+    return executor.run(scenario.timeline)
+
+
+class _Executor:
+    def __init__(
+        self,
+        *,
+        port: ClusterPort,
+        recorder: Recorder,
+        clock: Clock,
+        lease: Lease | None,
+        of: PartitionOfInterest,
+        measure_start_us: int,
+        prefix: str,
+    ) -> None:
+        self._port, self._recorder, self._clock, self._lease, self._of = port, recorder, clock, lease, of
+        self._measure_start_us = measure_start_us
+        self._prefix = prefix
+        self._state = _State()
+        self._observed = conditions.Observed(leader=None)
+
+    def run(self, steps: tuple[Step, ...]) -> TimelineResult:
+        problem = ""
+        try:
+            self._observed.leader = self._port.leader(self._of.topic, self._of.partition)
+            for step in steps:
+                self._do(step)
+                self._state.ended_us[step.id] = self._clock.now_us()
+            self._await_timed_heals()
+        except StepFailed as error:
+            problem = str(error)
+        except Exception as error:  # the entry point of a thread: whatever a port raises must not skip the healing
+            problem = f"{type(error).__name__}: {error}"
+        finally:
+            problem = "; ".join(filter(None, [problem, *self._heal_all()]))
+        return TimelineResult(
+            steps_done=tuple(self._state.ended_us), problem=problem, unproved=tuple(self._state.unproved)
+        )
+
+    def _do(self, step: Step) -> None:
+        self._await_trigger(step)
+        if step.fault:
+            self._inject(step)
+        elif step.heal:
+            applied = next((item for item in self._state.applied if item.step.id == step.heal), None)
+            if applied:  # else its `for` has ended it already
+                self._heal(applied)
+
+    # --- waiting ---
+
+    def _await_trigger(self, step: Step) -> None:
+        if step.at is not None:
+            self._wait_until(self._measure_start_us + step.at * 1000)
+        elif step.after is not None:
+            self._wait_until(self._state.ended_us[step.after] + step.delay * 1000)
+        elif step.when is not None:
+            self._wait_condition(step, conditions.parse(step.when))
+        if step.after is None and step.delay:
+            self._wait_until(self._clock.now_us() + step.delay * 1000)
+
+    def _wait_until(self, due_us: int) -> None:
+        while (left_us := due_us - self._clock.now_us()) > 0:
+            self._pause(min(POLL_MS, left_us / 1000))
+
+    def _wait_condition(self, step: Step, condition: conditions.Condition) -> None:
+        started_us = self._clock.now_us()
+        self._observed.acked_at_start_of_wait = self._port.acked()
+        while True:
+            is_met, seen = condition.holds(self._port, self._of, self._observed)
+            waited_us = self._clock.now_us() - started_us
+            if is_met:
+                self._record(step.id, "wait", condition.text, [], "proved", seen | {"waited_us": waited_us})
+                return
+            if waited_us > step.within * 1000:
+                self._record(step.id, "wait", condition.text, [], "not_effective", seen | {"waited_us": waited_us})
+                raise StepFailed(f"step {step.id}: {condition.text!r} did not come within {step.within} ms, saw {seen}")
+            self._pause(POLL_MS)
+
+    def _await_timed_heals(self) -> None:
+        while due := [item.heal_due_us for item in self._state.applied if item.heal_due_us is not None]:
+            self._wait_until(max(due))
+            self._heal_due()
+
+    def _pause(self, duration_ms: float) -> None:
+        self._heal_due()
+        if self._clock.wait_ms(duration_ms):
+            raise StepFailed("stopped")
+
+    def _heal_due(self) -> None:
+        now_us = self._clock.now_us()
+        for applied in list(self._state.applied):
+            if applied.heal_due_us is not None and applied.heal_due_us <= now_us:
+                self._heal(applied)
+
+    # --- faults ---
+
+    def _inject(self, step: Step) -> None:
+        spec = step.spec
+        target = step.target or spec.default_target
+        context = self._resolve(step, spec, target)
+        resolved = [str(item) for item in (*context.brokers, *context.links)]
+        run = spec.make(context, {**spec.parameters, **step.with_})
+        applied = _Applied(step=step, spec=spec, run=run, target=target, resolved=resolved, heal_due_us=None)
+        self._state.applied.append(applied)  # before it acts: a failure half-way is healed too
+        started_us = self._clock.now_us()
+        run.inject()
+        if step.for_ is not None:
+            applied.heal_due_us = self._clock.now_us() + step.for_ * 1000
+        # What it does may show from the moment when it begins, so that is its time.
+        self._record_fault(applied, "applied", {"took_us": self._clock.now_us() - started_us}, t_us=started_us)
+        if not spec.is_proved_at_heal:
+            self._prove(applied, PROVE_WITHIN_MS)
+
+    def _resolve(self, step: Step, spec: FaultSpec, target: str) -> FaultContext:
+        deadline_us = self._clock.now_us() + RESOLVE_WITHIN_MS * 1000
+        while True:
+            try:
+                name = f"{self._prefix}-{step.id}"
+                return spec.context(target, self._port, self._of, self._lease, name)
+            except TargetError as error:
+                if self._clock.now_us() > deadline_us:
+                    raise StepFailed(f"step {step.id}: {error}") from error
+            self._pause(POLL_MS)
+
+    def _prove(self, applied: _Applied, within_ms: int) -> None:
+        deadline_us = self._clock.now_us() + within_ms * 1000
+        while True:
+            proof = self._try_prove(applied)
+            if proof.is_effective or self._clock.now_us() >= deadline_us or self._clock.wait_ms(POLL_MS):
+                break
+        if proof.is_effective:
+            self._record_fault(applied, "proved", proof.detail)
+        else:
+            self._record_fault(applied, "not_effective", proof.detail)
+            self._state.unproved.append(applied.step.id)
+
+    def _try_prove(self, applied: _Applied) -> Proof:
+        try:
+            return applied.run.prove()
+        except Exception as error:  # no evidence is an answer, not a reason to leave the fault in place
+            return Proof(is_effective=False, detail={"error": f"{type(error).__name__}: {error}"})
+
+    def _heal(self, applied: _Applied) -> None:
+        if applied.spec.is_proved_at_heal:
+            self._prove(applied, 0)
+        applied.run.heal()
+        self._state.applied.remove(applied)
+        self._record_fault(applied, "healed", {})
+
+    def _heal_all(self) -> list[str]:
+        """The last first; goes on after a failure and returns what failed."""
+        problems: list[str] = []
+        for applied in reversed(list(self._state.applied)):
+            try:
+                self._heal(applied)
+            except Exception as error:  # the others must still be healed
+                problems.append(f"healing {applied.step.id} failed: {error}")
+        return problems
+
+    # --- records ---
+
+    def _record_fault(
+        self, applied: _Applied, phase: str, detail: dict[str, object], *, t_us: int | None = None
+    ) -> None:
+        labels: dict[str, object] = {"label": applied.spec.label, "colour": applied.spec.colour}
+        self._record(
+            applied.step.id, applied.spec.name, applied.target, applied.resolved, phase, labels | detail, t_us=t_us
+        )
+
+    def _record(
+        self,
+        step_id: str,
+        kind: str,
+        target: str,
+        resolved: list[str],
+        phase: str,
+        detail: dict[str, object],
+        *,
+        t_us: int | None = None,
+    ) -> None:
+        self._recorder(
+            {
+                "t_us": self._clock.now_us() if t_us is None else t_us,
+                "id": step_id,
+                "kind": kind,
+                "target": target,
+                "resolved": resolved,
+                "phase": phase,
+                "detail": detail,
+            }
+        )
