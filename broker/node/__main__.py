@@ -1,0 +1,60 @@
+"""`python -m broker.node FILE.properties`: exit 0 after SIGTERM, 2 for a wrong configuration, 3 for a port or directory
+that cannot be used, 1 for a defect."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import uvloop
+
+from broker.node.broker import Broker
+from broker.node.config import ConfigError, NodeConfig, load_config
+from broker.node.logs import Logger
+from broker.node.metadata_store import StorageMismatchError
+
+EXIT_CONFIGURATION = 2
+EXIT_ENVIRONMENT = 3
+
+
+async def serve(config: NodeConfig, logger: Logger) -> None:
+    """Run one broker until SIGTERM or SIGINT; raises what ended it otherwise."""
+    loop = asyncio.get_running_loop()
+    stop_asked = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop_asked.set)
+    broker = Broker(config=config, logger=logger)
+    await broker.start()
+    waiting: asyncio.Future[object] = asyncio.ensure_future(stop_asked.wait())
+    failing: asyncio.Future[object] = asyncio.ensure_future(broker.failed)
+    await asyncio.wait({waiting, failing}, return_when=asyncio.FIRST_COMPLETED)
+    if broker.failed.done():
+        broker.failed.result()
+    await broker.stop()
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m broker.node FILE.properties\n")
+        return EXIT_CONFIGURATION
+    try:
+        config, warnings = load_config(Path(arguments[0]))
+    except (ConfigError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_CONFIGURATION
+    logger = Logger(config.node_id)
+    for warning in warnings:
+        logger.warning("configuration", message=repr(warning))
+    try:
+        uvloop.run(serve(config, logger))
+    except (OSError, StorageMismatchError, ValueError) as error:
+        logger.error("cannot_run", cause=repr(f"{type(error).__name__}: {error}"))
+        return EXIT_ENVIRONMENT
+    logger.info("stopped")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

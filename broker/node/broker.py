@@ -1,0 +1,162 @@
+"""One broker: builds its parts, connects them, starts and stops them in order.
+
+Start: storage, controller listener, quorum; registration and heartbeats; client listeners at once too, since Metadata can be
+answered as soon as an image is there. Stop (SIGTERM): controlled shutdown with a time limit, listeners, logs, quorum.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Coroutine
+
+from broker.controller.image import MetadataImage
+from broker.node.config import NodeConfig
+from broker.node.connection import Request
+from broker.node.control import ControllerClient, LocalRequest
+from broker.node.fetcher import Fetchers
+from broker.node.handlers import HANDLERS
+from broker.node.isr import IsrSender
+from broker.node.journal import Journal
+from broker.node.lifecycle import Lifecycle
+from broker.node.logs import Logger
+from broker.node.metadata import MetadataHost
+from broker.node.metadata_store import check_meta_properties
+from broker.node.partitions import Partitions
+from broker.node.producer_ids import ProducerIds
+from broker.node.server import Server
+from broker.wire import apis
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ProtocolError
+
+
+class Broker:
+    """What a handler gets as its context. Construct it within a running event loop."""
+
+    def __init__(self, *, config: NodeConfig, logger: Logger) -> None:
+        self.config, self.logger = config, logger
+        config.log_dirs.mkdir(parents=True, exist_ok=True)
+        check_meta_properties(config.log_dirs, node_id=config.node_id, cluster_id=config.harness_cluster_id)
+        self.journal = Journal(
+            config.harness_journal_path, broker_id=config.node_id, with_appends=config.harness_journal_appends
+        )
+        self.metadata = MetadataHost(config=config, logger=logger, journal=self.journal, on_image=self._image_changed)
+        self.control = ControllerClient(
+            config=config, metadata=self.metadata, logger=logger, handle_locally=self._handle_local
+        )
+        self.lifecycle = Lifecycle(config=config, control=self.control, metadata=self.metadata, logger=logger)
+        self._isr_sender = IsrSender(config=config, control=self.control, logger=logger)
+        self.partitions = Partitions(
+            config=config,
+            logger=logger,
+            journal=self.journal,
+            propose_isr=self._isr_sender.propose,
+            on_roles_changed=self._roles_changed,
+        )
+        self._fetchers = Fetchers(
+            config=config,
+            logger=logger,
+            partitions=self.partitions,
+            image=lambda: self.metadata.image,
+            broker_epoch=self.broker_epoch,
+        )
+        self.producer_ids = ProducerIds(config=config, control=self.control, broker_epoch=self.broker_epoch)
+        self._server = Server(config=config, logger=logger, dispatch=self.dispatch)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._image_waiters: list[asyncio.Future[None]] = []
+        self.failed: asyncio.Future[None] = (
+            asyncio.get_running_loop().create_future()
+        )  # a background task died: the process must end
+
+    def broker_epoch(self) -> int:
+        epoch = self.lifecycle.broker_epoch
+        return epoch.result() if epoch.done() else -1
+
+    # -- start and stop ----------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        await self._server.open(set(self.config.listeners))
+        self.metadata.start()
+        self.spawn(self.lifecycle.run())
+        self.spawn(self._isr_sender.run(self.partitions, self.lifecycle))
+        self.spawn(self.partitions.run_timers())
+        self.journal.write("started")
+        self.logger.info("started", log_dirs=self.config.log_dirs)
+
+    async def stop(self) -> None:
+        """Bounded by controlled.shutdown.max.wait.ms; everything is on disk afterwards."""
+        is_agreed = await self.lifecycle.shut_down()
+        self.logger.info("stopping", controlled=is_agreed)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._fetchers.close()
+        self.partitions.close()
+        await asyncio.sleep(0)  # the answers of what waited go out
+        self.metadata.stop()
+        await asyncio.sleep(0.05)  # the farewell to the voters goes out
+        await self._server.close()
+        self.control.close()
+        self.metadata.close()
+        self.journal.write("stopped", controlled=is_agreed)
+        self.journal.close()
+
+    def spawn(self, work: Coroutine[object, object, None]) -> None:
+        """Run in the background; an unexpected exception ends the broker rather than leave it half alive."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_done)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self.failed.done():
+            self.failed.set_exception(error)
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def dispatch(self, request: Request) -> None:
+        header = request.header
+        handler = HANDLERS.get(ApiKey(header.api_key))
+        if handler is None or not apis.is_supported(header.api_key, header.api_version, request.listener):
+            raise ProtocolError(f"api key {header.api_key} version {header.api_version} is not offered here")
+        try:
+            handler(self, request)
+        except ProtocolError:
+            raise
+        except Exception:  # one request must not end the broker; the peer sees a closed connection: outcome unknown
+            self.logger.error("handler_failed", api_key=header.api_key, cause=repr(traceback.format_exc()))
+            request.close_connection()
+
+    def _handle_local(self, api_key: ApiKey, request: LocalRequest) -> None:
+        handler: object = HANDLERS[api_key]
+        assert callable(handler)
+        handler(self, request)
+
+    # -- metadata ----------------------------------------------------------------------------------------------------
+
+    def _image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
+        delta = self.partitions.apply_image(old, new)
+        if self.metadata.controller.is_active:
+            for broker_id in delta.fenced:
+                self.journal.write("broker_fenced", broker=broker_id, by=self.config.node_id)
+            for broker_id in delta.unfenced:
+                self.journal.write("broker_unfenced", broker=broker_id, by=self.config.node_id)
+        self.lifecycle.image_changed()
+        waiters, self._image_waiters = self._image_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _roles_changed(self) -> None:
+        self._fetchers.roles_changed()
+
+    async def image_moves(self, timeout_ms: int) -> bool:
+        """Wait for the next image. False if none came in time."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._image_waiters.append(waiter)
+        try:
+            await asyncio.wait_for(waiter, timeout_ms / 1000)
+        except TimeoutError:
+            return False
+        return True

@@ -1,0 +1,310 @@
+"""Configuration of one broker process: Kafka's properties file -> NodeConfig.
+
+Owns names, defaults and checks. A key that Kafka or we do not know is reported with the nearest known one and ignored,
+as Kafka does; a value that cannot be used is a ConfigError with file and line.
+Shown by tests/broker_node/test_node_config.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+LONG_MAX = 2**63 - 1
+
+
+class ConfigError(Exception):
+    """A value that the broker cannot start with. The message begins with FILE:LINE."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """Every setting this broker reads, under Kafka's name with underscores. Times in ms, sizes in bytes."""
+
+    node_id: int
+    controller_quorum_voters: Mapping[int, Address]
+    listeners: Mapping[str, Address]  # by listener name: where we bind
+    advertised_listeners: Mapping[str, Address]  # by listener name: what Metadata answers; CONTROLLER is not in it
+    log_dirs: Path  # the first and only directory
+    process_roles: str = "broker,controller"
+    inter_broker_listener_name: str = "INTERNAL"
+    controller_listener_names: str = "CONTROLLER"
+    listener_security_protocol_map: str = ""  # accepted and ignored: PLAINTEXT is all we speak
+
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    min_insync_replicas: int = 1
+    auto_create_topics_enable: bool = True
+    unclean_leader_election_enable: bool = False
+
+    # Kafka's default is 30000; a follower that is cut stays in the ISR, and in the way of acks=all, that long.
+    replica_lag_time_max_ms: int = 30_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_max_bytes: int = 1 << 20
+    replica_fetch_response_max_bytes: int = 10 << 20
+    replica_fetch_backoff_ms: int = 100  # Kafka: 1000
+    replica_socket_timeout_ms: int = 2_000  # Kafka: 30000; a silent cut is noticed after this
+    replica_high_watermark_checkpoint_interval_ms: int = 5_000
+
+    broker_session_timeout_ms: int = 3_000  # Kafka: 9000
+    broker_heartbeat_interval_ms: int = 250  # Kafka: 2000
+    controller_quorum_election_timeout_ms: int = 300  # Kafka: 1000
+    controller_quorum_fetch_timeout_ms: int = 1_000  # Kafka: 2000
+    controller_quorum_request_timeout_ms: int = 1_000  # Kafka: 2000
+    controlled_shutdown_max_wait_ms: int = 3_000  # ours: how long SIGTERM waits for the controller
+
+    log_segment_bytes: int = 1 << 30
+    log_index_interval_bytes: int = 4096
+    log_index_size_max_bytes: int = 10 << 20
+    log_retention_ms: int = 604_800_000
+    log_retention_bytes: int = -1
+    log_flush_interval_messages: int = LONG_MAX
+    message_max_bytes: int = 1_048_588
+    producer_id_expiration_ms: int = 86_400_000
+
+    socket_request_max_bytes: int = 100 << 20
+    socket_send_buffer_bytes: int = 102_400
+    socket_receive_buffer_bytes: int = 102_400
+    queued_max_requests: int = 500
+    fetch_max_bytes: int = 55 << 20
+    max_connections: int = 2_000
+
+    harness_routes_internal: Mapping[int, Address] = field(default_factory=dict)
+    harness_routes_controller: Mapping[int, Address] = field(default_factory=dict)
+    harness_journal_path: Path | None = None
+    harness_journal_appends: bool = False
+    harness_cluster_id: str = "reference-cluster"
+
+    @property
+    def internal_listener(self) -> str:
+        return self.inter_broker_listener_name
+
+    @property
+    def controller_listener(self) -> str:
+        return self.controller_listener_names
+
+    def described(self) -> dict[str, str]:
+        """Every setting under its Kafka name, as DescribeConfigs tells it."""
+        return {key_of(each.name): _text(getattr(self, each.name)) for each in fields(self)}
+
+
+def key_of(field_name: str) -> str:
+    return field_name.replace("_", ".")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={address}" for name, address in value.items())
+    return "" if value is None else str(value)
+
+
+# Kafka's own settings that a harness or a copied file may hold and that change nothing here: known, so no warning.
+_IGNORED = frozenset(
+    [
+        "broker.id",
+        "broker.rack",
+        "num.network.threads",
+        "num.io.threads",
+        "num.replica.fetchers",
+        "num.recovery.threads.per.data.dir",
+        "log.dir",
+        "log.retention.hours",
+        "log.retention.minutes",
+        "log.roll.hours",
+        "log.roll.ms",
+        "log.cleaner.enable",
+        "log.cleanup.policy",
+        "log.retention.check.interval.ms",
+        "log.flush.interval.ms",
+        "log.flush.scheduler.interval.ms",
+        "compression.type",
+        "offsets.topic.replication.factor",
+        "offsets.topic.num.partitions",
+        "transaction.state.log.replication.factor",
+        "transaction.state.log.min.isr",
+        "transaction.state.log.num.partitions",
+        "group.initial.rebalance.delay.ms",
+        "delete.topic.enable",
+        "controlled.shutdown.enable",
+        "auto.leader.rebalance.enable",
+        "metadata.log.dir",
+        "controller.quorum.bootstrap.servers",
+        "security.inter.broker.protocol",
+        "connections.max.idle.ms",
+        "max.incremental.fetch.session.cache.slots",
+        "share.coordinator.state.topic.replication.factor",
+        "share.coordinator.state.topic.min.isr",
+        "group.coordinator.rebalance.protocols",
+        "log.message.timestamp.type",
+    ]
+)
+
+
+def parse_address(text: str) -> Address:
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"expected HOST:PORT, got {text!r}")
+    return Address(host=host.strip("[]") or "127.0.0.1", port=int(port))
+
+
+def _listeners(text: str) -> dict[str, Address]:
+    found = {}
+    for part in _items(text):
+        name, separator, address = part.partition("://")
+        if not separator:
+            raise ValueError(f"expected NAME://HOST:PORT, got {part!r}")
+        found[name.strip().upper()] = parse_address(address)
+    return found
+
+
+def _nodes(text: str) -> dict[int, Address]:
+    found = {}
+    for part in _items(text):
+        node, separator, address = part.partition("@")
+        if not separator or not node.strip().isdigit():
+            raise ValueError(f"expected ID@HOST:PORT, got {part!r}")
+        found[int(node)] = parse_address(address)
+    return found
+
+
+def _items(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"expected true or false, got {text!r}")
+    return text.lower() == "true"
+
+
+def _directory(text: str) -> Path:
+    directories = _items(text)
+    if len(directories) != 1:
+        raise ValueError(f"expected one directory, got {text!r}: several log.dirs are not supported")
+    return Path(directories[0])
+
+
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "controller_quorum_voters": _nodes,
+    "harness_routes_internal": _nodes,
+    "harness_routes_controller": _nodes,
+    "listeners": _listeners,
+    "advertised_listeners": _listeners,
+    "log_dirs": _directory,
+    "harness_journal_path": Path,
+}
+_MAY_BE_NEGATIVE = frozenset({"log_retention_ms", "log_retention_bytes"})
+
+
+def _parser(name: str, kind: object) -> Callable[[str], object]:
+    if name in _PARSERS:
+        return _PARSERS[name]
+    if kind == "bool":
+        return _boolean
+    if kind == "int":
+        return _negative_too if name in _MAY_BE_NEGATIVE else _natural
+    return str
+
+
+def _natural(text: str) -> int:
+    value = _negative_too(text)
+    if value < 0:
+        raise ValueError(f"expected a number of at least 0, got {text!r}")
+    return value
+
+
+def _negative_too(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"expected a whole number, got {text!r}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    key: str
+    value: str
+    line: int
+
+
+def parse_properties(text: str, *, source: str) -> list[Property]:
+    """`key=value` lines; # and ! begin a comment. Continuation lines are not supported."""
+    found = []
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        if not line or line[0] in "#!":
+            continue
+        key, separator, value = line.partition("=")
+        if not separator:
+            raise ConfigError(f"{source}:{number}: expected key=value, got {line!r}")
+        found.append(Property(key=key.strip(), value=value.strip(), line=number))
+    return found
+
+
+def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
+    """The configuration and the warnings. Raises ConfigError; OSError when the file cannot be read."""
+    properties = parse_properties(path.read_text(), source=str(path))
+    known = {key_of(each.name): each for each in fields(NodeConfig)}
+    values: dict[str, object] = {}
+    warnings = []
+    lines: dict[str, int] = {}
+    for prop in properties:
+        lines[prop.key] = prop.line
+        if prop.key in known:
+            setting = known[prop.key]
+            try:
+                values[setting.name] = _parser(setting.name, setting.type)(prop.value)
+            except ValueError as error:
+                raise ConfigError(f"{path}:{prop.line}: {prop.key}: {error}") from None
+        elif prop.key not in _IGNORED:
+            warnings.append(f"{path}:{prop.line}: unknown key {prop.key}, ignored{_nearest(prop.key, known)}")
+    return _complete(path, values, lines), warnings
+
+
+def _nearest(key: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(key, [*known, *_IGNORED], n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -> NodeConfig:
+    for required in ("node_id", "controller_quorum_voters", "listeners", "log_dirs"):
+        if required not in values:
+            raise ConfigError(f"{path}:1: {key_of(required)} is missing")
+    listeners = values["listeners"]
+    assert isinstance(listeners, dict)
+    advertised = values.get("advertised_listeners") or {}
+    assert isinstance(advertised, dict)
+    controller = str(values.get("controller_listener_names", "CONTROLLER"))
+    values["advertised_listeners"] = {
+        name: advertised.get(name, address) for name, address in listeners.items() if name != controller
+    }
+    config = NodeConfig(**values)  # type: ignore[arg-type]  # each value came from the parser of its field
+    for name, key in (
+        (config.internal_listener, "inter.broker.listener.name"),
+        (controller, "controller.listener.names"),
+    ):
+        if name not in listeners:
+            line = lines.get(key, lines["listeners"])
+            raise ConfigError(f"{path}:{line}: {key}: there is no listener {name} in {sorted(listeners)}")
+    unknown = set(advertised) - set(listeners)
+    if unknown:
+        line = lines["advertised.listeners"]
+        raise ConfigError(f"{path}:{line}: advertised.listeners: {sorted(unknown)} not among listeners")
+    if config.node_id not in config.controller_quorum_voters:
+        line = lines["controller.quorum.voters"]
+        raise ConfigError(f"{path}:{line}: controller.quorum.voters: node.id {config.node_id} is not among the voters")
+    return config

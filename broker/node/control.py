@@ -1,0 +1,131 @@
+"""How this broker talks to the active controller, which may be itself.
+
+`call` finds the controller, sends a request over the CONTROLLER listener (or hands it to the own handler when this node
+leads) and follows a change of controller until the time limit. Used for registration, heartbeats, AlterPartition,
+AllocateProducerIds and the client requests that are forwarded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from broker.node.channel import Channel, ChannelError
+from broker.node.config import NodeConfig
+from broker.node.logs import Logger
+from broker.node.metadata import MetadataHost, monotonic_ms
+from broker.wire.apis import ApiKey, Listener
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message
+
+RETRY_MS = 50
+
+
+class AnyRequest(Protocol):
+    """What a handler sees of a request: one that came over a connection, or one of our own."""
+
+    message: Message
+    listener: Listener
+    listener_name: str
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def is_open(self) -> bool: ...
+    def respond(self, message: Message) -> None: ...
+
+
+class LocalRequest:
+    """A request of this broker to its own controller."""
+
+    __slots__ = ("future", "listener", "listener_name", "message", "version")
+
+    def __init__(self, *, message: Message, version: int, listener_name: str) -> None:
+        self.message, self.version = message, version
+        self.listener, self.listener_name = Listener.CONTROLLER, listener_name
+        self.future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+
+    @property
+    def client_id(self) -> str:
+        return "self"
+
+    @property
+    def is_open(self) -> bool:
+        return not self.future.done()
+
+    def respond(self, message: Message) -> None:
+        if not self.future.done():
+            self.future.set_result(message)
+
+
+def is_not_controller(response: Message) -> bool:
+    """NOT_CONTROLLER at the top, or in the first topic where the API has no top-level code."""
+    if getattr(response, "error_code", ErrorCode.none) is ErrorCode.not_controller:
+        return True
+    topics = getattr(response, "topics", None) or getattr(response, "responses", None) or ()
+    return any(getattr(topic, "error_code", None) is ErrorCode.not_controller for topic in topics)
+
+
+class ControllerClient:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        metadata: MetadataHost,
+        logger: Logger,
+        handle_locally: Callable[[ApiKey, LocalRequest], None],
+    ) -> None:
+        self._config, self._metadata, self._logger = config, metadata, logger
+        self._handle_locally = handle_locally
+        self._channels: dict[int, Channel] = {}
+
+    async def call_once(self, api_key: ApiKey, version: int, message: Message, *, timeout_ms: int) -> Message:
+        """Ask whom we believe to be the controller. Raises ChannelError: no controller, or no answer in time."""
+        leader_id = self._metadata.leader_id
+        if leader_id < 0:
+            raise ChannelError("no controller is known")
+        if leader_id != self._config.node_id:
+            return await self._channel(leader_id).request(api_key, version, message, timeout_ms=timeout_ms)
+        request = LocalRequest(message=message, version=version, listener_name=self._config.controller_listener)
+        self._handle_locally(api_key, request)
+        try:
+            return await asyncio.wait_for(request.future, timeout_ms / 1000)
+        except TimeoutError:
+            raise ChannelError("the own controller did not answer in time") from None
+
+    async def call(self, api_key: ApiKey, version: int, message: Message, *, timeout_ms: int) -> Message:
+        """As `call_once`, but asks again until the time limit when the controller moved. Raises ChannelError.
+
+        A request whose answer was lost may be sent twice: callers ask only for what may happen twice.
+        """
+        deadline_ms = monotonic_ms() + timeout_ms
+        while True:
+            left_ms = deadline_ms - monotonic_ms()
+            try:
+                attempt_ms = min(left_ms, self._config.controller_quorum_request_timeout_ms)
+                response = await self.call_once(api_key, version, message, timeout_ms=max(1, attempt_ms))
+                if not is_not_controller(response):
+                    return response
+                cause = "not the controller"
+            except ChannelError as error:
+                cause = str(error)
+            if monotonic_ms() + RETRY_MS >= deadline_ms:
+                raise ChannelError(f"{api_key.name}: {cause}")
+            await asyncio.sleep(RETRY_MS / 1000)
+
+    def _channel(self, node_id: int) -> Channel:
+        if node_id not in self._channels:
+            self._channels[node_id] = Channel(
+                name=f"controller-{self._config.node_id}-{node_id}",
+                address=lambda: self._metadata.controller_address(node_id),
+                client_id=f"broker-{self._config.node_id}",
+                logger=self._logger,
+            )
+        return self._channels[node_id]
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()

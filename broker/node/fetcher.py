@@ -1,0 +1,215 @@
+"""Replica fetchers: one task per leader broker, which pulls all partitions that this broker follows there.
+
+Each round is one Fetch with our end offset and the epoch before it. The leader answers with records, or with where the
+logs part (then we truncate and ask again). A silent cut ends the request after replica.socket.timeout.ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from broker.controller.image import MetadataImage
+from broker.log.errors import LogError
+from broker.node.channel import Channel, ChannelError
+from broker.node.config import Address, NodeConfig
+from broker.node.logs import Logger
+from broker.node.partitions import HostedPartition, Partitions
+from broker.replication import EpochEnd, truncation_offset
+from broker.wire.apis import ApiKey
+from broker.wire.errors import CorruptBatchError, ErrorCode
+from broker.wire.messages import Message, request
+from broker.wire.records import validate_batches
+
+FETCH_VERSION = 17
+
+
+class Fetchers:
+    """Keeps one task per leader that this broker follows anything of."""
+
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        logger: Logger,
+        partitions: Partitions,
+        image: Callable[[], MetadataImage],
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._config, self._logger, self._partitions, self._image = config, logger, partitions, image
+        self._broker_epoch = broker_epoch
+        self._fetchers: dict[int, tuple[_Fetcher, asyncio.Task[None]]] = {}
+
+    def roles_changed(self) -> None:
+        wanted = {
+            hosted.replica.leader_id
+            for hosted in self._partitions.all()
+            if not hosted.replica.is_leader and hosted.replica.leader_id >= 0
+        } - {self._config.node_id}
+        for leader_id in set(self._fetchers) - wanted:
+            self._stop(leader_id)
+        for leader_id in wanted - set(self._fetchers):
+            fetcher = _Fetcher(
+                leader_id=leader_id,
+                config=self._config,
+                logger=self._logger,
+                partitions=self._partitions,
+                address=partial(self._address, leader_id),
+                broker_epoch=self._broker_epoch,
+            )
+            self._fetchers[leader_id] = (fetcher, asyncio.get_running_loop().create_task(fetcher.run()))
+        for fetcher, _ in self._fetchers.values():
+            fetcher.partitions_changed.set()
+
+    def _address(self, leader_id: int) -> Address | None:
+        """The route of the ordered link if there is one; else what the leader registered."""
+        if leader_id in self._config.harness_routes_internal:
+            return self._config.harness_routes_internal[leader_id]
+        registration = self._image().brokers.get(leader_id)
+        endpoint = None if registration is None else registration.endpoints.get(self._config.internal_listener)
+        return None if endpoint is None else Address(host=endpoint.host, port=endpoint.port)
+
+    def _stop(self, leader_id: int) -> None:
+        fetcher, task = self._fetchers.pop(leader_id)
+        task.cancel()
+        fetcher.channel.close()
+
+    def close(self) -> None:
+        for leader_id in list(self._fetchers):
+            self._stop(leader_id)
+
+
+class _Fetcher:
+    def __init__(
+        self,
+        *,
+        leader_id: int,
+        config: NodeConfig,
+        logger: Logger,
+        partitions: Partitions,
+        address: Callable[[], Address | None],
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._leader_id, self._config, self._logger, self._partitions = leader_id, config, logger, partitions
+        self._broker_epoch = broker_epoch
+        self.channel = Channel(
+            name=f"internal-{config.node_id}-{leader_id}",
+            address=address,
+            client_id=f"fetcher-{config.node_id}",
+            logger=logger,
+        )
+        self.partitions_changed = asyncio.Event()
+        self._timeout_ms = config.replica_fetch_wait_max_ms + config.replica_socket_timeout_ms
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            followed = self._partitions.followed(self._leader_id)
+            if not followed:
+                self.partitions_changed.clear()
+                await self.partitions_changed.wait()
+                continue
+            try:
+                response = await self.channel.request(
+                    ApiKey.FETCH, FETCH_VERSION, self._request(followed), timeout_ms=self._timeout_ms
+                )
+                has_failed = not self._handle(response)
+            except ChannelError:
+                has_failed = True
+            if has_failed:
+                # A new leader epoch may already be known to the leader and not to us, or the other way round.
+                await asyncio.sleep(self._config.replica_fetch_backoff_ms / 1000)
+
+    def _request(self, followed: list[HostedPartition]) -> Message:
+        by_topic: dict[object, list[dict[str, object]]] = {}
+        for hosted in followed:
+            log = hosted.log
+            partition: dict[str, object] = {
+                "partition": hosted.index,
+                "current_leader_epoch": hosted.replica.leader_epoch,
+                "fetch_offset": log.log_end_offset,
+                "last_fetched_epoch": log.epoch_at(log.log_end_offset - 1)
+                if log.log_end_offset > log.log_start_offset
+                else -1,
+                "log_start_offset": log.log_start_offset,
+                "partition_max_bytes": self._config.replica_fetch_max_bytes,
+            }
+            by_topic.setdefault(hosted.topic_id, []).append(partition)
+        return request(
+            ApiKey.FETCH,
+            FETCH_VERSION,
+            replica_state={"replica_id": self._config.node_id, "replica_epoch": self._broker_epoch()},
+            max_wait=self._config.replica_fetch_wait_max_ms,
+            min_bytes=self._config.replica_fetch_min_bytes,
+            max_bytes=self._config.replica_fetch_response_max_bytes,
+            session_id=0,
+            session_epoch=-1,
+            topics=[{"topic_id": topic_id, "partitions": each} for topic_id, each in by_topic.items()],
+            forgotten_topics_data=[],
+        )
+
+    def _handle(self, response: Message) -> bool:
+        """False when a partition could not be fetched: back off before the next round."""
+        if response.error_code is not ErrorCode.none:
+            return False
+        hosted_by_id = {(each.topic_id, each.index): each for each in self._partitions.followed(self._leader_id)}
+        is_fine = True
+        for topic in response.responses:
+            for partition in topic.partitions:
+                hosted = hosted_by_id.get((topic.topic_id, partition.partition_index))
+                if hosted is not None:
+                    is_fine &= self._handle_partition(hosted, partition)
+        return is_fine
+
+    def _handle_partition(self, hosted: HostedPartition, answer: Message) -> bool:
+        if answer.error_code is ErrorCode.offset_out_of_range:
+            return self._out_of_range(hosted, answer)
+        if answer.error_code is not ErrorCode.none:
+            return False
+        if answer.diverging_epoch.end_offset >= 0:
+            self._truncate(hosted, answer.diverging_epoch)
+            return True
+        try:
+            self._append(hosted, answer)
+        except (CorruptBatchError, LogError, OSError) as error:
+            self._logger.error(
+                "replica_append_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error))
+            )
+            return False
+        self._partitions.followed_up(
+            hosted, leader_epoch=hosted.replica.leader_epoch, leader_high_watermark=answer.high_watermark
+        )
+        return True
+
+    def _append(self, hosted: HostedPartition, answer: Message) -> None:
+        if not answer.records:
+            return
+        view = memoryview(answer.records)
+        headers = validate_batches(view)
+        if headers[0].base_offset != hosted.log.log_end_offset:
+            return  # the role changed while the answer was on its way; ask again from where we are
+        self._partitions.append_fetched(hosted, view, headers)
+
+    def _truncate(self, hosted: HostedPartition, diverging: Message) -> None:
+        log = hosted.log
+
+        def lookup(epoch: int) -> EpochEnd | None:
+            found, end_offset = log.end_offset_for_epoch(epoch)
+            return None if found < 0 else EpochEnd(epoch=found, end_offset=end_offset)
+
+        offset = truncation_offset(
+            lookup=lookup,
+            diverging=EpochEnd(epoch=diverging.epoch, end_offset=diverging.end_offset),
+            log_end_offset=log.log_end_offset,
+            high_watermark=hosted.replica.high_watermark,
+        )
+        self._partitions.truncate(hosted, max(offset, log.log_start_offset))
+
+    def _out_of_range(self, hosted: HostedPartition, answer: Message) -> bool:
+        """The leader's log begins after our end (retention), or ends before it (an unclean leader without epochs)."""
+        start = answer.log_start_offset
+        if start > hosted.log.log_end_offset:
+            self._partitions.restart_at(hosted, start)
+            return True
+        return False

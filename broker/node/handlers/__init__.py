@@ -1,0 +1,60 @@
+"""One file per API, named by its key. A handler is `handle(broker, request)`: it answers the request, now or later.
+
+It must be done with the memory of the request's records when it returns (they lie in the receive buffer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from broker.node.handlers import (
+    api_00_produce,
+    api_01_fetch,
+    api_02_list_offsets,
+    api_03_metadata,
+    api_10_find_coordinator,
+    api_18_api_versions,
+    api_19_create_topics,
+    api_20_delete_topics,
+    api_22_init_producer_id,
+    api_23_offset_for_leader_epoch,
+    api_32_describe_configs,
+    api_52_vote,
+    api_53_begin_quorum_epoch,
+    api_54_end_quorum_epoch,
+    api_56_alter_partition,
+    api_60_describe_cluster,
+    api_62_broker_registration,
+    api_63_broker_heartbeat,
+    api_67_allocate_producer_ids,
+)
+from broker.wire.apis import ApiKey
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+# A request of a connection or of this broker itself: Any, because only the former can be closed.
+Handler: TypeAlias = Callable[["Broker", Any], None]
+
+HANDLERS: dict[ApiKey, Handler] = {
+    ApiKey.PRODUCE: api_00_produce.handle,
+    ApiKey.FETCH: api_01_fetch.handle,
+    ApiKey.LIST_OFFSETS: api_02_list_offsets.handle,
+    ApiKey.METADATA: api_03_metadata.handle,
+    ApiKey.FIND_COORDINATOR: api_10_find_coordinator.handle,
+    ApiKey.API_VERSIONS: api_18_api_versions.handle,
+    ApiKey.CREATE_TOPICS: api_19_create_topics.handle,
+    ApiKey.DELETE_TOPICS: api_20_delete_topics.handle,
+    ApiKey.INIT_PRODUCER_ID: api_22_init_producer_id.handle,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: api_23_offset_for_leader_epoch.handle,
+    ApiKey.DESCRIBE_CONFIGS: api_32_describe_configs.handle,
+    ApiKey.VOTE: api_52_vote.handle,
+    ApiKey.BEGIN_QUORUM_EPOCH: api_53_begin_quorum_epoch.handle,
+    ApiKey.END_QUORUM_EPOCH: api_54_end_quorum_epoch.handle,
+    ApiKey.ALTER_PARTITION: api_56_alter_partition.handle,
+    ApiKey.DESCRIBE_CLUSTER: api_60_describe_cluster.handle,
+    ApiKey.BROKER_REGISTRATION: api_62_broker_registration.handle,
+    ApiKey.BROKER_HEARTBEAT: api_63_broker_heartbeat.handle,
+    ApiKey.ALLOCATE_PRODUCER_IDS: api_67_allocate_producer_ids.handle,
+}

@@ -1,0 +1,158 @@
+"""Produce (key 0), versions 3-13; advertised from 0 (KAFKA-18659), 0-2 are refused. acks 0, 1, all; idempotence.
+
+One batch per partition, as Kafka demands since version 3. Batches stay opaque: header, CRC and size are checked, the
+base offset is written in place, one write per append. Not done: transactions, recompression by compression.type,
+log append time, throttling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from broker.node.control import AnyRequest
+from broker.node.partitions import HostedPartition
+from broker.wire.apis import ApiKey
+from broker.wire.compression import CodecId
+from broker.wire.errors import CorruptBatchError, ErrorCode
+from broker.wire.messages import Message, response, to_ms
+from broker.wire.records import BatchHeader, validate_batches
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+    from broker.node.connection import Request
+
+ZSTD_SINCE_VERSION = 7
+TOPIC_IDS_SINCE_VERSION = 13
+
+
+@dataclass(slots=True, kw_only=True)
+class _Answer:
+    """The answer to one request under construction; `waiting` counts partitions whose outcome is open."""
+
+    request: AnyRequest
+    topics: list[tuple[object, list[dict[str, object]]]] = field(default_factory=list)
+    waiting: int = 1  # the request itself, until all partitions are handled
+
+    def done(self) -> None:
+        self.waiting -= 1
+        if self.waiting == 0:
+            self.request.respond(self._message())
+
+    def _message(self) -> Message:
+        key = "topic_id" if self.request.version >= TOPIC_IDS_SINCE_VERSION else "name"
+        topics = [{key: topic, "partition_responses": partitions} for topic, partitions in self.topics]
+        return response(ApiKey.PRODUCE, self.request.version, responses=topics)
+
+
+def handle(broker: Broker, request: Request) -> None:
+    message = request.message
+    acks = message.acks
+    answer = _Answer(request=request)
+    has_failed = False
+    for topic in message.topic_data:
+        by_id = request.version >= TOPIC_IDS_SINCE_VERSION
+        name = broker.metadata.image.topic_names.get(topic.topic_id) if by_id else topic.name
+        partitions: list[dict[str, object]] = []
+        answer.topics.append((topic.topic_id if by_id else topic.name, partitions))
+        for data in topic.partition_data:
+            result: dict[str, object] = {"index": data.index, "base_offset": -1, "error_code": ErrorCode.none}
+            partitions.append(result)
+            hosted = None if name is None else broker.partitions.get(name, data.index)
+            error = _produce(broker, request, answer, result, hosted, data.records)
+            if error is not ErrorCode.none:
+                if error is ErrorCode.unknown_topic_or_partition:
+                    error = _absent(broker, name, data.index, by_id=by_id)
+                result["error_code"] = error
+                has_failed = True
+    if acks != 0:
+        answer.done()
+    elif has_failed:
+        request.close_connection()  # the only way to tell a client that wants no answers
+    else:
+        request.respond_nothing()
+
+
+def _absent(broker: Broker, name: str | None, index: int, *, by_id: bool) -> ErrorCode:
+    """We do not host it: does it exist elsewhere?"""
+    if name is None:
+        return ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
+    state = broker.metadata.image.partition(name, index)
+    return ErrorCode.unknown_topic_or_partition if state is None else ErrorCode.not_leader_or_follower
+
+
+def _produce(
+    broker: Broker,
+    request: Request,
+    answer: _Answer,
+    result: dict[str, object],
+    hosted: HostedPartition | None,
+    records: memoryview | None,
+) -> ErrorCode:
+    """Append one partition's batch. An error returned here means that it definitely was not appended."""
+    acks = request.message.acks
+    if acks not in (-1, 0, 1):
+        return ErrorCode.invalid_required_acks
+    if hosted is None:
+        return ErrorCode.unknown_topic_or_partition
+    error = hosted.replica.check_append(acks=acks)
+    if error is not ErrorCode.none:
+        return error
+    headers, error = _check_batches(request, hosted, records)
+    if error is not ErrorCode.none or records is None:
+        return error
+    outcome = broker.partitions.append(
+        hosted,
+        records,
+        headers,
+        client_id=request.client_id,
+        correlation_id=request.header.correlation_id,
+    )
+    if outcome.error_code is not ErrorCode.none:
+        return outcome.error_code
+    result["base_offset"] = outcome.base_offset
+    result["log_start_offset"] = hosted.log.log_start_offset
+    if acks == -1:
+        _await(broker, request, answer, result, hosted, outcome.required_offset)
+    return ErrorCode.none
+
+
+def _check_batches(
+    request: Request, hosted: HostedPartition, records: memoryview | None
+) -> tuple[list[BatchHeader], ErrorCode]:
+    if records is None or not len(records):
+        return [], ErrorCode.invalid_record
+    try:
+        headers = validate_batches(records)
+    except CorruptBatchError:
+        return [], ErrorCode.corrupt_message
+    header = headers[0]
+    if len(headers) != 1 or header.is_control:
+        return [], ErrorCode.invalid_record
+    if header.size_bytes > hosted.config.max_message_bytes:
+        return [], ErrorCode.message_too_large
+    if header.is_transactional:
+        return [], ErrorCode.invalid_txn_state
+    if header.codec is CodecId.ZSTD and request.version < ZSTD_SINCE_VERSION:
+        return [], ErrorCode.unsupported_compression_type
+    return headers, ErrorCode.none
+
+
+def _await(
+    broker: Broker,
+    request: Request,
+    answer: _Answer,
+    result: dict[str, object],
+    hosted: HostedPartition,
+    required_offset: int,
+) -> None:
+    answer.waiting += 1
+
+    def done(error: ErrorCode) -> None:
+        if error is not ErrorCode.none:
+            result["error_code"] = error
+            result["base_offset"] = -1
+        answer.done()
+
+    timeout_ms = max(0, to_ms(request.message.timeout))
+    broker.partitions.await_replication(hosted, required_offset=required_offset, timeout_ms=timeout_ms, done=done)

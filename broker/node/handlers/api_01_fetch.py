@@ -1,0 +1,265 @@
+"""Fetch (key 1), versions 4-17: consumers up to the high watermark, replicas up to the log end; long poll.
+
+On the controller listener: a voter's Fetch of `__cluster_metadata`, version 17, handed to the quorum core.
+Sessions (KIP-227) are refused: session id 0 is answered, so every request is a full one. Not done: read_committed
+(no transactions yet), preferred read replicas, throttling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from broker.log.errors import OffsetOutOfRangeError
+from broker.node.control import AnyRequest
+from broker.node.partitions import HostedPartition
+from broker.replication import EpochEnd, FollowerFetched, diverging_epoch
+from broker.wire.apis import ApiKey, Listener
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, response, to_ms
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+TOPIC_IDS_SINCE_VERSION = 13
+REPLICA_STATE_SINCE_VERSION = 15
+CURRENT_LEADER_SINCE_VERSION = 12
+_LEADER_HINT_ERRORS = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """One partition of the request."""
+
+    topic: str | None  # None: an unknown topic id
+    topic_id: UUID | None
+    index: int
+    offset: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+    max_bytes: int
+
+
+@dataclass(slots=True, kw_only=True)
+class _Read:
+    """The answer for one partition. `is_final`: answer at once, waiting cannot improve it."""
+
+    asked: _Asked
+    error: ErrorCode = ErrorCode.none
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    records: bytes = b""
+    diverging: EpochEnd | None = None
+
+    @property
+    def is_final(self) -> bool:
+        return self.error is not ErrorCode.none or self.diverging is not None
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    if request.listener is Listener.CONTROLLER:
+        broker.metadata.quorum_request(request.message, request.respond)
+        return
+    if getattr(request.message, "session_id", 0) != 0:
+        error = ErrorCode.fetch_session_id_not_found
+        request.respond(response(ApiKey.FETCH, request.version, error_code=error, responses=[]))
+        return
+    _Fetch(broker, request).start()
+
+
+class _Fetch:
+    """One request, answered at once or when enough has come, at the latest after max_wait."""
+
+    def __init__(self, broker: Broker, request: AnyRequest) -> None:
+        self._broker, self._request = broker, request
+        message = request.message
+        is_new = request.version >= REPLICA_STATE_SINCE_VERSION
+        self._replica_id: int = message.replica_state.replica_id if is_new else message.replica_id
+        self._replica_epoch: int = message.replica_state.replica_epoch if is_new else -1
+        self._asked = [self._ask(topic, each) for topic in message.topics for each in topic.partitions]
+        self._timer: asyncio.TimerHandle | None = None
+        self._watched: list[HostedPartition] = []
+        self._is_due = False
+
+    @property
+    def _is_replica(self) -> bool:
+        return self._replica_id >= 0
+
+    def start(self) -> None:
+        if self._is_replica:
+            self._note_follower()
+        reads = self._read_all()
+        wait_ms = to_ms(self._request.message.max_wait)
+        if wait_ms <= 0 or self._is_enough(reads):
+            self._respond(reads)
+            return
+        for asked in self._asked:
+            hosted = None if asked.topic is None else self._broker.partitions.get(asked.topic, asked.index)
+            if hosted is not None:
+                self._watched.append(hosted)
+                (hosted.follower_wakes if self._is_replica else hosted.consumer_wakes).add(self._wake)
+        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._timed_out)
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        """Something came; look once at the end of this wake-up, whatever else comes in it."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._look_again)
+
+    def _look_again(self) -> None:
+        self._is_due = False
+        if self._timer is None:
+            return
+        if not self._request.is_open:
+            self._stop_waiting()
+            return
+        reads = self._read_all()
+        if self._is_enough(reads):
+            self._stop_waiting()
+            self._respond(reads)
+
+    def _timed_out(self) -> None:
+        self._stop_waiting()
+        if self._request.is_open:
+            self._respond(self._read_all())
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for hosted in self._watched:
+            hosted.follower_wakes.discard(self._wake)
+            hosted.consumer_wakes.discard(self._wake)
+        self._watched = []
+
+    def _is_enough(self, reads: list[_Read]) -> bool:
+        if not reads or any(read.is_final for read in reads):
+            return True
+        min_bytes: int = self._request.message.min_bytes
+        return sum(len(read.records) for read in reads) >= min_bytes
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def _ask(self, topic: Message, asked: Message) -> _Asked:
+        by_id = self._request.version >= TOPIC_IDS_SINCE_VERSION
+        name = self._broker.metadata.image.topic_names.get(topic.topic_id) if by_id else topic.topic
+        return _Asked(
+            topic=name,
+            topic_id=topic.topic_id if by_id else None,
+            index=asked.partition,
+            offset=asked.fetch_offset,
+            current_leader_epoch=getattr(asked, "current_leader_epoch", -1),
+            last_fetched_epoch=getattr(asked, "last_fetched_epoch", -1),
+            max_bytes=asked.partition_max_bytes,
+        )
+
+    def _note_follower(self) -> None:
+        """A follower that asks from an offset holds everything below it, if its log does not diverge from ours."""
+        for asked in self._asked:
+            hosted = None if asked.topic is None else self._broker.partitions.get(asked.topic, asked.index)
+            if hosted is None or self._check(asked, hosted) is not ErrorCode.none:
+                continue
+            if asked.offset > hosted.log.log_end_offset or self._diverging(asked, hosted) is not None:
+                continue
+            event = FollowerFetched(
+                replica_id=self._replica_id, fetch_offset=asked.offset, broker_epoch=self._replica_epoch
+            )
+            self._broker.partitions.perform(hosted, event)
+
+    def _read_all(self) -> list[_Read]:
+        message = self._request.message
+        left_bytes = min(getattr(message, "max_bytes", 2**31 - 1), self._broker.config.fetch_max_bytes)
+        reads = []
+        has_records = False
+        for asked in self._asked:
+            read = self._read(asked, left_bytes, is_first=not has_records)
+            has_records = has_records or bool(read.records)
+            left_bytes -= len(read.records)
+            reads.append(read)
+        return reads
+
+    def _check(self, asked: _Asked, hosted: HostedPartition) -> ErrorCode:
+        if asked.topic_id is not None and asked.topic_id != hosted.topic_id:
+            return ErrorCode.inconsistent_topic_id
+        error = hosted.replica.check_leader_epoch(asked.current_leader_epoch)
+        if error is not ErrorCode.none:
+            return error
+        if not hosted.replica.is_leader:
+            return ErrorCode.not_leader_or_follower
+        if self._is_replica and self._replica_id not in hosted.replica.followers:
+            return ErrorCode.unknown_leader_epoch  # not a replica in our image: one of us is behind
+        return ErrorCode.none
+
+    def _diverging(self, asked: _Asked, hosted: HostedPartition) -> EpochEnd | None:
+        def lookup(epoch: int) -> EpochEnd | None:
+            found, end_offset = hosted.log.end_offset_for_epoch(epoch)
+            return None if found < 0 else EpochEnd(epoch=found, end_offset=end_offset)
+
+        return diverging_epoch(
+            lookup=lookup,
+            last_fetched_epoch=asked.last_fetched_epoch,
+            fetch_offset=asked.offset,
+            log_start_offset=hosted.log.log_start_offset,
+        )
+
+    def _read(self, asked: _Asked, left_bytes: int, *, is_first: bool) -> _Read:
+        hosted = None if asked.topic is None else self._broker.partitions.get(asked.topic, asked.index)
+        if hosted is None:
+            return _Read(asked=asked, error=self._absent(asked))
+        error = self._check(asked, hosted)
+        if error is not ErrorCode.none:
+            return _Read(asked=asked, error=error)
+        log, high_watermark = hosted.log, hosted.replica.high_watermark
+        read = _Read(asked=asked, high_watermark=high_watermark, log_start_offset=log.log_start_offset)
+        if asked.last_fetched_epoch >= 0:
+            read.diverging = self._diverging(asked, hosted)
+            if read.diverging is not None:
+                return read
+        limit = log.log_end_offset if self._is_replica else high_watermark
+        if limit <= asked.offset <= log.log_end_offset or left_bytes <= 0:
+            return read
+        try:
+            read.records = log.read(asked.offset, min(asked.max_bytes, left_bytes), limit, minimum_one_batch=is_first)
+        except OffsetOutOfRangeError:
+            read.error = ErrorCode.offset_out_of_range
+        return read
+
+    def _absent(self, asked: _Asked) -> ErrorCode:
+        if asked.topic is None:
+            return ErrorCode.unknown_topic_id
+        exists = self._broker.metadata.image.partition(asked.topic, asked.index) is not None
+        return ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
+
+    # -- answering ---------------------------------------------------------------------------------------------------
+
+    def _respond(self, reads: list[_Read]) -> None:
+        by_id = self._request.version >= TOPIC_IDS_SINCE_VERSION
+        topics: dict[object, list[dict[str, object]]] = {}
+        for read in reads:
+            topics.setdefault(read.asked.topic_id if by_id else read.asked.topic, []).append(self._partition(read))
+        key = "topic_id" if by_id else "topic"
+        responses = [{key: topic, "partitions": partitions} for topic, partitions in topics.items()]
+        self._request.respond(response(ApiKey.FETCH, self._request.version, session_id=0, responses=responses))
+
+    def _partition(self, read: _Read) -> dict[str, object]:
+        values: dict[str, object] = {
+            "partition_index": read.asked.index,
+            "error_code": read.error,
+            "high_watermark": read.high_watermark,
+            "last_stable_offset": read.high_watermark,
+            "log_start_offset": read.log_start_offset,
+            "aborted_transactions": None,
+            "records": read.records,
+        }
+        if read.diverging is not None:
+            values["diverging_epoch"] = {"epoch": read.diverging.epoch, "end_offset": read.diverging.end_offset}
+        is_hint_due = read.error in _LEADER_HINT_ERRORS and self._request.version >= CURRENT_LEADER_SINCE_VERSION
+        if is_hint_due and read.asked.topic is not None:
+            state = self._broker.metadata.image.partition(read.asked.topic, read.asked.index)
+            if state is not None:
+                values["current_leader"] = {"leader_id": state.leader, "leader_epoch": state.leader_epoch}
+        return values

@@ -1,0 +1,80 @@
+"""ListOffsets (key 2), versions 1-10: earliest, latest, by timestamp, largest timestamp.
+
+Not done: read_committed (there are no transactions; the last stable offset is the high watermark), tiered storage
+(-4 is the earliest, -5 nothing).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.node.control import AnyRequest
+from broker.node.partitions import HostedPartition
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+NOT_AVAILABLE_SINCE_VERSION = 5
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    topics = [
+        {"name": topic.name, "partitions": [_partition(broker, request, topic.name, each) for each in topic.partitions]}
+        for topic in request.message.topics
+    ]
+    request.respond(response(ApiKey.LIST_OFFSETS, request.version, topics=topics))
+
+
+def _partition(broker: Broker, request: AnyRequest, topic: str, asked: Message) -> dict[str, object]:
+    index = asked.partition_index
+    hosted = broker.partitions.get(topic, index)
+    if hosted is None:
+        exists = broker.metadata.image.partition(topic, index) is not None
+        error = ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
+        return _failed(index, error)
+    error = hosted.replica.check_leader_epoch(getattr(asked, "current_leader_epoch", -1))
+    if error is ErrorCode.none and not hosted.replica.is_leader:
+        error = ErrorCode.not_leader_or_follower
+    if error is not ErrorCode.none:
+        return _failed(index, error)
+    is_replica = request.message.replica_id >= 0
+    if not is_replica and asked.timestamp != EARLIEST and _is_behind(hosted):
+        # A new leader does not know yet how far its predecessor had committed: an offset could go backwards.
+        is_new = request.version >= NOT_AVAILABLE_SINCE_VERSION
+        return _failed(index, ErrorCode.offset_not_available if is_new else ErrorCode.leader_not_available)
+    timestamp, offset = _find(hosted, asked.timestamp, is_replica=is_replica)
+    epoch = hosted.replica.leader_epoch if asked.timestamp == LATEST else hosted.log.epoch_at(max(offset, 0))
+    return {
+        "partition_index": index,
+        "error_code": ErrorCode.none,
+        "timestamp": timestamp,
+        "offset": offset,
+        "leader_epoch": epoch if offset >= 0 else -1,
+    }
+
+
+def _is_behind(hosted: HostedPartition) -> bool:
+    return hosted.replica.high_watermark < hosted.replica.leader_epoch_start_offset
+
+
+def _find(hosted: HostedPartition, timestamp: int, *, is_replica: bool) -> tuple[int, int]:
+    """(timestamp, offset), -1 each when there is none below the limit of what the asker may see."""
+    limit = hosted.log.log_end_offset if is_replica else hosted.replica.high_watermark
+    if timestamp == LATEST:
+        return -1, limit
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, hosted.log.log_start_offset
+    if timestamp == LATEST_TIERED:
+        return -1, -1
+    found = hosted.log.max_timestamp() if timestamp == MAX_TIMESTAMP else hosted.log.offset_for_timestamp(timestamp)
+    if found is None or found[1] >= limit:
+        return -1, -1
+    return found
+
+
+def _failed(index: int, error: ErrorCode) -> dict[str, object]:
+    return {"partition_index": index, "error_code": error, "timestamp": -1, "offset": -1, "leader_epoch": -1}

@@ -1,0 +1,142 @@
+"""Metadata (key 3), versions 0-13: brokers and partitions, at the endpoints of the listener that the client came in on.
+
+A missing topic is made when the client and auto.create.topics.enable allow it; the answer waits for it. Not done:
+authorized operations (always unknown), racks, offline log directories.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.controller.image import MetadataImage, TopicState
+from broker.node.channel import ChannelError
+from broker.node.control import AnyRequest
+from broker.node.metadata import monotonic_ms
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, response
+from broker.wire.messages import request as make_request
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+ALL_TOPICS_ARE_NULL_SINCE_VERSION = 1
+CREATE_TOPICS_VERSION = 7
+CREATE_TIMEOUT_MS = 5_000
+UNKNOWN_OPERATIONS = -(2**31)
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    image = broker.metadata.image
+    missing = _missing_names(request, image)
+    may_create = broker.config.auto_create_topics_enable and getattr(request.message, "allow_auto_topic_creation", True)
+    if missing and may_create:
+        broker.spawn(_create_then_answer(broker, request, missing))
+        return
+    request.respond(_answer(broker, request))
+
+
+def _missing_names(request: AnyRequest, image: MetadataImage) -> list[str]:
+    topics = request.message.topics or ()
+    return [topic.name for topic in topics if topic.name is not None and topic.name not in image.topics]
+
+
+async def _create_then_answer(broker: Broker, request: AnyRequest, names: list[str]) -> None:
+    wanted = [
+        {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": [], "configs": []}
+        for name in names
+    ]
+    message = make_request(
+        ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, topics=wanted, timeout=CREATE_TIMEOUT_MS, validate_only=False
+    )
+    deadline_ms = monotonic_ms() + CREATE_TIMEOUT_MS
+    errors: dict[str, ErrorCode] = {}
+    try:
+        created = await broker.control.call(
+            ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, message, timeout_ms=CREATE_TIMEOUT_MS
+        )
+        errors = {topic.name: topic.error_code for topic in created.topics}
+    except ChannelError as error:
+        broker.logger.warning("auto_create_failed", topics=names, cause=repr(str(error)))
+    made = (ErrorCode.none, ErrorCode.topic_already_exists)
+    expected = {name for name, error in errors.items() if error in made}
+    while expected - set(broker.metadata.image.topics) and monotonic_ms() < deadline_ms:
+        await broker.image_moves(max(1, deadline_ms - monotonic_ms()))
+    request.respond(_answer(broker, request, errors))
+
+
+def _answer(broker: Broker, request: AnyRequest, errors: dict[str, ErrorCode] | None = None) -> Message:
+    image = broker.metadata.image
+    live = image.live_broker_ids()
+    brokers = []
+    for broker_id in live:
+        endpoint = image.brokers[broker_id].endpoints.get(request.listener_name)
+        if endpoint is not None:
+            brokers.append({"node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "rack": None})
+    controller_id = broker.metadata.leader_id if broker.metadata.leader_id in live else -1
+    return response(
+        ApiKey.METADATA,
+        request.version,
+        brokers=brokers,
+        cluster_id=broker.config.harness_cluster_id,
+        controller_id=controller_id,
+        topics=_topics(request, image, errors or {}),
+        cluster_authorized_operations=UNKNOWN_OPERATIONS,
+    )
+
+
+def _topics(request: AnyRequest, image: MetadataImage, errors: dict[str, ErrorCode]) -> list[dict[str, object]]:
+    asked = request.message.topics
+    wants_all = asked is None or (request.version < ALL_TOPICS_ARE_NULL_SINCE_VERSION and not asked)
+    if wants_all:
+        return [_topic(image, state) for _, state in sorted(image.topics.items())]
+    topics = []
+    for each in asked:
+        name, topic_id = each.name, getattr(each, "topic_id", None)
+        if name is None and topic_id is not None:
+            name = image.topic_names.get(topic_id)
+        state = None if name is None else image.topics.get(name)
+        if state is not None:
+            topics.append(_topic(image, state))
+        else:
+            topics.append(_absent(each.name, topic_id, errors))
+    return topics
+
+
+def _absent(name: str | None, topic_id: object, errors: dict[str, ErrorCode]) -> dict[str, object]:
+    error = ErrorCode.unknown_topic_id if name is None else ErrorCode.unknown_topic_or_partition
+    if name is not None and name in errors:
+        # Made, but not in our image yet: the client asks again.
+        error = errors[name] if errors[name] is not ErrorCode.none else ErrorCode.leader_not_available
+    return {
+        "error_code": error,
+        "name": name,
+        "topic_id": topic_id,
+        "is_internal": False,
+        "partitions": [],
+        "topic_authorized_operations": UNKNOWN_OPERATIONS,
+    }
+
+
+def _topic(image: MetadataImage, state: TopicState) -> dict[str, object]:
+    live = set(image.live_broker_ids())
+    partitions = [
+        {
+            "error_code": ErrorCode.none if each.leader >= 0 else ErrorCode.leader_not_available,
+            "partition_index": index,
+            "leader_id": each.leader,
+            "leader_epoch": each.leader_epoch,
+            "replica_nodes": each.replicas,
+            "isr_nodes": each.isr,
+            "offline_replicas": [replica for replica in each.replicas if replica not in live],
+        }
+        for index, each in enumerate(state.partitions)
+    ]
+    return {
+        "error_code": ErrorCode.none,
+        "name": state.name,
+        "topic_id": state.topic_id,
+        "is_internal": state.name.startswith("__"),
+        "partitions": partitions,
+        "topic_authorized_operations": UNKNOWN_OPERATIONS,
+    }

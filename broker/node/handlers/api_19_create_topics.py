@@ -1,0 +1,140 @@
+"""CreateTopics (key 19), versions 2-7. On a client listener it is forwarded to the active controller.
+
+The answer of a forwarded request waits until this broker's image holds the topics, so a client that asks the same
+broker next finds them. Not done: quotas, returned configs (null in the answer).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.controller.types import CreateTopics, CreateTopicsResponse, NewTopic
+from broker.node.channel import ChannelError
+from broker.node.control import AnyRequest
+from broker.node.metadata import monotonic_ms
+from broker.wire.apis import ApiKey, Listener
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, response, to_ms
+from broker.wire.messages import request as make_request
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+FORWARD_VERSION = 7
+TIMEOUT_MS_MIN = 1_000
+TIMEOUT_MS_MAX = 60_000
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    if request.listener is not Listener.CONTROLLER:
+        broker.spawn(_forward(broker, request))
+        return
+    message = request.message
+    topics = tuple(_new_topic(topic) for topic in message.topics)
+    is_dry = message.validate_only
+
+    def answer(result: Any) -> None:  # the response type of this request
+        request.respond(_to_kio(request.version, result, [topic.name for topic in topics]))
+
+    broker.metadata.controller_request(
+        lambda token: CreateTopics(token=token, topics=topics, validate_only=is_dry), answer
+    )
+
+
+def _new_topic(topic: Message) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments={each.partition_index: tuple(each.broker_ids) for each in topic.assignments},
+        configs={each.name: each.value for each in topic.configs},
+    )
+
+
+def _to_kio(version: int, result: CreateTopicsResponse, names: list[str]) -> Message:
+    if result.error_code != ErrorCode.none:
+        topics: list[dict[str, object]] = [_failed(name, ErrorCode(result.error_code), None) for name in names]
+    else:
+        topics = [
+            {
+                "name": each.name,
+                "topic_id": each.topic_id,
+                "error_code": each.error_code,
+                "error_message": each.error_message,
+                "num_partitions": each.partitions,
+                "replication_factor": each.replication_factor,
+                "configs": None,
+            }
+            for each in result.topics
+        ]
+    return response(ApiKey.CREATE_TOPICS, version, topics=topics)
+
+
+def _failed(name: str, error: ErrorCode, message: str | None) -> dict[str, object]:
+    return {
+        "name": name,
+        "topic_id": None,
+        "error_code": error,
+        "error_message": message,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "configs": None,
+    }
+
+
+async def _forward(broker: Broker, request: AnyRequest) -> None:
+    message = request.message
+    timeout_ms = min(max(to_ms(message.timeout), TIMEOUT_MS_MIN), TIMEOUT_MS_MAX)
+    deadline_ms = monotonic_ms() + timeout_ms
+    if request.version != FORWARD_VERSION:
+        message = _as_forwarded(message)
+    try:
+        answer = await broker.control.call(ApiKey.CREATE_TOPICS, FORWARD_VERSION, message, timeout_ms=timeout_ms)
+    except ChannelError as error:
+        topics = [_failed(topic.name, ErrorCode.request_timed_out, str(error)) for topic in message.topics]
+        request.respond(response(ApiKey.CREATE_TOPICS, request.version, topics=topics))
+        return
+    if not message.validate_only:
+        made = {topic.name for topic in answer.topics if topic.error_code is ErrorCode.none}
+        while made - set(broker.metadata.image.topics) and monotonic_ms() < deadline_ms:
+            await broker.image_moves(max(1, deadline_ms - monotonic_ms()))
+    request.respond(_as_asked(request.version, answer))
+
+
+def _as_forwarded(message: Message) -> Message:
+    """The same request in the version that brokers speak."""
+    topics = [
+        {
+            "name": topic.name,
+            "num_partitions": topic.num_partitions,
+            "replication_factor": topic.replication_factor,
+            "assignments": [
+                {"partition_index": each.partition_index, "broker_ids": each.broker_ids} for each in topic.assignments
+            ],
+            "configs": [{"name": each.name, "value": each.value} for each in topic.configs],
+        }
+        for topic in message.topics
+    ]
+    return make_request(
+        ApiKey.CREATE_TOPICS,
+        FORWARD_VERSION,
+        topics=topics,
+        timeout=message.timeout,
+        validate_only=message.validate_only,
+    )
+
+
+def _as_asked(version: int, answer: Message) -> Message:
+    topics = [
+        {
+            "name": topic.name,
+            "topic_id": topic.topic_id,
+            "error_code": topic.error_code,
+            "error_message": topic.error_message,
+            "num_partitions": topic.num_partitions,
+            "replication_factor": topic.replication_factor,
+            "configs": None,
+        }
+        for topic in answer.topics
+    ]
+    return response(ApiKey.CREATE_TOPICS, version, topics=topics)

@@ -1,0 +1,43 @@
+"""OffsetForLeaderEpoch (key 23), versions 2-4: where an epoch ends in our log. For clients that check for truncation;
+our own followers learn it from Fetch. Complete.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.node.control import AnyRequest
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    topics = [
+        {"topic": topic.topic, "partitions": [_partition(broker, topic.topic, each) for each in topic.partitions]}
+        for topic in request.message.topics
+    ]
+    request.respond(response(ApiKey.OFFSET_FOR_LEADER_EPOCH, request.version, topics=topics))
+
+
+def _partition(broker: Broker, topic: str, asked: Message) -> dict[str, object]:
+    hosted = broker.partitions.get(topic, asked.partition)
+    if hosted is None:
+        exists = broker.metadata.image.partition(topic, asked.partition) is not None
+        error = ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
+    elif not hosted.replica.is_leader:
+        error = ErrorCode.not_leader_or_follower
+    else:
+        error = hosted.replica.check_leader_epoch(asked.current_leader_epoch)
+    result: dict[str, object] = {
+        "error_code": error,
+        "partition": asked.partition,
+        "leader_epoch": -1,
+        "end_offset": -1,
+    }
+    if hosted is not None and error is ErrorCode.none:
+        result["leader_epoch"], result["end_offset"] = hosted.log.end_offset_for_epoch(asked.leader_epoch)
+    return result

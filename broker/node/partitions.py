@@ -1,0 +1,445 @@
+"""The partitions of this broker: each a log on disk and a replication core, and what they make of the metadata image.
+
+Owns logs, cores, waiting acks=all produces and who wants to be woken by new data. Knows no protocol message: the
+handlers do. Every change of a core goes through `perform`, which carries out its actions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+from broker.controller.delta import MetadataDelta, PartitionChange, diff
+from broker.controller.image import MetadataImage
+from broker.log.directory import LogDirectory
+from broker.log.errors import LogError
+from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.producers import Verdict
+from broker.node.config import NodeConfig
+from broker.node.journal import Journal
+from broker.node.logs import Logger
+from broker.node.metadata import monotonic_ms
+from broker.node.topic_config import TopicConfig, topic_config
+from broker.replication import (
+    Appended,
+    AwaitReplication,
+    BecomeFollower,
+    BecomeLeader,
+    CompleteProduce,
+    Event,
+    FetchedFromLeader,
+    HighWatermarkAdvanced,
+    IsrChanged,
+    PartitionReplica,
+    ProposeIsr,
+    ReplicationConfig,
+    StopReplica,
+    Tick,
+    Truncated,
+)
+from broker.wire.errors import ErrorCode
+from broker.wire.records import BatchHeader
+
+Wake: TypeAlias = Callable[[], None]
+ProduceDone: TypeAlias = Callable[[ErrorCode], None]
+
+TICK_MS = 50  # how late a deadline of a core may be noticed
+
+
+class HostedPartition:
+    """One partition on this broker."""
+
+    __slots__ = ("config", "consumer_wakes", "follower_wakes", "index", "log", "replica", "topic", "topic_id")
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        topic_id: UUID,
+        index: int,
+        log: PartitionLog,
+        replica: PartitionReplica,
+        config: TopicConfig,
+    ) -> None:
+        self.topic, self.topic_id, self.index = topic, topic_id, index
+        self.log, self.replica, self.config = log, replica, config
+        self.follower_wakes: set[Wake] = set()  # called once the log end offset grew, or the role changed
+        self.consumer_wakes: set[Wake] = set()  # called once the high watermark grew, or the role changed
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.topic, self.index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendOutcome:
+    error_code: ErrorCode
+    base_offset: int = -1
+    required_offset: int = -1  # of the high watermark, for acks=all
+    message: str | None = None
+
+
+class Partitions:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        logger: Logger,
+        journal: Journal,
+        propose_isr: Callable[[HostedPartition, ProposeIsr], None],
+        on_roles_changed: Callable[[], None],
+    ) -> None:
+        self._config, self._logger, self._journal = config, logger, journal
+        self._propose_isr, self._on_roles_changed = propose_isr, on_roles_changed
+        self._directory = LogDirectory(str(config.log_dirs))
+        self._high_watermarks = self._directory.read_high_watermarks()
+        self._hosted: dict[tuple[str, int], HostedPartition] = {}
+        self._produces: dict[int, ProduceDone] = {}
+        self._next_token = 0
+        self._is_closed = False
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def get(self, topic: str, index: int) -> HostedPartition | None:
+        return self._hosted.get((topic, index))
+
+    def all(self) -> Iterable[HostedPartition]:
+        return self._hosted.values()
+
+    def followed(self, leader_id: int) -> list[HostedPartition]:
+        """What a fetcher of that leader pulls."""
+        return [
+            each for each in self._hosted.values() if not each.replica.is_leader and each.replica.leader_id == leader_id
+        ]
+
+    # -- the image ---------------------------------------------------------------------------------------------------
+
+    def apply_image(self, old: MetadataImage, new: MetadataImage) -> MetadataDelta:
+        delta = diff(old, new, broker_id=self._config.node_id)
+        for removal in delta.removed:
+            self._remove(removal.topic, removal.partition)
+        for name in delta.topic_configs:
+            self._reconfigure(name, new)
+        for change in delta.leads:
+            self._lead(change, new)
+        for change in delta.follows:
+            self._follow(change, new)
+        if delta.removed or delta.leads or delta.follows or delta.brokers:
+            self._on_roles_changed()
+        return delta
+
+    def _host(self, change: PartitionChange, image: MetadataImage) -> HostedPartition:
+        key = (change.topic, change.partition)
+        hosted = self._hosted.get(key)
+        if hosted is not None and hosted.topic_id == change.topic_id:
+            return hosted
+        if hosted is not None:
+            self._remove(*key)  # the topic was deleted and made anew
+        effective = topic_config(self._config, image, change.topic)
+        log = self._open_log(change, effective)
+        replica = PartitionReplica(
+            config=ReplicationConfig(
+                broker_id=self._config.node_id, replica_lag_time_max_ms=self._config.replica_lag_time_max_ms
+            ),
+            high_watermark=self._high_watermarks.get(key, 0),
+            log_end_offset=log.log_end_offset,
+        )
+        hosted = HostedPartition(
+            topic=change.topic,
+            topic_id=change.topic_id,
+            index=change.partition,
+            log=log,
+            replica=replica,
+            config=effective,
+        )
+        self._hosted[key] = hosted
+        return hosted
+
+    def _open_log(self, change: PartitionChange, effective: TopicConfig) -> PartitionLog:
+        topic, partition, topic_id = change.topic, change.partition, str(change.topic_id)
+        log_config = LogConfig(
+            segment_bytes=effective.segment_bytes,
+            index_interval_bytes=effective.index_interval_bytes,
+            flush_messages=effective.flush_messages,
+        )
+        try:
+            log = self._directory.open_log(topic, partition, topic_id=topic_id, config=log_config)
+        except LogError as error:
+            # What is left of a topic of that name which was deleted while this broker was down.
+            self._logger.warning("stale_log_removed", topic=topic, partition=partition, cause=repr(str(error)))
+            self._directory.delete_log(topic, partition)
+            self._high_watermarks.pop((topic, partition), None)
+            log = self._directory.open_log(topic, partition, topic_id=topic_id, config=log_config)
+        if log.log_end_offset > 0 or log.recovery.cut_bytes:
+            summary = asdict(log.recovery)
+            self._journal.write("log_recovered", topic=topic, partition=partition, **summary)
+        return log
+
+    def _lead(self, change: PartitionChange, image: MetadataImage) -> None:
+        hosted, state = self._host(change, image), change.state
+        is_new = state.leader_epoch > hosted.replica.leader_epoch or not hosted.replica.is_leader
+        if is_new:
+            hosted.log.assign_epoch(state.leader_epoch)
+            names = {"topic": hosted.topic, "partition": hosted.index}
+            facts = {**names, "leader_epoch": state.leader_epoch}
+            self._journal.write("became_leader", **facts, log_end_offset=hosted.log.log_end_offset)
+            self._journal.write("isr_changed", **facts, isr=list(state.isr))
+            self._logger.info("became_leader", **facts, log_end_offset=hosted.log.log_end_offset, isr=state.isr)
+        event = BecomeLeader(
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            isr=state.isr,
+            replicas=state.replicas,
+            log_end_offset=hosted.log.log_end_offset,
+            min_insync_replicas=hosted.config.min_insync_replicas,
+        )
+        self.perform(hosted, event)
+        if is_new:
+            self._wake_all(hosted)
+
+    def _follow(self, change: PartitionChange, image: MetadataImage) -> None:
+        hosted, state = self._host(change, image), change.state
+        is_new = state.leader_epoch > hosted.replica.leader_epoch or hosted.replica.is_leader
+        # An epoch that we led without appending anything would hide the epochs of what we fetch from now on.
+        hosted.log.epochs.truncate_to(hosted.log.log_end_offset)
+        event = BecomeFollower(
+            leader_id=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            isr=state.isr,
+            replicas=state.replicas,
+            log_end_offset=hosted.log.log_end_offset,
+        )
+        self.perform(hosted, event)
+        if is_new:
+            self._journal.became_follower(
+                topic=hosted.topic, partition=hosted.index, leader_epoch=state.leader_epoch, leader=state.leader
+            )
+            self._wake_all(hosted)
+
+    def _reconfigure(self, topic: str, image: MetadataImage) -> None:
+        for hosted in self._hosted.values():
+            if hosted.topic == topic:
+                hosted.config = topic_config(self._config, image, topic)
+                hosted.replica.min_insync_replicas = hosted.config.min_insync_replicas
+
+    def _remove(self, topic: str, partition: int) -> None:
+        hosted = self._hosted.pop((topic, partition), None)
+        if hosted is None:
+            return
+        self.perform(hosted, StopReplica())
+        self._wake_all(hosted)
+        hosted.log.close()
+        self._directory.delete_log(topic, partition)
+        self._high_watermarks.pop((topic, partition), None)
+
+    # -- appending ---------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        hosted: HostedPartition,
+        buffer: memoryview,
+        headers: list[BatchHeader],
+        *,
+        client_id: str,
+        correlation_id: int,
+    ) -> AppendOutcome:
+        """Append as leader; offsets are written into `buffer`. An error code other than `none`: nothing was appended."""
+        replica = hosted.replica
+        try:
+            result = hosted.log.append(buffer, leader_epoch=replica.leader_epoch, headers=headers)
+        except OSError as error:
+            self._logger.error("append_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error)))
+            return AppendOutcome(error_code=ErrorCode.kafka_storage_error, message=str(error))
+        if result.verdict is Verdict.OK:
+            if self._journal.with_appends:
+                self._journal_batches("appended", hosted, result.headers, client_id, correlation_id)
+            self.perform(hosted, Appended(log_end_offset=hosted.log.log_end_offset))
+            _wake(hosted.follower_wakes)
+        elif result.verdict is Verdict.DUPLICATE:
+            self._journal_refused(
+                "duplicate_sequence", hosted, headers[0], result.base_offset, client_id, correlation_id
+            )
+        else:
+            self._journal_refused("out_of_order_sequence", hosted, headers[0], -1, client_id, correlation_id)
+            is_order = result.verdict is Verdict.OUT_OF_ORDER
+            code = ErrorCode.out_of_order_sequence_number if is_order else ErrorCode.invalid_producer_epoch
+            return AppendOutcome(error_code=code)
+        return AppendOutcome(
+            error_code=ErrorCode.none, base_offset=result.base_offset, required_offset=result.last_offset + 1
+        )
+
+    def _journal_batches(
+        self, kind: str, hosted: HostedPartition, headers: Iterable[BatchHeader], client_id: str, correlation_id: int
+    ) -> None:
+        for header in headers:
+            self._journal_batch(kind, hosted, header, header.base_offset, header.last_offset, client_id, correlation_id)
+
+    def _journal_refused(
+        self,
+        kind: str,
+        hosted: HostedPartition,
+        header: BatchHeader,
+        base_offset: int,
+        client_id: str,
+        correlation_id: int,
+    ) -> None:
+        last_offset = base_offset + header.last_offset_delta if base_offset >= 0 else -1
+        self._journal_batch(kind, hosted, header, base_offset, last_offset, client_id, correlation_id)
+
+    def _journal_batch(
+        self,
+        kind: str,
+        hosted: HostedPartition,
+        header: BatchHeader,
+        base_offset: int,
+        last_offset: int,
+        client_id: str,
+        correlation_id: int,
+    ) -> None:
+        self._journal.write(
+            kind,
+            topic=hosted.topic,
+            partition=hosted.index,
+            leader_epoch=hosted.replica.leader_epoch,
+            base_offset=base_offset,
+            last_offset=last_offset,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            crc=header.crc,
+            client_id=client_id,
+            correlation_id=correlation_id,
+        )
+
+    def await_replication(
+        self, hosted: HostedPartition, *, required_offset: int, timeout_ms: int, done: ProduceDone
+    ) -> None:
+        """`done` gets the error of an acks=all produce, perhaps before this returns."""
+        self._next_token += 1
+        self._produces[self._next_token] = done
+        event = AwaitReplication(
+            token=self._next_token, required_offset=required_offset, deadline_ms=monotonic_ms() + timeout_ms
+        )
+        self.perform(hosted, event)
+
+    # -- following ---------------------------------------------------------------------------------------------------
+
+    def append_fetched(self, hosted: HostedPartition, records: memoryview, headers: list[BatchHeader]) -> None:
+        hosted.log.append_as_follower(records, headers=headers)
+
+    def followed_up(self, hosted: HostedPartition, *, leader_epoch: int, leader_high_watermark: int) -> None:
+        event = FetchedFromLeader(
+            leader_epoch=leader_epoch,
+            leader_high_watermark=leader_high_watermark,
+            log_end_offset=hosted.log.log_end_offset,
+        )
+        self.perform(hosted, event)
+
+    def truncate(self, hosted: HostedPartition, offset: int) -> None:
+        """Cut the diverging tail, and tell the journal which offsets of which leader epoch are gone."""
+        log = hosted.log
+        gone = _epochs_of_range(log, offset, log.log_end_offset)
+        result = log.truncate_to(offset)
+        self.perform(hosted, Truncated(log_end_offset=log.log_end_offset))
+        for epoch, begin, end in gone:
+            begin = max(begin, result.to_offset)
+            if begin < end:
+                self._journal.truncated(
+                    topic=hosted.topic, partition=hosted.index, leader_epoch=epoch, from_offset=end, to_offset=begin
+                )
+        self._logger.info(
+            "truncated",
+            topic=hosted.topic,
+            partition=hosted.index,
+            from_offset=result.from_offset,
+            to_offset=result.to_offset,
+        )
+
+    def restart_at(self, hosted: HostedPartition, offset: int) -> None:
+        """The leader no longer has what we need: drop everything and begin at its log start."""
+        log = hosted.log
+        gone = _epochs_of_range(log, log.log_start_offset, log.log_end_offset)
+        log.truncate_fully_and_start_at(offset)
+        self.perform(hosted, Truncated(log_end_offset=log.log_end_offset))
+        for epoch, begin, end in gone:
+            self._journal.truncated(
+                topic=hosted.topic, partition=hosted.index, leader_epoch=epoch, from_offset=end, to_offset=begin
+            )
+
+    # -- cores -------------------------------------------------------------------------------------------------------
+
+    def perform(self, hosted: HostedPartition, event: Event) -> None:
+        for action in hosted.replica.handle(event, monotonic_ms()):
+            match action:
+                case HighWatermarkAdvanced():
+                    _wake(hosted.consumer_wakes)
+                case CompleteProduce():
+                    self._produces.pop(action.token)(action.error_code)
+                case ProposeIsr():
+                    self._propose_isr(hosted, action)
+                case IsrChanged():
+                    self._journal.isr_changed(
+                        topic=hosted.topic,
+                        partition=hosted.index,
+                        leader_epoch=action.leader_epoch,
+                        isr=action.isr,
+                    )
+                    self._logger.info("isr_changed", topic=hosted.topic, partition=hosted.index, isr=action.isr)
+
+    def _wake_all(self, hosted: HostedPartition) -> None:
+        _wake(hosted.follower_wakes)
+        _wake(hosted.consumer_wakes)
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def run_timers(self) -> None:
+        """Serve the deadlines of the cores and checkpoint high watermarks, until cancelled."""
+        checkpoint_ms = self._config.replica_high_watermark_checkpoint_interval_ms
+        next_checkpoint_ms = monotonic_ms() + checkpoint_ms
+        while True:
+            await asyncio.sleep(TICK_MS / 1000)
+            now_ms = monotonic_ms()
+            for hosted in list(self._hosted.values()):
+                deadline_ms = hosted.replica.next_deadline_ms()
+                if deadline_ms is not None and deadline_ms <= now_ms:
+                    self.perform(hosted, Tick())
+            if now_ms >= next_checkpoint_ms:
+                next_checkpoint_ms = now_ms + checkpoint_ms
+                self.checkpoint()
+
+    def checkpoint(self) -> None:
+        for hosted in self._hosted.values():
+            self._high_watermarks[hosted.key] = hosted.replica.high_watermark
+        self._directory.write_high_watermarks(self._high_watermarks)
+
+    def close(self) -> None:
+        """Answer what waits, flush everything, leave the mark of a clean stop."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for hosted in self._hosted.values():
+            self.perform(hosted, StopReplica())
+        self.checkpoint()
+        self._directory.close([hosted.log for hosted in self._hosted.values()])
+
+
+def _wake(wakes: set[Wake]) -> None:
+    if wakes:
+        for wake in list(wakes):
+            wake()
+
+
+def _epochs_of_range(log: PartitionLog, begin: int, end: int) -> list[tuple[int, int, int]]:
+    """(leader epoch, first offset, end offset) of each stretch of one epoch in [begin, end)."""
+    stretches = []
+    entries = log.epochs.entries
+    for position, entry in enumerate(entries):
+        stretch_end = entries[position + 1].start_offset if position + 1 < len(entries) else end
+        first, last = max(begin, entry.start_offset), min(end, stretch_end)
+        if first < last:
+            stretches.append((entry.epoch, first, last))
+    return stretches

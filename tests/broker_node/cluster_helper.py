@@ -1,0 +1,155 @@
+"""A small launcher of real broker processes for tests: configuration, start, kill, restart, journals.
+
+The harness has its own launcher (harness.clusters); this one exists so that the broker is tested without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
+LISTENERS = (*CLIENT_LISTENERS, "INTERNAL", "CONTROLLER")
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 10.0) -> Any:
+    """The first true value of `condition`; AssertionError after the time limit."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        time.sleep(0.02)
+
+
+class Cluster:
+    """`with Cluster(tmp_path) as cluster: ...` starts the brokers and leaves no process behind."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        brokers: int = 3,
+        settings: Mapping[str, object] | None = None,
+        internal_routes: Mapping[tuple[int, int], int] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.ids = tuple(range(1, brokers + 1))
+        self.settings = dict(settings or {})
+        self.internal_routes = dict(internal_routes or {})  # (i, j) -> port that i dials to reach j
+        ports = free_ports(len(LISTENERS) * brokers)
+        self.ports = {
+            broker: dict(zip(LISTENERS, ports[4 * index : 4 * index + 4], strict=True))
+            for index, broker in enumerate(self.ids)
+        }
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    # -- files
+
+    def log_dir(self, broker: int) -> Path:
+        return self.directory / f"broker-{broker}"
+
+    def journal(self, broker: int) -> list[dict[str, Any]]:
+        path = self.directory / f"journal-{broker}.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def stderr(self, broker: int) -> str:
+        path = self.directory / f"stderr-{broker}.log"
+        return path.read_text() if path.exists() else ""
+
+    def write_properties(self, broker: int) -> Path:
+        ports = self.ports[broker]
+        voters = ",".join(f"{each}@127.0.0.1:{self.ports[each]['CONTROLLER']}" for each in self.ids)
+        properties: dict[str, object] = {
+            "node.id": broker,
+            "process.roles": "broker,controller",
+            "controller.quorum.voters": voters,
+            "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
+            "inter.broker.listener.name": "INTERNAL",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": self.log_dir(broker),
+            "default.replication.factor": min(3, len(self.ids)),
+            "harness.journal.path": self.directory / f"journal-{broker}.jsonl",
+            "harness.journal.appends": "true",
+            **self.settings,
+        }
+        routes = [f"{j}@127.0.0.1:{port}" for (i, j), port in self.internal_routes.items() if i == broker]
+        if routes:
+            properties["harness.routes.internal"] = ",".join(routes)
+        path = self.directory / f"broker-{broker}.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        return path
+
+    # -- processes
+
+    def start(self, broker: int) -> None:
+        with (self.directory / f"stderr-{broker}.log").open("ab") as stderr:
+            self.processes[broker] = subprocess.Popen(
+                [sys.executable, "-m", "broker.node", str(self.write_properties(broker))],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                env=dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2])),
+            )
+
+    def start_all(self) -> None:
+        for broker in self.ids:
+            self.start(broker)
+
+    def kill(self, broker: int) -> None:
+        process = self.processes.pop(broker)
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+
+    def terminate(self, broker: int, timeout_s: float = 10.0) -> int:
+        """The exit code of a clean stop."""
+        process = self.processes.pop(broker)
+        process.send_signal(signal.SIGTERM)
+        return process.wait(timeout_s)
+
+    def __enter__(self) -> Cluster:
+        self.start_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes.values():
+            process.kill()
+        for process in self.processes.values():
+            process.wait(10)
+        self.processes.clear()
+
+    # -- addresses
+
+    def bootstrap(self, listener: str = "DIRECT") -> str:
+        return ",".join(f"127.0.0.1:{self.ports[broker][listener]}" for broker in self.ids)
+
+    # -- journals
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        found = [event for broker in self.ids for event in self.journal(broker) if event["kind"] == kind]
+        return sorted(found, key=lambda event: event["mono_ns"])
+
+    def controller(self) -> int | None:
+        """The last elected controller that runs."""
+        alive = [event["broker"] for event in self.events("controller_elected") if event["broker"] in self.processes]
+        return alive[-1] if alive else None
