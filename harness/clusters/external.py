@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.clusters.base import Address, ClusterState, Engine
 from harness.clusters.metadata import BrokerProbe
+from harness.clusters.observer import Observer
 from harness.errors import EnvironmentFault, UsageError
 
 
@@ -85,6 +86,28 @@ class ExternalCluster:
                 return True
             time.sleep(0.2)
         return False
+
+    def observer(self, topic: str) -> Observer:
+        return Observer(topic, self.broker_addresses(), lambda: range(len(self._addresses)))
+
+    def broker_addresses(self) -> Mapping[int, Address]:
+        """By position: which id a bootstrap address has is not known beforehand."""
+        return dict(enumerate(self._addresses))
+
+    def direct_addresses(self) -> Sequence[Address]:
+        return self._addresses
+
+    def wire_log_path(self) -> Path | None:
+        return None
+
+    def probe_of_leader(self, topic: str, partition: int) -> BrokerProbe | None:
+        for address in self._addresses:
+            probe = BrokerProbe(address, timeout_s=3.0)
+            found = probe.leader_address(topic, partition)
+            probe.close()
+            if found is not None:
+                return BrokerProbe(found, timeout_s=5.0)
+        return None
 
     def pids(self) -> Mapping[int, int]:
         return {}

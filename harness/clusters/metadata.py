@@ -59,6 +59,17 @@ class BrokerProbe:
         brokers = tuple(sorted(int(broker.node_id) for broker in response.brokers))
         return ClusterState(brokers=brokers, controller=int(response.controller_id), partitions=partitions)
 
+    def leader_address(self, topic: str, partition: int) -> Address | None:
+        """Where the partition's leader says that it can be reached, on the listener that was asked."""
+        response = self.call(ApiKey.METADATA, topics=({"name": topic},), allow_auto_topic_creation=False)
+        if response is None or not response.topics or int(response.topics[0].error_code) != 0:
+            return None
+        leaders = {int(entry.partition_index): int(entry.leader_id) for entry in response.topics[0].partitions}
+        for broker in response.brokers:
+            if int(broker.node_id) == leaders.get(partition, -1):
+                return Address(host=str(broker.host), port=int(broker.port))
+        return None
+
     def epoch_end_offset(self, topic: str, partition: int, leader_epoch: int) -> tuple[int, int] | None:
         """(epoch, end offset) of the largest epoch <= `leader_epoch` that this leader has; (-1, -1) if it has none."""
         partitions = ({"partition": partition, "current_leader_epoch": -1, "leader_epoch": leader_epoch},)

@@ -16,8 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Protocol
 
-from harness.clusters.base import ClusterLayout, ClusterState, Engine, Link, NodeLayout
+from chaos.lease import Lease
+from harness.clusters.base import Address, ClusterLayout, ClusterState, Engine, Link, NodeLayout
 from harness.clusters.metadata import BrokerProbe
+from harness.clusters.observer import Observer
 from harness.clusters.process import ManagedProcess, spawn
 from harness.errors import EnvironmentFault
 
@@ -32,6 +34,8 @@ class ProxyOpener(Protocol):
 
     @property
     def description(self) -> str: ...
+    @property
+    def wire_log_path(self) -> Path: ...
     def open(self, links: tuple[Link, ...]) -> None: ...
     def close(self) -> None: ...
 
@@ -47,14 +51,15 @@ class ProcessCluster:
         *,
         proxies: ProxyOpener | None = None,
         outlive_parent: bool = False,
-        on_started: Callable[[int, int], None] | None = None,
+        lease: Lease | None = None,
     ) -> None:
         assert layout.proxied == (proxies is not None), "a proxied layout and its proxies come together"
         self.layout = layout
         self.proxies = proxies
         self.on_process_event: Callable[[str, int], None] = ignore_process_event
         self._outlive_parent = outlive_parent
-        self._on_started = on_started  # (broker id, pid): leases are written from here
+        self._lease = lease
+        self._lease_entries: dict[int, str] = {}
         self._nodes: dict[int, NodeLayout] = {int(node.broker_id): node for node in layout.nodes}
         self._processes: dict[int, ManagedProcess] = {}
         self._paused: set[int] = set()
@@ -139,6 +144,8 @@ class ProcessCluster:
                 process.popen.wait(timeout=max(0.05, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill_and_wait()
+        for broker in self._nodes:
+            self._forget(broker)
         if self.proxies is not None:
             self.proxies.close()
 
@@ -189,6 +196,23 @@ class ProcessCluster:
             if time.monotonic() >= deadline or self._stopped:
                 return False
             time.sleep(0.05)
+
+    def observer(self, topic: str) -> Observer:
+        return Observer(topic, self.broker_addresses(), self._askable)
+
+    def broker_addresses(self) -> Mapping[int, Address]:
+        return {broker: node.direct for broker, node in self._nodes.items()}
+
+    def direct_addresses(self) -> list[Address]:
+        """Of the brokers that can be asked now."""
+        return [self._nodes[broker].direct for broker in self._askable()]
+
+    def wire_log_path(self) -> Path | None:
+        return None if self.proxies is None else self.proxies.wire_log_path
+
+    def probe_of_leader(self, topic: str, partition: int) -> BrokerProbe | None:
+        leader = self.leader(topic, partition)
+        return None if leader is None or leader not in self._nodes else self.probe(leader)
 
     def leader(self, topic: str, partition: int) -> int | None:
         state = self.state(topic)
@@ -262,16 +286,27 @@ class ProcessCluster:
         with self._lock:
             if self._stopped:
                 return
+            name = f"{self.engine} broker {broker_id}"
+            self._forget(broker_id)
+            reservation = self._lease.reserve_process(name) if self._lease is not None else None
             process = spawn(
-                f"{self.engine} broker {broker_id}",
+                name,
                 node.command,
                 stderr_path=node.stderr_path,
                 outlive_parent=self._outlive_parent,
+                environment=reservation.environment if reservation is not None else None,
             )
             self._processes[broker_id] = process
-        if self._on_started is not None:
-            self._on_started(broker_id, process.pid)
+            if self._lease is not None and reservation is not None:
+                self._lease.record_process(reservation.entry_id, process.pid)
+                self._lease_entries[broker_id] = reservation.entry_id
         self.on_process_event("started", broker_id)
+
+    def _forget(self, broker_id: int) -> None:
+        """The broker's last process is gone: nothing to undo any more."""
+        entry_id = self._lease_entries.pop(broker_id, None)
+        if self._lease is not None and entry_id is not None:
+            self._lease.remove(entry_id)
 
     def _prepare(self) -> None:
         jobs = [command for node in self._nodes.values() for command in node.prepare_commands]

@@ -27,13 +27,17 @@ class LinkProxies:
     """The proxies of one cluster. Names on a shared server carry a prefix of their own, so that runs do not collide."""
 
     def __init__(self, choice: str, *, directory: Path, lease: Lease | None, seed: int, ports: PortAllocator) -> None:
-        self.wire_log_path = directory / "wire.jsonl"
         self._choice, self._directory, self._lease, self._seed, self._ports = choice, directory, lease, seed, ports
         self._plain: RunningServer | None = None
         self._kafka: RunningServer | None = None
         self._clients: dict[str, ToxiproxyClient] = {}
         self._created: list[tuple[str, str]] = []
         self._prefix = ""
+
+    @property
+    def wire_log_path(self) -> Path:
+        """Where the Kafka-aware server writes Produce exchanges."""
+        return self._directory / "wire.jsonl"
 
     @property
     def description(self) -> str:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from broker.wire.batch import BatchHeader, iter_batches
 from broker.wire.errors import CorruptBatchError
+from harness.clusters.metadata import BrokerProbe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +107,47 @@ def truncated_events(dumped: DumpedLog, gone: Iterable[tuple[int, EpochRange]], 
         }
         for surviving, found in gone
     ]
+
+
+class LogSource(Protocol):
+    """What a dump needs of a cluster."""
+
+    def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None: ...
+    def probe_of_leader(self, topic: str, partition: int) -> BrokerProbe | None: ...
+
+
+class DeadLogs:
+    """The logs of the brokers that were killed in this cell, read while they were dead."""
+
+    def __init__(self, topic: str, partitions: int) -> None:
+        self._topic, self._partitions = topic, partitions
+        self._dumped: list[DumpedLog] = []
+        self.problems: list[str] = []
+
+    def dump(self, cluster: LogSource, broker: int) -> None:
+        for partition in range(self._partitions):
+            directory = cluster.partition_directory(broker, self._topic, partition)
+            if directory is None:
+                continue
+            try:
+                epochs = dump_epochs(read_partition_headers(directory))
+            except OSError as error:
+                self.problems.append(f"log of broker {broker}, {self._topic}-{partition} could not be read: {error}")
+                continue
+            self._dumped.append(DumpedLog(broker=broker, topic=self._topic, partition=partition, epochs=epochs))
+
+    def truncated_events(self, cluster: LogSource, t_us: int) -> list[dict[str, Any]]:
+        """Ask the present leaders, once the cluster is healthy again. What nobody answers is a problem, not a guess."""
+        events: list[dict[str, Any]] = []
+        for dumped in self._dumped:
+            probe = cluster.probe_of_leader(dumped.topic, dumped.partition)
+            gone = None
+            if probe is not None:
+                ask = partial(probe.epoch_end_offset, dumped.topic, dumped.partition)
+                gone = truncated_ranges(dumped, ask)
+                probe.close()
+            if gone is None:
+                self.problems.append(f"{dumped.topic}-{dumped.partition}: no leader told where the epochs end")
+                continue
+            events += truncated_events(dumped, gone, t_us)
+        return events

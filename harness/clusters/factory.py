@@ -1,0 +1,68 @@
+"""From a key to a cluster that can be started: the one place that knows all engines."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from chaos.lease import Lease
+from harness.clusters.base import ClusterKey, ClusterLayout
+from harness.clusters.external import ExternalCluster
+from harness.clusters.kafka.jars import ensure_jars, java_command
+from harness.clusters.kafka.layout import choose_base_port, kafka_layout, new_cluster_id
+from harness.clusters.layout_reference import reference_layout
+from harness.clusters.ports import PortAllocator
+from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.proxies import LinkProxies
+from harness.errors import UsageError
+
+
+def build_cluster(
+    key: ClusterKey,
+    directory: Path,
+    *,
+    proxy_choice: str,
+    lease: Lease | None,
+    seed: int,
+    outlive_parent: bool = False,
+) -> ProcessCluster:
+    """Not started yet. Raises EnvironmentFault when Java, jars or ports are missing."""
+    ports = PortAllocator()
+    proxies = (
+        LinkProxies(proxy_choice, directory=directory / "proxies", lease=lease, seed=seed, ports=ports)
+        if key.proxied
+        else None
+    )
+    layout = build_layout(key, directory, ports)
+    return ProcessCluster(layout, proxies=proxies, outlive_parent=outlive_parent, lease=lease)
+
+
+def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> ClusterLayout:
+    settings = dict(key.settings)
+    if key.engine == "reference":
+        return reference_layout(
+            directory,
+            brokers=key.brokers,
+            settings=settings,
+            proxied=key.proxied,
+            journal_appends=key.journal_appends,
+            ports=ports,
+        )
+    if key.engine == "kafka":
+        return kafka_layout(
+            directory,
+            brokers=key.brokers,
+            settings=settings,
+            proxied=key.proxied,
+            java=java_command(),
+            jars=ensure_jars(),
+            base_port=choose_base_port(key.brokers, random.SystemRandom()),
+            cluster_id=new_cluster_id(),
+        )
+    raise UsageError("an external cluster is not built here")
+
+
+def external_cluster(bootstrap_servers: str | None) -> ExternalCluster:
+    if not bootstrap_servers:
+        raise UsageError("--cluster external needs --bootstrap-server host:port")
+    return ExternalCluster(bootstrap_servers)

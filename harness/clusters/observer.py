@@ -1,0 +1,43 @@
+"""Looks at a cluster again and again through one open connection per broker: what the 100 ms Metadata probe uses.
+
+For one thread. A paused or dead broker is not asked, so that one look takes milliseconds and not a timeout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from harness.clusters.base import Address, ClusterState
+from harness.clusters.metadata import BrokerProbe
+
+_PROBE_TIMEOUT_S = 0.5
+
+
+class Observer:
+    def __init__(
+        self, topic: str, addresses: Mapping[int, Address], askable: Callable[[], Iterable[int]]
+    ) -> None:
+        self._topic, self._askable = topic, askable
+        self._probes = {broker: BrokerProbe(address, timeout_s=_PROBE_TIMEOUT_S) for broker, address in addresses.items()}
+
+    def state(self) -> ClusterState | None:
+        """For each partition the view with the newest leader epoch; of equal ones the first broker's."""
+        best: ClusterState | None = None
+        for broker in self._askable():
+            answer = self._probes[broker].metadata(self._topic)
+            if answer is not None:
+                best = answer if best is None else merged(best, answer)
+        return best
+
+    def close(self) -> None:
+        for probe in self._probes.values():
+            probe.close()
+
+
+def merged(first: ClusterState, second: ClusterState) -> ClusterState:
+    """Partition by partition the newer of two views. The leader's own view of its ISR is the newest within an epoch."""
+    partitions = dict(first.partitions)
+    for index, state in second.partitions.items():
+        if index not in partitions or state.leader_epoch > partitions[index].leader_epoch:
+            partitions[index] = state
+    return ClusterState(brokers=first.brokers, controller=first.controller, partitions=partitions)

@@ -1,0 +1,294 @@
+"""One cell from topic to outcome: load, faults, healing, final read, compaction. Leaves the cluster healthy for the next.
+
+Whatever goes wrong, faults are healed, the load process ends, the recorders stop, and cell.json says how far it came.
+Shown by tests/harness/test_harness_demo.py (real parts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from harness.clusters.admin import Admin
+from harness.clusters.base import Cluster
+from harness.clusters.process_cluster import ProcessCluster
+from harness.errors import CellError
+from harness.plan import PlannedCell
+from harness.run.chaos_driver import ChaosDriver
+from harness.run.context import RunContext
+from harness.run.document import cell_document
+from harness.run.final_read import FinalRead, read_log
+from harness.run.log_reader import TopicLogReader
+from harness.run.recorders import (
+    JOURNAL_INTERVAL_S,
+    PROBE_INTERVAL_S,
+    STATS_INTERVAL_S,
+    JournalTail,
+    LeaderProbe,
+    Periodic,
+    StatsSampler,
+)
+from harness.run.truncation import DeadLogs
+from harness.run.wire_log import WireLogTail
+from harness.run.workload_process import Event, WorkloadProcess
+from runlog.compact import compact_cell
+from runlog.events import JsonlWriter, cell_directory, events_path, write_cell
+
+HEALTH_TIMEOUT_S: Final = 45.0
+TOPIC_TIMEOUT_S: Final = 20.0
+# Beyond the planned duration and drain, the load process may take this long to connect and to write its figures.
+LOAD_OVERTIME_S: Final = 45.0
+STOP_GRACE_S: Final = 3.0
+INTERRUPT_GRACE_S: Final = 2.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """Grows while the cell runs; what cell.json gets as `outcome`."""
+
+    status: str = "interrupted"
+    reason: str = "the run ended in the middle of this cell"
+    started_us: int = 0
+    measure_start_us: int | None = None
+    measure_end_us: int | None = None
+    ended_us: int | None = None
+    producers: list[dict[str, Any]] = field(default_factory=list)
+    health: dict[str, Any] = field(default_factory=dict)
+    effective: dict[str, Any] = field(default_factory=lambda: {"client": {}, "topic": {}, "broker": {}})
+    final_read: dict[str, Any] = field(
+        default_factory=lambda: {"complete": False, "reason": "not reached", "end_offsets": {}}
+    )
+    notes: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class CellRun:
+    def __init__(
+        self,
+        context: RunContext,
+        planned: PlannedCell,
+        cluster: Cluster,
+        load: WorkloadProcess,
+        order: int,
+        chaos: ChaosDriver | None,
+    ) -> None:
+        self._context, self._planned, self._cluster, self._load = context, planned, cluster, load
+        self._order, self._chaos = order, chaos
+        self._directory = cell_directory(context.run_dir, planned.cell_id)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._outcome = Outcome(started_us=context.clock.now_us())
+        self._admin = Admin(lambda: cluster.direct_addresses())
+        self._cluster_events = JsonlWriter(events_path(context.run_dir, planned.cell_id, "cluster"))
+        self._stats = JsonlWriter(events_path(context.run_dir, planned.cell_id, "stats"))
+        self._dead_logs = DeadLogs(planned.topic_name, planned.partitions)
+        self.on_load_finished = lambda: None  # the orchestrator starts the next load process from here
+
+    def carry_out(self) -> Outcome:
+        """Never raises for what cluster or load do: the outcome says it."""
+        outcome = self._outcome
+        self._write()
+        try:
+            with self._recording():
+                self._prepare_topic()
+                self._run_load()
+                self._heal_and_wait()
+                self._read_back()
+            outcome.status, outcome.reason = self._verdict_of_run()
+        except CellError as error:
+            outcome.status, outcome.reason = "failed", str(error)
+        finally:
+            self._finish()
+        return outcome
+
+    # --- phases -----------------------------------------------------------------------------------------------------
+
+    def _prepare_topic(self) -> None:
+        planned = self._planned
+        self._context.progress.phase("topic")
+        self._admin.create_topic(
+            planned.topic_name,
+            partitions=planned.partitions,
+            replication_factor=planned.replication_factor,
+            config=planned.topic_config,
+        )
+        if not self._cluster.wait_healthy(
+            planned.topic_name, timeout_s=TOPIC_TIMEOUT_S, replication_factor=planned.replication_factor
+        ):
+            raise CellError(f"topic {planned.topic_name} had no full ISR after {TOPIC_TIMEOUT_S:.0f} s")
+        self._outcome.effective["topic"] = self._admin.topic_config(planned.topic_name)
+        self._outcome.effective["broker"] = self._broker_settings()
+
+    def _run_load(self) -> None:
+        planned, context = self._planned, self._context
+        context.progress.phase("connect")
+        self._load.begin(
+            {
+                "run_dir": str(context.run_dir),
+                "cell_id": planned.cell_id,
+                "t0_monotonic_ns": context.clock.t0_monotonic_ns,
+                "client": planned.client,
+                "bootstrap_servers": self._cluster.bootstrap_servers,
+                "topic": planned.topic_name,
+                "partitions": planned.partitions,
+                "properties": dict(planned.properties),
+                "consumer_properties": {},
+                "workload": planned.workload.model_dump(mode="json"),
+                "seed": planned.seed,
+            }
+        )
+        workload = planned.workload
+        limit_us = (workload.warmup_ms + workload.measure_ms + workload.drain_ms) * 1000 + int(LOAD_OVERTIME_S * 1e6)
+        deadline_us = context.clock.now_us() + limit_us
+        while True:
+            if context.stop.is_set():
+                return
+            if context.clock.now_us() > deadline_us:
+                raise CellError(f"the load process did not finish within {limit_us / 1e6:.0f} s")
+            event = self._load.next_event(0.2)
+            if event is not None and self._take(event):
+                return
+
+    def _take(self, event: Event) -> bool:
+        """React to one event of the load process. True after its last one."""
+        kind = event.get("event")
+        if kind == "phase":
+            self._on_phase(str(event.get("phase")), int(event.get("t_us", self._context.clock.now_us())))
+        elif kind == "progress":
+            self._context.progress.figures(event)
+            self._stats.append({"t_us": self._context.clock.now_us(), "source": "load", "name": "progress", "values": event})
+        elif kind == "done":
+            self._outcome.producers = list(event.get("producers", []))
+            self._outcome.health = dict(event.get("health", {}))
+            self._outcome.effective["client"] = dict(event.get("effective", {}))
+            return True
+        elif kind == "error":
+            raise CellError(f"load process: {event.get('message')}")
+        elif kind == "end":
+            raise CellError(f"the load process ended before it was done: {self._load.describe_end()}")
+        return False
+
+    def _on_phase(self, phase: str, t_us: int) -> None:
+        self._context.progress.phase(phase)
+        if phase == "measure":
+            self._outcome.measure_start_us = t_us
+            if self._chaos is not None:
+                self._chaos.begin()
+        elif phase == "drain":
+            self._outcome.measure_end_us = t_us
+
+    def _heal_and_wait(self) -> None:
+        """Also when interrupted: nothing that this cell broke may stay broken."""
+        self._context.progress.phase("heal")
+        if self._chaos is not None:
+            self._chaos.finish(interrupted=self._context.stop.is_set())
+        if self._context.stop.is_set():
+            return
+        self.on_load_finished()
+        self._cluster.ensure_all_running()
+        planned = self._planned
+        if not self._cluster.wait_healthy(
+            planned.topic_name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=planned.replication_factor
+        ):
+            raise CellError(f"the cluster was not healthy again {HEALTH_TIMEOUT_S:.0f} s after the last fault was healed")
+        for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):
+            self._cluster_events.append(event)
+        self._outcome.notes += self._dead_logs.problems
+
+    def _read_back(self) -> None:
+        """The ground truth. An interrupted run skips it: the log would be read while it is taken down."""
+        if self._context.stop.is_set():
+            return
+        self._context.progress.phase("final read")
+        cluster, topic = self._cluster, self._planned.topic_name
+        result: FinalRead = read_log(
+            self._context.run_dir,
+            self._planned.cell_id,
+            reader=TopicLogReader(topic, lambda partition: cluster.probe_of_leader(topic, partition)),
+            partitions=range(self._planned.partitions),
+            clock=self._context.clock,
+            should_stop=self._context.stop.is_set,
+        )
+        self._outcome.final_read = result.as_json()
+
+    def _verdict_of_run(self) -> tuple[str, str]:
+        if self._context.stop.is_set():
+            return "interrupted", "stopped by a signal"
+        if self._chaos is not None and self._chaos.problem:
+            return "failed", f"the fault timeline failed: {self._chaos.problem}"
+        return "done", ""
+
+    # --- around -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        cluster, clock, topic = self._cluster, self._context.clock, self._planned.topic_name
+        journal = JournalTail(cluster.journal_paths(), clock, self._cluster_events)
+        observer = cluster.observer(topic)
+        leaders = LeaderProbe(topic, observer.state, clock, self._cluster_events)
+        stats = StatsSampler(cluster, lambda: self._load.pid if self._load.is_running() else None, clock, self._stats)
+        wire = WireLogTail(cluster.wire_log_path(), events_path(self._context.run_dir, self._planned.cell_id, "wire"), clock)
+        recorders = [
+            Periodic("journals", JOURNAL_INTERVAL_S, journal.step),
+            Periodic("leader-probe", PROBE_INTERVAL_S, leaders.step),
+            Periodic("stats", STATS_INTERVAL_S, stats.step),
+            Periodic("wire-log", JOURNAL_INTERVAL_S, wire.step),
+        ]
+        if isinstance(cluster, ProcessCluster):
+            cluster.on_process_event = self._on_process_event
+        for recorder in recorders:
+            recorder.start()
+        try:
+            yield
+        finally:
+            for recorder in recorders:
+                recorder.stop()
+                if recorder.problem is not None:
+                    self._outcome.notes.append(f"recorder stopped: {type(recorder.problem).__name__}: {recorder.problem}")
+            observer.close()
+            wire.close()
+            if isinstance(cluster, ProcessCluster):
+                cluster.on_process_event = lambda kind, broker: None
+
+    def _on_process_event(self, kind: str, broker: int) -> None:
+        self._cluster_events.append(
+            {"t_us": self._context.clock.now_us(), "broker": broker, "kind": kind, "source": "process"}
+        )
+        if kind == "killed" and not self._cluster.journal_paths():
+            self._dead_logs.dump(self._cluster, broker)
+
+    def _broker_settings(self) -> dict[str, str]:
+        for broker_id, address in self._cluster.broker_addresses().items():
+            settings = self._admin.broker_config(broker_id, address)
+            if settings:
+                return settings
+        return {}
+
+    def _finish(self) -> None:
+        """Runs on every way out: end the load, heal, compact, write the outcome, drop the topic."""
+        outcome, context = self._outcome, self._context
+        if self._chaos is not None:
+            self._chaos.finish(interrupted=True)  # does nothing when it has finished already
+        if context.stop.is_set():
+            self._load.stop(INTERRUPT_GRACE_S)
+        else:
+            self._load.stop(STOP_GRACE_S)
+        result = compact_cell(context.run_dir, self._planned.cell_id)
+        if result.producers:
+            outcome.producers = [
+                {"producer": item.producer, "incarnation": item.incarnation, "high_seq": item.high_seq}
+                for item in result.producers
+            ]
+        outcome.ended_us = context.clock.now_us()
+        self._cluster_events.close()
+        self._stats.close()
+        self._write()
+        if not context.stop.is_set():
+            self._admin.delete_topic(self._planned.topic_name)
+
+    def _write(self) -> None:
+        document = cell_document(self._planned, self._cluster, self._order, self._context)
+        write_cell(self._context.run_dir, {**document, "outcome": self._outcome.as_json()})

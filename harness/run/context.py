@@ -1,0 +1,22 @@
+"""What all cells of one run share. Values only; made by the orchestrator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.lease import Lease
+from harness.run.progress import Progress
+from harness.run.stop import StopFlag
+from runlog.events import RunClock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    run_dir: Path
+    clock: RunClock
+    stop: StopFlag
+    progress: Progress
+    lease: Lease
+    command: str
+    engine: str

@@ -1,0 +1,45 @@
+"""cell.json as docs/contracts.md lays it out, from a planned cell. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.clusters.base import Cluster
+from harness.plan import PlannedCell
+from harness.run.context import RunContext
+
+
+def cell_document(planned: PlannedCell, cluster: Cluster, order: int, context: RunContext) -> dict[str, Any]:
+    workload = planned.workload.model_dump(mode="json")
+    return {
+        "cell_id": planned.cell_id,
+        "kind": planned.kind,
+        "title": planned.title,
+        "client": planned.client,
+        "engine": cluster.engine,
+        "engine_version": cluster.version,
+        "brokers": len(cluster.broker_ids),
+        "repetition": planned.repetition,
+        "order": order,
+        "scenario": planned.scenario or None,
+        "case": planned.case or None,
+        "damage": planned.damage or None,
+        "note": planned.note,
+        "changed": planned.changed,
+        "properties": dict(planned.properties),
+        "topic": {
+            "name": planned.topic_name,
+            "partitions": planned.partitions,
+            "replication_factor": planned.replication_factor,
+            "config": dict(planned.topic_config),
+        },
+        "workload": workload,
+        "knobs": planned.knobs,
+        "baseline": planned.baseline,
+        "expect": dict(planned.expect),
+        "proxied": cluster.proxied,
+        "path": cluster.path_description,
+        "seed": planned.seed,
+        "command": context.command,
+        "broker_settings": dict(planned.broker_settings),
+    }

@@ -1,0 +1,198 @@
+"""A whole run: directory, manifest, cells one after the other on clusters that are reused, then the report.
+
+Owns the order of things and that nothing is left behind; how a cell runs is cell.py's matter.
+Shown by tests/harness/test_harness_demo.py.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from chaos.lease import Lease
+from harness.clusters.base import Cluster, ClusterKey, Engine
+from harness.clusters.factory import build_cluster, external_cluster
+from harness.clusters.process_cluster import ProcessCluster
+from harness.errors import EnvironmentFault, ExitCode, HarnessError
+from harness.plan import PlannedCell
+from harness.run.cell import CellRun, Outcome
+from harness.run.context import RunContext
+from harness.run.progress import Progress
+from harness.run.rundir import build_manifest
+from harness.run.stop import StopFlag
+from harness.run.timeline_driver import timeline_driver
+from harness.run.workload_process import WorkloadProcess
+from harness.suite import Suite
+from runlog.events import RunClock, write_manifest
+
+CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read; only for the estimate of time left
+CHAOS_OVERHEAD_MS: Final = 5_000
+CLUSTER_FAILURES_MAX: Final = 2  # then the environment is broken and further cells would only wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What the command line asked for."""
+
+    suite: Suite
+    cells: tuple[PlannedCell, ...]
+    engine: Engine
+    client: str
+    seed: int
+    proxy_choice: str
+    bootstrap_servers: str | None
+    run_dir: Path
+    argv: Sequence[str]
+
+
+class Run:
+    """Carry out with `execute`; afterwards the run directory says everything."""
+
+    def __init__(self, request: RunRequest, *, stop: StopFlag, progress: Progress, lease_root: Path) -> None:
+        self._request, self._stop, self._progress = request, stop, progress
+        clock = RunClock.starting_now()
+        self._manifest = build_manifest(
+            run_dir=request.run_dir,
+            clock=clock,
+            argv=request.argv,
+            engine=request.engine,
+            client=request.client,
+            seed=request.seed,
+            suite=request.suite.model_dump(mode="json", by_alias=True),
+            cells=[cell.cell_id for cell in request.cells],
+        )
+        self._context = RunContext(
+            run_dir=request.run_dir,
+            clock=clock,
+            stop=stop,
+            progress=progress,
+            lease=Lease(lease_root),
+            command=self._manifest["command"],
+            engine=request.engine,
+        )
+        self._cluster: Cluster | None = None
+        self._cluster_key: ClusterKey | None = None
+        self._cluster_number = 0
+        self._standby: WorkloadProcess | None = None
+
+    def execute(self) -> ExitCode:
+        """PASS when every cell was carried out (the report judges them), else what went wrong."""
+        write_manifest(self._context.run_dir, self._manifest)
+        statuses: Counter[str] = Counter()
+        try:
+            self._start_standby()
+            self._run_cells(statuses)
+        finally:
+            self._clean_up()
+            self._manifest["status"] = "interrupted" if self._stop.is_set() else "finished"
+            self._manifest["ended_us"] = self._context.clock.now_us()
+            write_manifest(self._context.run_dir, self._manifest)
+        return ExitCode.INTERRUPTED if self._stop.is_set() else ExitCode.PASS
+
+    def _run_cells(self, statuses: Counter[str]) -> None:
+        cluster_failures = 0
+        for order, planned in enumerate(self._request.cells):
+            if self._stop.is_set():
+                return
+            self._progress.begin_cell(order + 1, planned.title, self._seconds_left(order))
+            try:
+                cluster = self._cluster_for(planned)
+                outcome = self._run_cell(planned, cluster, order)
+            except EnvironmentFault as error:
+                cluster_failures += 1
+                self._drop_cluster()
+                self._progress.end_cell("failed", str(error))
+                if cluster_failures >= CLUSTER_FAILURES_MAX or order == 0:
+                    raise
+                continue
+            statuses[outcome.status] += 1
+            self._progress.end_cell(outcome.status, outcome.reason)
+            if outcome.status == "failed":
+                self._drop_cluster()  # the next cell begins on a cluster that nothing has happened to
+
+    def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> Outcome:
+        load = self._standby or self._new_load_process()
+        self._standby = None
+        chaos = timeline_driver(planned, cluster, self._context) if planned.kind == "chaos" else None
+        cell = CellRun(self._context, planned, cluster, load, order, chaos)
+        if order + 1 < len(self._request.cells):
+            cell.on_load_finished = self._start_standby
+        return cell.carry_out()
+
+    # --- load processes ---------------------------------------------------------------------------------------------
+
+    def _new_load_process(self) -> WorkloadProcess:
+        return WorkloadProcess(self._context.run_dir / "load.stderr.log")
+
+    def _start_standby(self) -> None:
+        """Its imports take a second of CPU: done while nothing is measured, beside the final read of the cell before."""
+        if self._standby is None and not self._stop.is_set():
+            self._standby = self._new_load_process()
+
+    # --- clusters ---------------------------------------------------------------------------------------------------
+
+    def _cluster_for(self, planned: PlannedCell) -> Cluster:
+        key = self._key_of(planned)
+        if self._cluster is not None and key == self._cluster_key:
+            return self._cluster
+        self._drop_cluster()
+        self._progress.phase("cluster")
+        if key.engine == "external":
+            cluster: Cluster = external_cluster(self._request.bootstrap_servers)
+        else:
+            self._cluster_number += 1
+            directory = self._context.run_dir / "clusters" / str(self._cluster_number)
+            cluster = build_cluster(
+                key,
+                directory,
+                proxy_choice=self._request.proxy_choice,
+                lease=self._context.lease,
+                seed=self._request.seed,
+            )
+        self._cluster, self._cluster_key = cluster, key
+        cluster.start()
+        return cluster
+
+    def _key_of(self, planned: PlannedCell) -> ClusterKey:
+        return ClusterKey(
+            engine=self._request.engine,
+            proxied=planned.proxied and self._request.engine != "external",
+            brokers=self._request.suite.cluster.brokers,
+            settings=tuple(sorted(planned.broker_settings.items())),
+            journal_appends=planned.kind == "chaos",
+        )
+
+    def _drop_cluster(self) -> None:
+        cluster, self._cluster, self._cluster_key = self._cluster, None, None
+        if cluster is not None:
+            cluster.stop()
+            if isinstance(cluster, ProcessCluster):
+                cluster.remove_data()
+
+    def _clean_up(self) -> None:
+        """On every way out, each step even if the one before failed."""
+        steps: list[Callable[[], Any]] = [self._drop_cluster, self._context.lease.close]
+        if self._standby is not None:
+            standby = self._standby
+            steps.insert(0, lambda: standby.stop(1.0))
+        problems = []
+        for step in steps:
+            try:
+                step()
+            except Exception as error:  # the other steps must run too; the first problem is told below
+                problems.append(error)
+        if problems:
+            raise HarnessError(f"not everything could be stopped: {problems[0]}; run `harness clean`") from problems[0]
+
+    def _seconds_left(self, order: int) -> float:
+        rest = self._request.cells[order:]
+        overhead = {"sweep": CELL_OVERHEAD_MS, "chaos": CHAOS_OVERHEAD_MS}
+        return sum(cell.duration_ms + overhead[cell.kind] for cell in rest) / 1000
+
+
+def free_disk_bytes(path: Path) -> int:
+    return shutil.disk_usage(path).free

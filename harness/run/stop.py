@@ -1,0 +1,66 @@
+"""Ctrl-C and SIGTERM as a flag that every wait of a run looks at; a second signal is not waited for.
+
+The first signal lets the run undo its faults, stop its processes and write down what it has. A third one ends the process at
+once: the kernel then kills the children, and `harness clean` undoes the rest from the leases.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+from harness.errors import ExitCode
+
+_IMPATIENT_AFTER: Final = 3
+
+
+class StopFlag:
+    """Set once, never cleared."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.signals = 0
+
+    def set(self) -> None:
+        self._event.set()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleep, but not through a signal. True when the run is to stop."""
+        # Event.wait in the main thread is interrupted by signal handlers and resumes: slices keep it responsive.
+        deadline = time.monotonic() + timeout_s
+        while not self._event.is_set():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._event.wait(min(left, 0.2))
+        return True
+
+    def on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self.signals += 1
+        self._event.set()
+        if self.signals == 1:
+            os.write(sys.stderr.fileno(), b"\nstopping: faults are undone and processes ended (again twice to give up)\n")
+        if self.signals >= _IMPATIENT_AFTER:
+            os._exit(int(ExitCode.INTERRUPTED))
+
+
+@contextmanager
+def signals_set(flag: StopFlag) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP set the flag while inside."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, flag.on_signal) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,36 @@
+"""Copies a cell's share of the proxies' wire log into the cell's wire.jsonl, with t_us added.
+
+The Kafka-aware server writes one file for all cells on its cluster; a cell owns the lines written while it runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runlog.events import JsonlWriter, RunClock, parse_line
+
+
+class WireLogTail:
+    def __init__(self, source: Path | None, target: Path, clock: RunClock) -> None:
+        self._source, self._clock = source, clock
+        self._position = source.stat().st_size if source is not None and source.exists() else 0
+        self._rest = b""
+        self._writer = JsonlWriter(target) if source is not None else None
+
+    def step(self) -> None:
+        if self._source is None or self._writer is None or not self._source.exists():
+            return
+        with self._source.open("rb") as file:
+            file.seek(self._position)
+            data = file.read()
+        self._position += len(data)
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        for line in lines:
+            event = parse_line(line + b"\n")
+            if event is not None and isinstance(event.get("mono_ns"), int):
+                self._writer.append({**event, "t_us": self._clock.to_us(event["mono_ns"])})
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
