@@ -220,8 +220,6 @@ class PartitionLog:
             )
         number = bisect_right(self._bases, offset) - 1
         while number < len(self._segments):
-            if self._segments[number].base_offset >= limit:
-                break
             data = self._segments[number].read(offset, max_bytes, limit, minimum_one_batch)
             if data or offset < self._segments[number].next_offset:
                 return data
@@ -277,7 +275,6 @@ class PartitionLog:
         self._unflushed.add(self._active.base_offset)
         after = self.log_end_offset
         self.epochs.truncate_to(after)
-        self._delete_producer_snapshots(above=after)
         self._rebuild_producers()
         return TruncationResult(before, after)
 
