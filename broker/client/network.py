@@ -1,8 +1,8 @@
 """Non-blocking connections to brokers: one per node, pipelined requests, answers matched in order.
 
 Owns: sockets, framing, the ApiVersions handshake, connection and request timeouts, reconnect backoff. Knows no topic
-and no batch. Used by one thread at a time (the sender thread, or the caller of a consumer or admin); `wake` alone may be
-called from any thread. Views in an `Answered` message are valid until the next `poll`.
+and no batch. Used by one thread at a time (the sender thread, or the caller of a consumer or admin); `wake` alone may
+be called from any thread. Views in an `Answered` message are valid until the next `poll`.
 """
 
 from __future__ import annotations

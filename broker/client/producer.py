@@ -1,9 +1,9 @@
 """The reference producer: what Java's KafkaProducer does, in Python, for measuring what its settings do.
 
 Owns: the caller's side of a send (serializers, interceptors, partition, waiting for metadata and memory). What happens
-after a record is in a batch is decided in core/sender.py and done in sender_thread.py. Any thread may send; not to be
-used from greenlets: a wait blocks its OS thread.
-Shown by tests/broker_client/test_client_producer.py and, against librdkafka's mock cluster, test_client_mock_cluster.py.
+after a record is in a batch is decided in core/sender.py and done in sender_thread.py. Any thread may send; not
+to be used from greenlets: a wait blocks its OS thread.
+Shown by tests/broker_client/test_client_producer.py and test_client_mock_cluster.py.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Producer:
         return self._send_slowly(record, on_delivery, size_bytes, is_chosen=partition is None)
 
     def flush(self, timeout_s: float | None = None) -> int:
-        """Send everything queued so far without linger and wait for its callbacks; returns records still without outcome."""
+        """Send what is queued without linger, wait for its callbacks; returns how many records have no outcome yet."""
         self._refuse_sender_thread("flush")
         deadline_s = monotonic() + (WAIT_S_MAX if timeout_s is None else timeout_s)
         with self._lock:
@@ -158,7 +158,7 @@ class Producer:
     def close(self, timeout_s: float | None = None) -> None:
         """Refuse new records, send the queued ones, end the thread; safe to call again.
 
-        After `timeout_s` (default: delivery.timeout.ms) what was not sent fails for certain, what is in flight is unknown.
+        After `timeout_s` (default: delivery.timeout.ms) the unsent fails for certain, what is in flight is unknown.
         """
         self._refuse_sender_thread("close")
         wait_s = self._config.delivery_timeout_ms / 1000 if timeout_s is None else max(timeout_s, 0.0)
@@ -297,7 +297,7 @@ class Producer:
             raise LocalProtocolError(f"{name}() inside a delivery callback would wait for itself")
 
     def _apply_hooks(self, record: ProducerRecord, callback: DeliveryCallback | None) -> tuple[Any, ...]:
-        """Interceptors, then serializers. Any: the record's own fields, and the callback that tells interceptors too."""
+        """Interceptors, then serializers. Any: the record's fields, and the callback."""
         for interceptor in self._interceptors:
             try:
                 record = interceptor.on_send(record)

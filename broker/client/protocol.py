@@ -1,6 +1,6 @@
 """Requests and answers of the APIs that the client speaks, as values of the core. No I/O.
 
-Highest versions are those that name topics: Produce 12, Fetch 12, Metadata 12, DeleteTopics 5 (later ones use topic ids).
+Highest versions are those that name topics: Produce 12, Fetch 12, Metadata 12, DeleteTopics 5 (later: topic ids).
 Left out: transactions, fetch sessions, rack awareness, leader hints of Produce v10, OffsetForLeaderEpoch as a replica.
 """
 
@@ -15,7 +15,7 @@ from broker.client.core.sender import PartitionResult
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId
 from broker.wire.messages import Message, request, request_types, to_ms
-from broker.wire.records import encode_batch_buffers
+from broker.wire.records import BATCH_OVERHEAD_BYTES, encode_batch_buffers
 
 HIGHEST: dict[ApiKey, int] = {
     ApiKey.PRODUCE: 12,
@@ -53,6 +53,20 @@ def _wire_level(codec: CodecId, level: int | None) -> int | None:
     if (codec is CodecId.LZ4 and level == _DEFAULT_LZ4_LEVEL) or (codec is CodecId.GZIP and level == -1):
         return None
     return level
+
+
+def uncompressed_size_bytes(batch: Batch) -> int:
+    """What the batch takes without compression: exact for records without key, headers and late timestamps."""
+    if batch.keys is not None or batch.headers is not None:
+        return batch.size_bytes
+    count = batch.record_count
+    sizes = [len(value) if value is not None else 0 for value in batch.values]
+    # Per record: length, attributes, timestamp delta, offset delta, null key, value length, no headers.
+    total = BATCH_OVERHEAD_BYTES + sum(sizes) + 4 * count
+    total += sum((2 if size >= 64 else 1) + (2 if size >= 56 else 1) for size in sizes)
+    if max(sizes) >= 8000:
+        total += 2 * sum(size >= 8000 for size in sizes)
+    return total + count + max(0, count - 64) + max(0, count - 8192)
 
 
 def produce_request(version: int, batches: Sequence[Batch], acks_code: int, timeout_ms: int) -> Message:

@@ -1,0 +1,195 @@
+"""The reference admin: topics, cluster, configurations, offsets. Every call is bounded by default.api.timeout.ms.
+
+No thread: the caller's thread drives the network. Creating and deleting go to the controller that Metadata names; in
+KRaft any broker forwards them, so a wrong guess does no harm.
+Shown by tests/broker_client/test_client_mock_cluster.py and, on our own brokers, test_client_reference_cluster.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.client.blocking import BlockingClient
+from broker.client.clock import now_ms
+from broker.client.core.batch import TopicPartition
+from broker.client.core.config import parse_admin
+from broker.client.core.errors import KafkaError
+from broker.client.core.fetcher import LATEST
+from broker.client.core.metadata import BrokerAddress, TopicState
+from broker.client.offsets import epoch_end_offset, list_offset
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request
+
+_RESOURCE_TYPES = {"topic": 2, "broker": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """-1 for partitions or replication_factor means the brokers' default."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescription:
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[BrokerAddress, ...]
+
+
+class Admin:
+    """See docs/contracts.md. Raises KafkaError with the broker's code."""
+
+    def __init__(self, properties: Mapping[str, object], *, seed: int | None = None) -> None:
+        self._config = parse_admin(properties)
+        self._client = BlockingClient(self._config, random.Random(seed))
+
+    def create_topics(self, topics: Iterable[NewTopic], *, wait: bool = True) -> None:
+        """Create all, then (with `wait`) until every partition has a leader. An existing topic is an error."""
+        wanted = list(topics)
+        deadline_ms = self._deadline_ms()
+
+        def build(version: int) -> Message:
+            entries = [
+                {
+                    "name": topic.name,
+                    "num_partitions": topic.partitions,
+                    "replication_factor": topic.replication_factor,
+                    "assignments": (),
+                    "configs": [{"name": name, "value": str(value)} for name, value in topic.config.items()],
+                }
+                for topic in wanted
+            ]
+            return request(ApiKey.CREATE_TOPICS, version, topics=entries, timeout=self._config.request_timeout_ms)
+
+        self._change(ApiKey.CREATE_TOPICS, build, lambda message: message.topics, deadline_ms)
+        if wait:
+            self._client.retrying(
+                lambda: self._expect_leaders([each.name for each in wanted], deadline_ms), deadline_ms
+            )
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        wanted = list(names)
+
+        def build(version: int) -> Message:
+            return request(ApiKey.DELETE_TOPICS, version, topic_names=wanted, timeout=self._config.request_timeout_ms)
+
+        self._change(ApiKey.DELETE_TOPICS, build, lambda message: message.responses, self._deadline_ms())
+        self._client.metadata.forget(wanted)
+
+    def describe_cluster(self) -> ClusterDescription:
+        def build(version: int) -> Message:
+            return request(ApiKey.DESCRIBE_CLUSTER, version, include_cluster_authorized_operations=False)
+
+        def ask() -> ClusterDescription:
+            message = self._client.call(None, ApiKey.DESCRIBE_CLUSTER, build, self._deadline_ms())
+            _raise_error(message.error_code, message.error_message, "cluster")
+            return ClusterDescription(
+                cluster_id=message.cluster_id,
+                controller_id=message.controller_id,
+                brokers=tuple(
+                    BrokerAddress(broker_id=each.broker_id, host=each.host, port=each.port) for each in message.brokers
+                ),
+            )
+
+        return self._client.retrying(ask, self._deadline_ms())
+
+    def describe_topics(self, names: Sequence[str] | None = None) -> dict[str, TopicState]:
+        """Leader, leader epoch, replicas and ISR of each partition; None: of all topics. As one broker knows it now."""
+        answer = self._client.fetch_metadata(names, self._deadline_ms())
+        for topic in answer.topics:
+            if names is not None and topic.error_code and not topic.partitions:
+                raise KafkaError(topic.error_code, f"topic {topic.name!r}")
+        return {topic.name: topic for topic in answer.topics}
+
+    def describe_configs(self, kind: str, name: str) -> dict[str, str | None]:
+        """Effective settings of a "topic" or a "broker" (its id as text)."""
+        if kind not in _RESOURCE_TYPES:
+            raise KafkaError(-1, f"describe_configs: expected topic or broker, got {kind!r}", name="LOCAL_STATE")
+        node = int(name) if kind == "broker" else None
+        deadline_ms = self._deadline_ms()
+        if node is not None:
+            self._client.fetch_metadata([], deadline_ms)
+
+        def build(version: int) -> Message:
+            entry = {"resource_type": _RESOURCE_TYPES[kind], "resource_name": name, "configuration_keys": None}
+            return request(ApiKey.DESCRIBE_CONFIGS, version, resources=[entry])
+
+        def ask() -> dict[str, str | None]:
+            result = self._client.call(node, ApiKey.DESCRIBE_CONFIGS, build, deadline_ms).results[0]
+            _raise_error(result.error_code, result.error_message, f"{kind} {name}")
+            return {each.name: each.value for each in result.configs}
+
+        return self._client.retrying(ask, deadline_ms)
+
+    def list_offsets(
+        self, partitions: Iterable[TopicPartition], timestamp_ms: int = LATEST
+    ) -> dict[TopicPartition, int]:
+        """Offsets at a time in ms, or EARLIEST (-2), or LATEST (-1): the high watermark."""
+        deadline_ms = self._deadline_ms()
+        chosen = [TopicPartition(*each) for each in partitions]
+        return {each: list_offset(self._client, each, timestamp_ms, deadline_ms)[0] for each in chosen}
+
+    def offset_for_leader_epoch(self, partition: TopicPartition, leader_epoch: int) -> tuple[int, int]:
+        """(largest epoch not above `leader_epoch`, offset after its last record); (-1, -1) if there is none."""
+        return epoch_end_offset(self._client, TopicPartition(*partition), leader_epoch, self._deadline_ms())
+
+    def close(self) -> None:
+        self._client.close()
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _deadline_ms(self) -> int:
+        return now_ms() + self._config.default_api_timeout_ms
+
+    def _change(self, api_key: ApiKey, build: Any, results: Any, deadline_ms: int) -> None:
+        """Ask the controller. Any: the request builder and the accessor of kio's result list.
+
+        Not retried after the request was sent and its answer lost: a second try would find its own first one.
+        """
+
+        def ask() -> None:
+            self._client.fetch_metadata([], deadline_ms)
+            controller = self._client.metadata.controller_id
+            node = controller if controller in self._client.metadata.brokers else None
+            for each in results(self._client.call(node, api_key, build, deadline_ms)):
+                _raise_error(each.error_code, getattr(each, "error_message", None), f"topic {each.name!r}")
+
+        def ask_once_sent() -> KafkaError | None:
+            try:
+                ask()
+            except KafkaError as error:
+                if not error.definite:
+                    return error
+                raise
+            return None
+
+        unknown = self._client.retrying(ask_once_sent, deadline_ms)
+        if unknown is not None:
+            raise unknown
+
+    def _expect_leaders(self, names: Sequence[str], deadline_ms: int) -> None:
+        answer = self._client.fetch_metadata(names, deadline_ms)
+        for topic in answer.topics:
+            _raise_error(ErrorCode(topic.error_code), None, f"topic {topic.name!r}")
+            for each in topic.partitions:
+                if each.leader < 0:
+                    raise KafkaError(ErrorCode.leader_not_available, f"{topic.name}-{each.partition}")
+
+
+def _raise_error(code: ErrorCode, message: str | None, what: str) -> None:
+    if code is not ErrorCode.none:
+        raise KafkaError(code, f"{what}: {message}" if message else what)

@@ -1,0 +1,175 @@
+"""A network driven by its caller: one call at a time, bounded, other answers go to a handler.
+
+Owns: metadata refreshes, finding a leader or any broker, retries of retriable errors until the deadline. No thread.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, TypeVar
+
+from broker.client.clock import now_ms
+from broker.client.core.batch import TopicPartition
+from broker.client.core.config import AdminConfig, ConsumerConfig
+from broker.client.core.errors import KafkaError, TimedOutError
+from broker.client.core.metadata import NO_LEADER, MetadataAnswer, MetadataCache
+from broker.client.network import Answered, Lost, Network, NetworkEvent
+from broker.client.protocol import HIGHEST, metadata_answer, metadata_request
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message
+
+Build: TypeAlias = Callable[[int], Message]  # version -> request
+Result = TypeVar("Result")
+_WAIT_MS_MAX = 200
+
+
+class _Call:
+    """What an outstanding call waits for; its identity is the context of the request."""
+
+    __slots__ = ("failure", "message")
+
+    def __init__(self) -> None:
+        self.message: Message = None
+        self.failure: KafkaError | None = None
+
+
+class BlockingClient:
+    def __init__(
+        self,
+        config: ConsumerConfig | AdminConfig,
+        rng: random.Random,
+        on_event: Callable[[NetworkEvent], None] = lambda event: None,
+    ) -> None:
+        self.config = config
+        self.network = Network(config, rng, now_ms)
+        self.metadata = MetadataCache(
+            max_age_ms=config.metadata_max_age_ms,
+            backoff_first_ms=config.retry_backoff_ms,
+            backoff_max_ms=config.retry_backoff_max_ms,
+            rng=rng,
+        )
+        self._on_event = on_event
+
+    def close(self) -> None:
+        self.network.close()
+
+    def step(self, until_ms: int) -> None:
+        """One round of the network, for at most 200 ms and not beyond `until_ms`."""
+        for event in self.network.poll(min(until_ms - now_ms(), _WAIT_MS_MAX)):
+            self.dispatch(event)
+
+    def dispatch(self, event: NetworkEvent) -> None:
+        if isinstance(event, Answered) and isinstance(event.context, _Call):
+            event.context.message = event.message
+        elif isinstance(event, Lost):
+            for context in (*event.unanswered, *event.unsent):
+                if isinstance(context, _Call):
+                    context.failure = KafkaError(
+                        ErrorCode.network_exception, event.reason, definite=context in event.unsent
+                    )
+            self._on_event(event)
+        else:
+            self._on_event(event)
+
+    def call(self, node: int | None, api_key: ApiKey, build: Build, deadline_ms: int) -> Message:
+        """Ask one broker (None: any). Raises KafkaError: NETWORK_EXCEPTION if the connection broke, or a time-out."""
+        chosen = self._wait_ready(node, deadline_ms)
+        version = self.network.version(chosen, api_key, HIGHEST[api_key])
+        if version is None:
+            raise KafkaError(
+                ErrorCode.unsupported_version, f"broker {chosen} offers no version of {api_key.name} we speak"
+            )
+        call = _Call()
+        timeout_ms = max(1, min(self.config.request_timeout_ms, deadline_ms - now_ms()))
+        self.network.send(chosen, api_key, version, build(version), call, timeout_ms=timeout_ms)
+        while call.message is None:
+            if call.failure is not None:
+                raise call.failure
+            if now_ms() >= deadline_ms + _WAIT_MS_MAX:
+                raise TimedOutError(f"no answer to {api_key.name} from broker {chosen}", definite=False)
+            self.step(deadline_ms + _WAIT_MS_MAX)
+        return call.message
+
+    def _wait_ready(self, node: int | None, deadline_ms: int) -> int:
+        while True:
+            ready = self.network.any_ready() if node is None else node
+            if ready is not None and self.network.is_ready(ready):
+                return ready
+            if node is not None:
+                self.network.connect(node)
+            if now_ms() >= deadline_ms:
+                who = "any broker" if node is None else f"broker {node}"
+                raise TimedOutError(f"cannot connect to {who} of {','.join(self.config.bootstrap_servers)}")
+            self.step(deadline_ms)
+
+    def fetch_metadata(self, topics: Sequence[str] | None, deadline_ms: int) -> MetadataAnswer:
+        """Of these topics (None: all), taken into the cache. Topics are not created by asking."""
+
+        def ask() -> MetadataAnswer:
+            answer = metadata_answer(
+                self.call(
+                    None,
+                    ApiKey.METADATA,
+                    lambda version: metadata_request(version, topics, auto_create=False),
+                    deadline_ms,
+                )
+            )
+            if not answer.brokers:
+                raise KafkaError(ErrorCode.leader_not_available, "the metadata names no broker yet")
+            return answer
+
+        answer = self.retrying(ask, deadline_ms)
+        self.metadata.on_answer(answer, now_ms())
+        self.network.update_nodes(answer.brokers)
+        return answer
+
+    def leader(self, partition: TopicPartition, deadline_ms: int) -> int:
+        def find() -> int:
+            if self.metadata.leader(partition) == NO_LEADER:
+                self.fetch_metadata([partition.topic], deadline_ms)
+            found = self.metadata.leader(partition)
+            if found == NO_LEADER:
+                raise KafkaError(ErrorCode.leader_not_available, f"{partition.topic}-{partition.partition}")
+            return found
+
+        return self.retrying(find, deadline_ms)
+
+    def ask_leader(
+        self,
+        partition: TopicPartition,
+        api_key: ApiKey,
+        build: Build,
+        parse: Callable[[Message], Result],
+        deadline_ms: int,
+    ) -> Result:
+        """Ask the partition's leader, follow leader changes. `parse` raises KafkaError for an error in the answer."""
+
+        def ask() -> Result:
+            node = self.leader(partition, deadline_ms)
+            attempt_deadline_ms = min(deadline_ms, now_ms() + self.config.request_timeout_ms)
+            try:
+                return parse(self.call(node, api_key, build, attempt_deadline_ms))
+            except KafkaError:
+                self.fetch_metadata([partition.topic], deadline_ms)
+                raise
+
+        return self.retrying(ask, deadline_ms)
+
+    def retrying(self, ask: Callable[[], Result], deadline_ms: int) -> Result:
+        """Until it succeeds, fails for good, or the deadline passes; waits retry.backoff.ms in between."""
+        while True:
+            try:
+                return ask()
+            except KafkaError as error:
+                is_worth_it = error.retriable or isinstance(error, TimedOutError)
+                if not is_worth_it or now_ms() + self.config.retry_backoff_ms >= deadline_ms:
+                    raise
+            self.pause(self.config.retry_backoff_ms)
+
+    def pause(self, wait_ms: int) -> None:
+        """Let time pass while the network goes on."""
+        until_ms = now_ms() + wait_ms
+        while now_ms() < until_ms:
+            self.step(until_ms)

@@ -1,0 +1,51 @@
+"""ListOffsets and OffsetForLeaderEpoch of one partition, asked of its leader, leader changes followed."""
+
+from __future__ import annotations
+
+from broker.client.blocking import BlockingClient
+from broker.client.core.batch import TopicPartition
+from broker.client.core.errors import KafkaError
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request
+
+
+def list_offset(
+    client: BlockingClient, partition: TopicPartition, timestamp_ms: int, deadline_ms: int
+) -> tuple[int, int]:
+    """(offset, its timestamp) for a time in ms, EARLIEST (-2) or LATEST (-1); offset -1 if no record is that young."""
+
+    def build(version: int) -> Message:
+        entry = {"partition_index": partition.partition, "timestamp": timestamp_ms, "current_leader_epoch": -1}
+        topics = [{"name": partition.topic, "partitions": [entry]}]
+        return request(ApiKey.LIST_OFFSETS, version, replica_id=-1, isolation_level=0, topics=topics)
+
+    def parse(message: Message) -> tuple[int, int]:
+        answer = message.topics[0].partitions[0]
+        _raise_error(answer.error_code, partition)
+        return answer.offset, answer.timestamp
+
+    return client.ask_leader(partition, ApiKey.LIST_OFFSETS, build, parse, deadline_ms)
+
+
+def epoch_end_offset(
+    client: BlockingClient, partition: TopicPartition, leader_epoch: int, deadline_ms: int
+) -> tuple[int, int]:
+    """(largest epoch not above `leader_epoch`, offset after its last record); (-1, -1) if the leader knows none."""
+
+    def build(version: int) -> Message:
+        entry = {"partition": partition.partition, "current_leader_epoch": -1, "leader_epoch": leader_epoch}
+        topics = [{"topic": partition.topic, "partitions": [entry]}]
+        return request(ApiKey.OFFSET_FOR_LEADER_EPOCH, version, replica_id=-1, topics=topics)
+
+    def parse(message: Message) -> tuple[int, int]:
+        answer = message.topics[0].partitions[0]
+        _raise_error(answer.error_code, partition)
+        return answer.leader_epoch, answer.end_offset
+
+    return client.ask_leader(partition, ApiKey.OFFSET_FOR_LEADER_EPOCH, build, parse, deadline_ms)
+
+
+def _raise_error(code: ErrorCode, partition: TopicPartition) -> None:
+    if code is not ErrorCode.none:
+        raise KafkaError(code, f"{partition.topic}-{partition.partition}")
