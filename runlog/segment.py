@@ -219,8 +219,11 @@ class SegmentFollower:
         self._index = 0
         self._position = _HEADER_BYTES
 
-    def read_new(self, rows_max: int = 1_000_000) -> Rows:
-        """Finished rows not returned before (with their commit mark), at most one segment's; empty when none."""
+    def read_new(self, rows_max: int = 4_096) -> Rows:
+        """Finished rows not returned before (with their commit mark), at most `rows_max`; empty when there are none.
+
+        Each call reads up to `rows_max` rows of a file that is allocated in full, so a small bound is a cheap look.
+        """
         while True:
             path = Path(f"{self._prefix}{self._index:06d}{SUFFIX}")
             rows = self._read(path, rows_max)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from runlog.schema import RECV, SEND, SendStatus
 from runlog.segment import Rows, SegmentFollower
 
-_LOOKS_MAX = 64  # segments read per fold and writer
+_LOOKS_MAX = 256  # reads per fold and writer: a million rows; the rest waits for the next fold
 
 
 class Counters:

@@ -33,7 +33,7 @@ class LoadProcess:
         self.health = GeneratorHealth()
         self._counters = Counters(self.context.live)
         self._environment = environment
-        self._cpu_share = 0.0
+        self._cpu_share: float | None = None
         self._phases: Phases | None = None
         environment.load_members = self.members
 
@@ -53,6 +53,12 @@ class LoadProcess:
             self.health.note_hub_tick(HUB_TICK_S, time.monotonic() - started_s)
         self._cpu_share = self.health.cpu_share()
 
+    def _measured_cpu_share(self) -> float:
+        """Over the measured window; if that has not just been taken, up to now."""
+        return (
+            self.health.cpu_share() if self._cpu_share is None and self._phases is not None else self._cpu_share or 0.0
+        )
+
     def fold(self) -> None:
         self._counters.fold(
             [loop.writer_name for loop in self.members.producers],
@@ -65,7 +71,7 @@ class LoadProcess:
         producers, consumers = self.members.producers, self.members.consumers
         last_received_ns = max((loop.last_received_ns for loop in consumers), default=0)
         return {
-            "ready": sum(loop.is_ready for loop in [*producers, *consumers]),
+            "ready": sum(loop.is_ready for loop in producers) + sum(loop.is_ready for loop in consumers),
             "producing": sum(not loop.is_finished for loop in producers),
             "consuming": sum(not loop.is_finished for loop in consumers),
             "sent": sum(loop.handed for loop in producers),
@@ -83,7 +89,7 @@ class LoadProcess:
         lag = LogHistogram()
         for loop in producers:
             lag.merge_json(loop.lag.to_json())
-        effective = next((loop.client_effective() for loop in producers if loop.is_ready), {})
+        effective: Json = next((loop.client_effective() for loop in producers if loop.is_ready), {})
         return {
             "producers": [
                 {"producer": loop.number, "incarnation": loop.incarnation, "high_seq": loop.handed - 1}
@@ -91,7 +97,7 @@ class LoadProcess:
             ],
             "lag": lag.to_json(),
             "hub": self.health.hub.to_json(),
-            "cpu_share": round(self._cpu_share, 4),
+            "cpu_share": round(self._measured_cpu_share(), 4),
             "gc_ms": round(self.health.gc_ms, 3),
             "gc_ms_max": round(self.health.gc_ms_max, 3),
             "late_sends": sum(loop.late_sends for loop in producers),
@@ -143,6 +149,6 @@ def merge_reports(reports: list[Json], *, pool_ratio: float) -> Json:
         },
         "payload_zlib_ratio": round(pool_ratio, 3),
     }
-    effective = next((report["client_effective"] for report in reports if report["client_effective"]), {})
+    effective: Json = next((report["client_effective"] for report in reports if report["client_effective"]), {})
     producers.sort(key=lambda producer: (producer["producer"], producer["incarnation"]))
     return {"producers": producers, "health": health, "effective": {"client": effective}, "client": client}

@@ -22,6 +22,7 @@ from workloads.histogram import LogHistogram
 from workloads.schedule import Share
 
 TICK_S = 0.001
+IDLE_POLL_S = 0.02  # so that a stop is noticed soon at low rates
 SENDS_PER_TURN_MAX = 1_000  # between two looks at outcomes
 LATE_US = 10_000  # a send this long after its intended time counts as late
 CLOSE_TIMEOUT_S = 2.0
@@ -77,24 +78,25 @@ class ProducerUserLoop:
 
     def _send_by_schedule(self, client: ProducerClient, phases: Phases) -> None:
         stopped = self._context.sending_stopped
-        total = self._share.total
+        share, total = self._share, self._share.total
+        next_ns = self._next_intended_ns(phases)
         while self.handed < total and not stopped.is_set():
             now_ns = time.monotonic_ns()
             if now_ns >= phases.drain_end_ns:
                 break  # the cluster took no more: the rest stays unsent and is reported as such
-            due = min(
-                self._share.count_until(min(now_ns, phases.end_ns) - phases.start_ns) - self.handed, SENDS_PER_TURN_MAX
-            )
-            if due > 0:
-                self._send(client, phases, due)
-                client.poll(0)
-            else:
-                self._wait_for_next(client, phases, now_ns)
+            if now_ns < next_ns:
+                client.poll(min(max((next_ns - now_ns) / 1e9, TICK_S), IDLE_POLL_S))
+                continue
+            due = share.count_until(min(now_ns, phases.end_ns) - phases.start_ns) - self.handed
+            self._send(client, phases, min(due, SENDS_PER_TURN_MAX))
+            client.poll(0)
+            next_ns = self._next_intended_ns(phases)
         self.unsent = 0 if stopped.is_set() else total - self.handed
 
-    def _wait_for_next(self, client: ProducerClient, phases: Phases, now_ns: int) -> None:
-        next_ns = phases.start_ns + int(self._share.next_times_ns(self.handed, 1)[0])
-        client.poll(min(max((next_ns - now_ns) / 1e9, TICK_S), 0.02))
+    def _next_intended_ns(self, phases: Phases) -> int:
+        if self.handed >= self._share.total:
+            return phases.end_ns
+        return phases.start_ns + int(self._share.next_times_ns(self.handed, 1)[0])
 
     def _send(self, client: ProducerClient, phases: Phases, due: int) -> None:
         intended_times = (self._share.next_times_ns(self.handed, due) + phases.start_ns).tolist()

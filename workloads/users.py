@@ -44,7 +44,7 @@ def _start_thread(target: Any, name: str) -> threading.Thread:
     return thread
 
 
-class _ThreadUser(User):  # type: ignore[misc]  # Locust ships no usable types
+class _ThreadUser(User):
     abstract = True
 
     def members(self) -> LoadMembers:

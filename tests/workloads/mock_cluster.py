@@ -1,21 +1,20 @@
-"""Helper process: librdkafka's mock cluster of three brokers. Prints its addresses, then waits for stdin to close."""
+"""Helper process: librdkafka's mock cluster of three brokers with one topic of four partitions.
+
+Prints the brokers' addresses, then waits for stdin to close.
+"""
 
 from __future__ import annotations
 
 import sys
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 
 def main() -> None:
-    topic, partitions = sys.argv[1], int(sys.argv[2])
-    producer = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 3})
-    brokers = producer.list_topics(timeout=10).brokers.values()
-    addresses = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
-    admin = AdminClient({"bootstrap.servers": addresses})
-    admin.create_topics([NewTopic(topic, partitions, 3)])[topic].result(10)
-    print(addresses, flush=True)
+    cluster = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 3})
+    brokers = cluster.list_topics(timeout=10).brokers.values()
+    cluster.list_topics(sys.argv[1], timeout=10)  # asking for a topic makes it
+    print(",".join(f"{broker.host}:{broker.port}" for broker in brokers), flush=True)
     sys.stdin.read()
 
 

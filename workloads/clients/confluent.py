@@ -47,6 +47,14 @@ _RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
+# The names by which librdkafka complains about some of the above.
+_LIBRARY_ALIASES = {
+    "compression.codec": "compression.type",
+    "message.send.max.retries": "retries",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "queue.buffering.max.ms": "linger.ms",
+    "request.required.acks": "acks",
+}
 _PARTITIONERS = {"murmur2": "murmur2_random", "random": "random"}
 _CONSUMER_SAME_NAME = frozenset(
     {
@@ -265,7 +273,9 @@ def _construct(make: Callable[[dict[str, Any]], Any], configuration: dict[str, A
         return make(configuration)
     except confluent_kafka.KafkaException as error:
         text = error.args[0].str()
-        name = next((name for name in configuration if f'"{name}"' in text or f"`{name}`" in text), "a property")
+        for alias, kafka_name in _LIBRARY_ALIASES.items():
+            text = text.replace(alias, kafka_name)
+        name = next((name for name in configuration if name in text), "a property")
         raise PropertyError(NAME, name, text) from error
 
 

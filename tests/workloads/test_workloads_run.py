@@ -1,0 +1,246 @@
+"""`python -m workloads` as a real process, with librdkafka against librdkafka's mock cluster in another process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runlog.compact import compact_cell
+from runlog.parquet import read_stream
+from runlog.schema import RECV, SEND, SendStatus
+
+pytestmark = pytest.mark.slow
+TOPIC = "load"
+PARTITIONS = 4
+MOCK = Path(__file__).with_name("mock_cluster.py")
+Event = dict[str, Any]
+
+
+class MockCluster:
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(MOCK), TOPIC],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.addresses = self.process.stdout.readline().strip()
+        assert self.addresses
+
+    def pause(self, seconds: float) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait(timeout=10)
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+@pytest.fixture
+def cluster() -> Iterator[MockCluster]:
+    mock = MockCluster()
+    yield mock
+    mock.stop()
+
+
+class Load:
+    """A load process, its plan and the events it told."""
+
+    def __init__(self, run_dir: Path, addresses: str, workload: Event, properties: Event | None = None) -> None:
+        self.run_dir = run_dir
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "workloads"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=os.getcwd(),
+        )  # fmt: skip
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._stdout = self.process.stdout
+        assert json.loads(self._stdout.readline()) == {"event": "ready"}
+        self.t0_ns = time.monotonic_ns()
+        plan = {
+            "run_dir": str(run_dir), "cell_id": "c1", "t0_monotonic_ns": self.t0_ns, "client": "confluent",
+            "bootstrap_servers": addresses, "topic": TOPIC, "partitions": PARTITIONS, "seed": 5,
+            "properties": {"acks": "all", "linger.ms": 2, **(properties or {})}, "workload": workload,
+        }  # fmt: skip
+        self.process.stdin.write(json.dumps(plan) + "\n")
+        self.process.stdin.flush()
+        self.events: list[Event] = []
+
+    def wait_phase(self, phase: str) -> None:
+        for line in self._stdout:
+            self.events.append(json.loads(line))
+            if self.events[-1].get("phase") == phase:
+                return
+        raise AssertionError(f"no phase {phase}: {self.events[-3:]}")
+
+    def finish(self, timeout_s: float = 60) -> int:
+        """Read the rest of its events and return its exit code."""
+        self.events.extend(json.loads(line) for line in self._stdout)
+        code = self.process.wait(timeout=timeout_s)
+        self.close()
+        return code
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(timeout=10)
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self._stdout.close()
+
+    def phase_us(self, phase: str) -> int:
+        (start,) = [event["t_us"] for event in self.events if event.get("phase") == phase]
+        assert isinstance(start, int)
+        return start
+
+    @property
+    def done(self) -> Event:
+        (done,) = [event for event in self.events if event["event"] == "done"]
+        return done
+
+    def rows(self, stream: str) -> list[Event]:
+        rows: list[Event] = read_stream(self.run_dir, stream, "c1").to_pylist()
+        return rows
+
+
+def _workload(**changes: Any) -> Event:
+    fields = {"rate_per_s": 1_000, "record_size_bytes": 200, "producers": 2, "consumers": 1}
+    return {**fields, "warmup_ms": 500, "measure_ms": 2_000, "drain_ms": 5_000, **changes}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_every_scheduled_record_is_acked_logged_once_and_read(
+    tmp_path: Path, cluster: MockCluster, processes: int
+) -> None:
+    load = Load(tmp_path, cluster.addresses, _workload(processes=processes))
+    assert load.finish() == 0
+    result = compact_cell(tmp_path, "c1")
+    sent = load.rows(SEND.name)
+    assert len(sent) == 2_500
+    assert {row["status"] for row in sent} == {SendStatus.ACKED}
+    assert {(row["producer"], row["seq"]) for row in sent} == {(p, s) for p in (0, 1) for s in range(1_250)}
+    assert len({(row["partition"], row["offset"]) for row in sent}) == 2_500
+    assert all(row["intended_us"] <= row["sent_us"] <= row["acked_us"] for row in sent)
+    received = load.rows(RECV.name)
+    assert {(row["partition"], row["offset"], row["producer"], row["seq"]) for row in received} == {
+        (row["partition"], row["offset"], row["producer"], row["seq"]) for row in sent
+    }
+    assert all(row["crc_ok"] == 1 for row in received)
+    measured = [row for row in sent if row["intended_us"] >= load.phase_us("measure")]
+    assert len(measured) == pytest.approx(2_000, abs=2)
+    assert load.phase_us("drain") - load.phase_us("measure") == 2_000_000
+    phases = [event["phase"] for event in load.events if event["event"] == "phase"]
+    assert phases == ["connect", "warmup", "measure", "drain", "done"]
+    assert [producer["high_seq"] for producer in load.done["producers"]] == [1_249, 1_249]
+    assert [summary.high_seq for summary in result.producers] == [1_249, 1_249]
+    assert load.done["effective"]["client"]["linger.ms"] == "2"
+    assert load.done["health"]["schedule_lag_us_p50"] > 0
+    assert load.done["health"]["unsent"] == 0
+    assert load.done["health"]["cpu_share"] > 0
+
+
+def test_a_stall_of_the_cluster_shows_in_latency_from_the_intended_time(tmp_path: Path, cluster: MockCluster) -> None:
+    load = Load(tmp_path, cluster.addresses, _workload(consumers=0, measure_ms=3_000))
+    load.wait_phase("measure")
+    time.sleep(1.0)
+    cluster.pause(1.0)
+    assert load.finish() == 0
+    compact_cell(tmp_path, "c1")
+    latencies = sorted(
+        row["acked_us"] - row["intended_us"]
+        for row in load.rows(SEND.name)
+        if row["intended_us"] >= load.phase_us("measure")
+    )
+    assert len(latencies) == pytest.approx(3_000, abs=2)  # the stall took no record out of the sample
+    assert latencies[int(len(latencies) * 0.99)] > 500_000
+    assert latencies[len(latencies) // 3] < 200_000
+
+
+def test_sigterm_stops_sending_drains_and_ends_well(tmp_path: Path, cluster: MockCluster) -> None:
+    load = Load(tmp_path, cluster.addresses, _workload(measure_ms=60_000))
+    load.wait_phase("measure")
+    time.sleep(0.5)
+    started_s = time.monotonic()
+    load.process.send_signal(signal.SIGTERM)
+    assert load.finish() == 0
+    assert time.monotonic() - started_s < 9
+    compact_cell(tmp_path, "c1")
+    sent = load.rows(SEND.name)
+    assert 500 < len(sent) < 20_000
+    assert {row["status"] for row in sent} == {SendStatus.ACKED}
+
+
+def test_a_killed_load_process_leaves_unknown_sends_and_never_a_gap(tmp_path: Path, cluster: MockCluster) -> None:
+    load = Load(tmp_path, cluster.addresses, _workload(measure_ms=60_000, consumers=0))
+    load.wait_phase("measure")
+    cluster.process.send_signal(signal.SIGSTOP)  # so that sends are in flight
+    time.sleep(0.7)
+    load.process.kill()
+    load.finish()
+    compact_cell(tmp_path, "c1")
+    sent = load.rows(SEND.name)
+    for producer in (0, 1):
+        mine = sorted(row["seq"] for row in sent if row["producer"] == producer)
+        assert mine == list(range(len(mine)))
+    by_status = {status: sum(row["status"] == status for row in sent) for status in SendStatus}
+    assert by_status[SendStatus.FAILED] == 0
+    assert by_status[SendStatus.ACKED] > 100
+    assert by_status[SendStatus.UNKNOWN] > 300
+    unknown = [row for row in sent if row["status"] == SendStatus.UNKNOWN]
+    assert all(row["acked_us"] == -1 and row["intended_us"] > 0 for row in unknown)
+
+
+def test_a_cluster_that_dies_does_not_hold_up_the_end(tmp_path: Path, cluster: MockCluster) -> None:
+    load = Load(tmp_path, cluster.addresses, _workload(measure_ms=1_500, drain_ms=1_000))
+    load.wait_phase("measure")
+    cluster.stop()
+    started_s = time.monotonic()
+    assert load.finish() == 0
+    assert time.monotonic() - started_s < 1.5 + 1.0 + 7
+    result = compact_cell(tmp_path, "c1")
+    sent = load.rows(SEND.name)
+    assert {row["status"] for row in sent} == {SendStatus.ACKED, SendStatus.UNKNOWN}
+    for summary in result.producers:
+        assert sum(row["producer"] == summary.producer for row in sent) == summary.high_seq + 1
+
+
+def test_acks_0_is_never_called_acked(tmp_path: Path, cluster: MockCluster) -> None:
+    load = Load(tmp_path, cluster.addresses, _workload(measure_ms=500, consumers=0), {"acks": 0})
+    assert load.finish() == 0
+    compact_cell(tmp_path, "c1")
+    sent = load.rows(SEND.name)
+    assert len(sent) == 1_000
+    assert {(row["status"], row["error"], row["offset"]) for row in sent} == {(SendStatus.UNKNOWN, 0, -1)}
+    assert all(row["acked_us"] >= row["sent_us"] for row in sent)
+
+
+def test_a_property_that_the_client_cannot_set_ends_the_run_with_its_name(tmp_path: Path, cluster: MockCluster) -> None:
+    load = Load(tmp_path, cluster.addresses, _workload(), {"max.block.ms": 1})
+    assert load.finish() == 1
+    (error,) = [event for event in load.events if event["event"] == "error"]
+    assert "client confluent cannot set max.block.ms" in error["message"]
+
+
+def test_no_plan_is_a_clean_end() -> None:
+    ended = subprocess.run([sys.executable, "-m", "workloads"], input="", capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, '{"event":"ready"}\n')
+
+
+def test_a_broken_plan_is_refused() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "workloads"], input='{"run_dir": "x"}\n', capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 2
+    assert "cell_id" in json.loads(ended.stdout.splitlines()[-1])["message"]
