@@ -35,7 +35,9 @@ class ScenarioCase:
 
     scenario: str
     case: str
+    reference: str = ""  # the name or path by which the scenario is found again
     title: str
+    because: str = ""
     damage: str
     expect: Mapping[str, str]
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +71,7 @@ class PlannedCell:
     changed: str = ""  # the setting in which a sweep cell differs from the baseline
     note: str = ""
     scenario: str = ""
+    scenario_reference: str = ""
     case: str = ""
     damage: str = ""
 
@@ -116,9 +119,7 @@ def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[
                 change = {**variant.with_, name: variant.value}
                 cell_id = f"sweep-{name}-{_safe(variant.value)}{suffix}"
                 note = _note(variant.with_, variant.because)
-                round_cells.append(
-                    _sweep_cell(suite, sweep, cell_id, change, name, note, seed, client, repetition)
-                )
+                round_cells.append(_sweep_cell(suite, sweep, cell_id, change, name, note, seed, client, repetition))
         # Each repetition is a round of its own: drift within the run then shows as a difference between rounds.
         random.Random(f"{seed}/{repetition}").shuffle(round_cells)
         cells += round_cells
@@ -188,7 +189,9 @@ def _chaos_cell(
         baseline=False,
         expect={**NO_DAMAGE, **case.expect},
         seed=seed,
+        note=case.because,
         scenario=case.scenario,
+        scenario_reference=case.reference or case.scenario,
         case=case.case,
         damage=case.damage,
     )

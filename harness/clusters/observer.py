@@ -14,11 +14,11 @@ _PROBE_TIMEOUT_S = 0.5
 
 
 class Observer:
-    def __init__(
-        self, topic: str, addresses: Mapping[int, Address], askable: Callable[[], Iterable[int]]
-    ) -> None:
+    def __init__(self, topic: str, addresses: Mapping[int, Address], askable: Callable[[], Iterable[int]]) -> None:
         self._topic, self._askable = topic, askable
-        self._probes = {broker: BrokerProbe(address, timeout_s=_PROBE_TIMEOUT_S) for broker, address in addresses.items()}
+        self._probes = {
+            broker: BrokerProbe(address, timeout_s=_PROBE_TIMEOUT_S) for broker, address in addresses.items()
+        }
 
     def state(self) -> ClusterState | None:
         """For each partition the view with the newest leader epoch; of equal ones the first broker's."""

@@ -14,30 +14,20 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from chaos.lease import Lease
-from harness.clusters.base import Address, ClusterLayout, ClusterState, Engine, Link, NodeLayout
+from harness.clusters.base import Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
 from harness.clusters.process import ManagedProcess, spawn
+from harness.clusters.proxies import LinkProxies
 from harness.errors import EnvironmentFault
 
 TERMINATE_GRACE_S: Final = 10.0
 STOP_GRACE_S: Final = 3.0
 PREPARE_TIMEOUT_S: Final = 60.0
 PROBE_TIMEOUT_S: Final = 1.0
-
-
-class ProxyOpener(Protocol):
-    """Opens one proxy per link before the brokers start, and closes them all."""
-
-    @property
-    def description(self) -> str: ...
-    @property
-    def wire_log_path(self) -> Path: ...
-    def open(self, links: tuple[Link, ...]) -> None: ...
-    def close(self) -> None: ...
 
 
 def ignore_process_event(kind: str, broker: int) -> None:
@@ -49,7 +39,7 @@ class ProcessCluster:
         self,
         layout: ClusterLayout,
         *,
-        proxies: ProxyOpener | None = None,
+        proxies: LinkProxies | None = None,
         outlive_parent: bool = False,
         lease: Lease | None = None,
     ) -> None:
@@ -95,6 +85,10 @@ class ProcessCluster:
     @property
     def direct_bootstrap_servers(self) -> str:
         return self.layout.direct_bootstrap_servers
+
+    def link_proxies(self) -> LinkProxies:
+        assert self.proxies is not None, "an unproxied cluster has no links"
+        return self.proxies
 
     def link_names(self) -> tuple[str, ...]:
         return tuple(link.name for link in self.layout.links)

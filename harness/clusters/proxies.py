@@ -51,7 +51,9 @@ class LinkProxies:
         self._directory.mkdir(parents=True, exist_ok=True)
         try:
             self._start_servers()
-            self._create([link for link in links if link.kind != "client"], [link for link in links if link.kind == "client"])
+            self._create(
+                [link for link in links if link.kind != "client"], [link for link in links if link.kind == "client"]
+            )
         except (ServerUnavailable, ToxiproxyError) as error:
             self.close()
             raise EnvironmentFault(f"the proxies of the links could not be set up: {error}") from error

@@ -16,7 +16,6 @@ from harness.clusters.base import Cluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import CellError
 from harness.plan import PlannedCell
-from harness.run.chaos_driver import ChaosDriver
 from harness.run.context import RunContext
 from harness.run.document import cell_document
 from harness.run.final_read import FinalRead, read_log
@@ -30,6 +29,7 @@ from harness.run.recorders import (
     Periodic,
     StatsSampler,
 )
+from harness.run.timeline_driver import TimelineDriver
 from harness.run.truncation import DeadLogs
 from harness.run.wire_log import WireLogTail
 from harness.run.workload_process import Event, WorkloadProcess
@@ -74,7 +74,7 @@ class CellRun:
         cluster: Cluster,
         load: WorkloadProcess,
         order: int,
-        chaos: ChaosDriver | None,
+        chaos: TimelineDriver | None,
     ) -> None:
         self._context, self._planned, self._cluster, self._load = context, planned, cluster, load
         self._order, self._chaos = order, chaos
@@ -159,7 +159,11 @@ class CellRun:
             self._on_phase(str(event.get("phase")), int(event.get("t_us", self._context.clock.now_us())))
         elif kind == "progress":
             self._context.progress.figures(event)
-            self._stats.append({"t_us": self._context.clock.now_us(), "source": "load", "name": "progress", "values": event})
+            if self._chaos is not None:
+                self._chaos.acked = int(event.get("acked", 0))
+            self._stats.append(
+                {"t_us": self._context.clock.now_us(), "source": "load", "name": "progress", "values": event}
+            )
         elif kind == "done":
             self._outcome.producers = list(event.get("producers", []))
             self._outcome.health = dict(event.get("health", {}))
@@ -176,7 +180,7 @@ class CellRun:
         if phase == "measure":
             self._outcome.measure_start_us = t_us
             if self._chaos is not None:
-                self._chaos.begin()
+                self._chaos.begin(t_us)
         elif phase == "drain":
             self._outcome.measure_end_us = t_us
 
@@ -193,7 +197,9 @@ class CellRun:
         if not self._cluster.wait_healthy(
             planned.topic_name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=planned.replication_factor
         ):
-            raise CellError(f"the cluster was not healthy again {HEALTH_TIMEOUT_S:.0f} s after the last fault was healed")
+            raise CellError(
+                f"the cluster was not healthy again {HEALTH_TIMEOUT_S:.0f} s after the last fault was healed"
+            )
         for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):
             self._cluster_events.append(event)
         self._outcome.notes += self._dead_logs.problems
@@ -230,7 +236,9 @@ class CellRun:
         observer = cluster.observer(topic)
         leaders = LeaderProbe(topic, observer.state, clock, self._cluster_events)
         stats = StatsSampler(cluster, lambda: self._load.pid if self._load.is_running() else None, clock, self._stats)
-        wire = WireLogTail(cluster.wire_log_path(), events_path(self._context.run_dir, self._planned.cell_id, "wire"), clock)
+        wire = WireLogTail(
+            cluster.wire_log_path(), events_path(self._context.run_dir, self._planned.cell_id, "wire"), clock
+        )
         recorders = [
             Periodic("journals", JOURNAL_INTERVAL_S, journal.step),
             Periodic("leader-probe", PROBE_INTERVAL_S, leaders.step),
@@ -247,7 +255,9 @@ class CellRun:
             for recorder in recorders:
                 recorder.stop()
                 if recorder.problem is not None:
-                    self._outcome.notes.append(f"recorder stopped: {type(recorder.problem).__name__}: {recorder.problem}")
+                    self._outcome.notes.append(
+                        f"recorder stopped: {type(recorder.problem).__name__}: {recorder.problem}"
+                    )
             observer.close()
             wire.close()
             if isinstance(cluster, ProcessCluster):

@@ -54,7 +54,9 @@ class Progress:
 
     def end_cell(self, status: str, detail: str = "") -> None:
         took_s = time.monotonic() - self._cell_started_s
-        self.say(f"[{self._index}/{self._total}] {self._title}: {status} in {took_s:.1f} s{': ' + detail if detail else ''}")
+        self.say(
+            f"[{self._index}/{self._total}] {self._title}: {status} in {took_s:.1f} s{': ' + detail if detail else ''}"
+        )
 
     def _draw(self, figures: str) -> None:
         left_s = max(0.0, self._left_estimate_s - (time.monotonic() - self._cell_started_s))

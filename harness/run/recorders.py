@@ -53,7 +53,9 @@ class JournalTail:
 
     def __init__(self, paths: Mapping[int, Path], clock: RunClock, writer: JsonlWriter) -> None:
         self._clock, self._writer = clock, writer
-        self._positions = {broker: (path, path.stat().st_size if path.exists() else 0) for broker, path in paths.items()}
+        self._positions = {
+            broker: (path, path.stat().st_size if path.exists() else 0) for broker, path in paths.items()
+        }
         self._rest: dict[int, bytes] = {}
 
     def step(self) -> None:
@@ -124,7 +126,9 @@ class HasPids(Protocol):
 class StatsSampler:
     """CPU and memory of the brokers and the host, twice a second, into stats.jsonl."""
 
-    def __init__(self, cluster: HasPids, load_pid: Callable[[], int | None], clock: RunClock, writer: JsonlWriter) -> None:
+    def __init__(
+        self, cluster: HasPids, load_pid: Callable[[], int | None], clock: RunClock, writer: JsonlWriter
+    ) -> None:
         self._cluster, self._load_pid, self._clock, self._writer = cluster, load_pid, clock, writer
         self._host: tuple[int, int] | None = None
         self._cpu: dict[str, tuple[int, float, float]] = {}

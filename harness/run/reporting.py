@@ -59,7 +59,18 @@ def print_verdicts(verdicts: dict[str, Any], report_path: Path) -> None:
     """The table on stdout; the report's path alone on the last line."""
     console = Console(highlight=False)
     rows = [_row(cell) for cell in verdicts.get("cells", [])]
-    headings = ("cell", "verdict", "records/s", "p50 ms", "p99 ms", "p99 ms uncorrected", "lost", "dup", "reordered", "predicted")
+    headings = (
+        "cell",
+        "verdict",
+        "records/s",
+        "p50 ms",
+        "p99 ms",
+        "p99 ms uncorrected",
+        "lost",
+        "dup",
+        "reordered",
+        "predicted",
+    )
     if console.is_terminal:
         table = Table(show_edge=False, pad_edge=False)
         for index, heading in enumerate(headings):
@@ -81,7 +92,10 @@ def plain_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[
     widths = [max(len(row[index]) for row in (headings, *rows)) for index in range(len(headings))]
     lines = []
     for row in (headings, *rows):
-        parts = [value.ljust(width) if index < 2 else value.rjust(width) for index, (value, width) in enumerate(zip(row, widths, strict=True))]
+        parts = [
+            value.ljust(width) if index < 2 else value.rjust(width)
+            for index, (value, width) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append("  ".join(parts).rstrip())
     return lines
 

@@ -49,7 +49,9 @@ class StopFlag:
         self.signals += 1
         self._event.set()
         if self.signals == 1:
-            os.write(sys.stderr.fileno(), b"\nstopping: faults are undone and processes ended (again twice to give up)\n")
+            os.write(
+                sys.stderr.fileno(), b"\nstopping: faults are undone and processes ended (again twice to give up)\n"
+            )
         if self.signals >= _IMPATIENT_AFTER:
             os._exit(int(ExitCode.INTERRUPTED))
 

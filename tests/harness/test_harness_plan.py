@@ -19,7 +19,12 @@ def no_cases(_entry: ChaosEntry) -> Sequence[ScenarioCase]:
 def two_cases(entry: ChaosEntry) -> Sequence[ScenarioCase]:
     def case(name: str, lost: str) -> ScenarioCase:
         return ScenarioCase(
-            scenario=entry.scenario, case=name, title=name, damage="loss", expect={"lost": lost}, properties={"acks": name}
+            scenario=entry.scenario,
+            case=name,
+            title=name,
+            damage="loss",
+            expect={"lost": lost},
+            properties={"acks": name},
         )
 
     return (case("1", "predicted"), case("all", "none"))

@@ -1,0 +1,1 @@
+"""The command line: options in, exit codes out. Data goes to stdout, progress and problems to stderr."""

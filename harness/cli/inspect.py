@@ -1,0 +1,109 @@
+"""`harness validate`, `list` and `schema`: what there is and whether it is right, without starting anything."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from chaos.faults import FAULTS
+from chaos.model import Scenario, builtin_scenarios
+from harness.errors import ExitCode, UsageError
+from harness.plan import build_plan
+from harness.run.reporting import plain_table
+from harness.scenarios import cases_of, load_scenario
+from harness.suite import Suite, builtin_suites, find_source, load_suite
+from harness.suite_source import nearest, validate
+from runlog.schema import SCHEMA_VERSION, STREAMS
+from workloads.model import CLIENTS
+
+CLUSTERS = {
+    "reference": "broker processes of this project, started and stopped by the harness",
+    "kafka": "Apache Kafka 4.3.1 nodes, jars by Maven, no Docker",
+    "external": "somebody else's cluster by --bootstrap-server; no faults on its processes or links",
+}
+
+
+def validate_files(names: Sequence[str]) -> ExitCode:
+    """All files are looked at; each problem goes to stderr, `ok` to stdout."""
+    code = ExitCode.PASS
+    for name in names:
+        try:
+            print(f"{name}: {_describe(name)}")
+        except UsageError as error:
+            print(f"harness: {error}", file=sys.stderr)
+            code = ExitCode.USAGE
+    return code
+
+
+def _describe(name: str) -> str:
+    if name in builtin_scenarios() and name not in builtin_suites():
+        scenario = load_scenario(name)
+        return f"ok, scenario with {len(scenario.cases)} cases"
+    source = find_source(name)
+    if "timeline" in source.data:
+        scenario = validate(source, Scenario)
+        return f"ok, scenario with {len(scenario.cases)} cases"
+    suite = validate(source, Suite)
+    return f"ok, suite with {len(build_plan(suite, cases_of, seed=suite.seed, client=suite.client))} cells"
+
+
+def list_things(what: str, *, as_json: bool) -> None:
+    tables = {
+        "scenarios": _scenarios,
+        "suites": _suites,
+        "faults": _faults,
+        "clients": lambda: [{"name": name} for name in CLIENTS],
+        "clusters": lambda: [{"name": name, "what": text} for name, text in CLUSTERS.items()],
+    }
+    if what not in tables:
+        raise UsageError(f"list {what}{nearest(what, list(tables))}")
+    rows = tables[what]()
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    headings = tuple(rows[0]) if rows else ("name",)
+    for line in plain_table(headings, [tuple(str(value) for value in row.values()) for row in rows]):
+        print(line)
+
+
+def _scenarios() -> list[dict[str, Any]]:
+    found = [load_scenario(name) for name in builtin_scenarios()]
+    return [
+        {"name": item.name, "damage": item.damage, "cases": ", ".join(item.cases), "title": item.title} for item in found
+    ]
+
+
+def _suites() -> list[dict[str, Any]]:
+    found = [load_suite(name) for name in builtin_suites()]
+    return [
+        {
+            "name": suite.name,
+            "cells": len(build_plan(suite, cases_of, seed=suite.seed, client=suite.client)),
+            "description": suite.description,
+        }
+        for suite in found
+    ]
+
+
+def _faults() -> list[dict[str, Any]]:
+    return [
+        {"name": name, "target": spec.default_target, "parameters": ", ".join(spec.parameters)}
+        for name, spec in FAULTS.items()
+    ]
+
+
+def print_schema(what: str) -> None:
+    if what == "runlog":
+        streams = {
+            name: [{"name": column.name, "type": column.arrow_type, "meaning": column.meaning} for column in stream.columns]
+            for name, stream in STREAMS.items()
+        }
+        print(json.dumps({"schema_version": SCHEMA_VERSION, "streams": streams}, indent=2))
+        return
+    models: dict[str, Any] = {"suite": Suite, "scenario": Scenario}
+    if what not in models:
+        raise UsageError(f"schema {what}{nearest(what, ['suite', 'scenario', 'runlog'])}")
+    schema = models[what].model_json_schema(by_alias=True)
+    print(json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2))

@@ -1,0 +1,213 @@
+"""`harness`: the commands and their options, and how each ends. What they do is in the modules beside it.
+
+Exit codes: 0 pass, 1 fail, 2 usage or configuration, 3 environment, 4 inconclusive, 5 harness error, 130 interrupted.
+Shown by tests/harness/test_harness_cli.py.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import click
+import typer
+
+from harness import VERSION
+from harness.errors import ExitCode, HarnessError
+
+app = typer.Typer(
+    name="harness",
+    help="Benchmarks and chaos tests for brokers that speak the Kafka protocol.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+cluster_app = typer.Typer(help="A cluster that stays up until it is taken down.", no_args_is_help=True)
+app.add_typer(cluster_app, name="cluster")
+
+CLUSTER_ENGINES: Final = ("reference", "kafka", "external")
+
+_Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")]
+_Cluster = Annotated[str, typer.Option("--cluster", help="reference, kafka (Apache Kafka by Maven) or external")]
+_Bootstrap = Annotated[str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="of an external cluster")]
+_Client = Annotated[str | None, typer.Option("--client", help="reference, confluent, ...: instead of the suite's")]
+_Seed = Annotated[int | None, typer.Option("--seed", min=0, help="instead of the suite's")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="print the plan and do nothing")]
+_Toxiproxy = Annotated[str, typer.Option("--toxiproxy", metavar="URL|auto|embedded", help="which server carries the links")]
+_Spark = Annotated[str | None, typer.Option("--spark-master", metavar="URL", help="of the analysis; default local")]
+_RunDir = Annotated[Path | None, typer.Option("--run-dir", help="where the run goes; default runs/<time>-<suite>")]
+_NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]
+
+
+@app.command()
+def run(
+    suites: Annotated[list[str], typer.Argument(metavar="SUITE...", help="names (harness list suites) or YAML files")],
+    cluster: _Cluster = "reference",
+    bootstrap_server: _Bootstrap = None,
+    client: _Client = None,
+    seed: _Seed = None,
+    set_: _Set = None,
+    dry_run: _DryRun = False,
+    toxiproxy: _Toxiproxy = "auto",
+    spark_master: _Spark = None,
+    run_dir: _RunDir = None,
+    no_report: _NoReport = False,
+) -> None:
+    """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
+    from harness.cli.run import RunOptions, run_suites
+    from harness.suite import load_suite
+
+    options = RunOptions(
+        engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run, toxiproxy=toxiproxy,
+        spark_master=spark_master, run_dir=run_dir, make_report=not no_report, argv=tuple(sys.argv[1:]),
+    )  # fmt: skip
+    raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
+
+
+@app.command()
+def chaos(
+    scenarios: Annotated[list[str] | None, typer.Argument(metavar="[SCENARIO...]", help="names or YAML files; default all")] = None,
+    case: Annotated[list[str] | None, typer.Option("--case", help="only these cases")] = None,
+    cluster: _Cluster = "reference",
+    client: _Client = None,
+    seed: _Seed = None,
+    set_: _Set = None,
+    dry_run: _DryRun = False,
+    toxiproxy: _Toxiproxy = "auto",
+    spark_master: _Spark = None,
+    run_dir: _RunDir = None,
+    no_report: _NoReport = False,
+) -> None:
+    """Run chaos scenarios: all their cases, or those named."""
+    from harness.cli.run import RunOptions, chaos_suite, run_suites
+
+    options = RunOptions(
+        engine=cluster, bootstrap_server=None, client=client, seed=seed, dry_run=dry_run, toxiproxy=toxiproxy,
+        spark_master=spark_master, run_dir=run_dir, make_report=not no_report, argv=tuple(sys.argv[1:]),
+    )  # fmt: skip
+    raise typer.Exit(run_suites([chaos_suite(scenarios or [], case or [], set_ or [])], options))
+
+
+@app.command()
+def report(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="run directories")],
+    spark_master: _Spark = None,
+) -> None:
+    """Analyse run directories again; no cluster is needed."""
+    from harness.cli.run import report_directories
+
+    raise typer.Exit(report_directories(directories, spark_master))
+
+
+@app.command()
+def validate(files: Annotated[list[str], typer.Argument(metavar="FILE...", help="suites or scenarios, YAML")]) -> None:
+    """Check suites and scenarios; errors name file, line and the nearest right key."""
+    from harness.cli.inspect import validate_files
+
+    raise typer.Exit(validate_files(files))
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(metavar="scenarios|suites|faults|clients|clusters")],
+    json_: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+) -> None:
+    """What there is to choose from."""
+    from harness.cli.inspect import list_things
+
+    list_things(what, as_json=json_)
+
+
+@app.command()
+def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog")] = "suite") -> None:
+    """JSON Schema of suites or scenarios for an editor; or the columns of the run log."""
+    from harness.cli.inspect import print_schema
+
+    print_schema(what)
+
+
+@app.command()
+def doctor(toxiproxy: _Toxiproxy = "auto") -> None:
+    """Try each part of the set-up for real, and name the fix for what does not work."""
+    from harness.cli.doctor import examine
+
+    raise typer.Exit(examine(toxiproxy))
+
+
+@app.command()
+def clean() -> None:
+    """Undo what crashed runs left behind: processes, proxies, faults."""
+    from harness.cli.clean import clean_up
+
+    clean_up()
+
+
+@cluster_app.command("up")
+def cluster_up(
+    cluster: _Cluster = "reference",
+    brokers: Annotated[int, typer.Option("--brokers", min=1, max=9)] = 3,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a broker setting, e.g. num.partitions=4")] = None,
+    name: Annotated[str, typer.Option("--name", help="several clusters may be up under names of their own")] = "default",
+) -> None:
+    """Start a cluster that outlives this command; prints its bootstrap addresses alone."""
+    from harness.cli.cluster import up
+
+    up(engine=cluster, brokers=brokers, settings=set_ or [], name=name)
+
+
+@cluster_app.command("status")
+def cluster_status(name: Annotated[str, typer.Option("--name")] = "default") -> None:
+    """The brokers of a cluster that is up. Exit code 3 when it is not, or not whole."""
+    from harness.cli.cluster import status
+
+    raise typer.Exit(status(name))
+
+
+@cluster_app.command("down")
+def cluster_down(name: Annotated[str, typer.Option("--name")] = "default") -> None:
+    """Stop the cluster and remove its data. Nothing to do is no error."""
+    from harness.cli.cluster import down
+
+    down(name)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(VERSION)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="print the version")] = False,
+) -> None:
+    """Options of all commands."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point of `harness` and of `python -m harness`."""
+    sys.exit(int(execute(arguments)))
+
+
+def execute(arguments: Sequence[str] | None = None) -> int:
+    """The exit code; every problem is told on stderr."""
+    try:
+        result = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+        return int(result) if isinstance(result, int) else int(ExitCode.PASS)
+    except click.exceptions.Abort:
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except HarnessError as error:
+        print(f"harness: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except Exception:  # a bug of ours: shown whole, with the code that says so
+        traceback.print_exc()
+        return ExitCode.HARNESS_ERROR

@@ -1,0 +1,155 @@
+"""`harness run`, `chaos` and `report`: from options to a run, its report and its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
+
+from chaos.lease import default_root, reap
+from chaos.model import builtin_scenarios
+from harness.clusters.base import Engine
+from harness.errors import ExitCode, HarnessError, Interrupted, UsageError
+from harness.plan import PlannedCell, build_plan
+from harness.run.orchestrator import Run, RunRequest
+from harness.run.progress import Progress
+from harness.run.reporting import exit_code_of, make_report, print_verdicts
+from harness.run.rundir import create_run_directory
+from harness.run.stop import StopFlag, signals_set
+from harness.scenarios import cases_of
+from harness.suite import ChaosEntry, Suite, load_suite
+from harness.suite_source import nearest
+from workloads.model import CLIENTS
+
+ENGINES: Final = ("reference", "kafka", "external")
+RUNS: Final = Path("runs")
+# When several suites run, the worst of their exit codes counts, in this order.
+_WORST_FIRST: Final = (
+    ExitCode.INTERRUPTED, ExitCode.HARNESS_ERROR, ExitCode.ENVIRONMENT, ExitCode.FAIL, ExitCode.INCONCLUSIVE, ExitCode.PASS,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    engine: str
+    bootstrap_server: str | None
+    client: str | None
+    seed: int | None
+    dry_run: bool
+    toxiproxy: str
+    spark_master: str | None
+    run_dir: Path | None
+    make_report: bool
+    argv: tuple[str, ...]
+
+
+def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
+    """All suites one after the other; the worst exit code."""
+    requests = [(suite, _plan(suite, options)) for suite in suites]
+    if options.run_dir is not None and len(suites) > 1:
+        raise UsageError("--run-dir holds one run: give one suite")
+    if options.dry_run:
+        for suite, cells in requests:
+            print_plan(suite, cells, options)
+        return ExitCode.PASS
+    for line in reap(default_root(os.environ)):
+        print(f"left by a crashed run: {line}", file=sys.stderr)
+    codes = []
+    stop = StopFlag()
+    with signals_set(stop):
+        for suite, cells in requests:
+            codes.append(_run_one(suite, cells, options, stop))
+            if stop.is_set():
+                break
+    return next(code for code in _WORST_FIRST if code in codes)
+
+
+def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
+    if options.engine not in ENGINES:
+        raise UsageError(f"--cluster {options.engine}{nearest(options.engine, ENGINES)}")
+    client = options.client or suite.client
+    if client not in CLIENTS:
+        raise UsageError(f"client {client!r}: no such client{nearest(client, CLIENTS)}")
+    cells = build_plan(suite, cases_of, seed=_seed(suite, options), client=client)
+    if options.engine == "external":
+        if not options.bootstrap_server:
+            raise UsageError("--cluster external needs --bootstrap-server host:port")
+        chaos = [cell.cell_id for cell in cells if cell.kind == "chaos"]
+        if chaos:
+            raise UsageError(f"{len(chaos)} chaos cells need a cluster of our own, e.g. {chaos[0]}; try --set chaos=[]")
+    elif options.bootstrap_server:
+        raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
+    return cells
+
+
+def _seed(suite: Suite, options: RunOptions) -> int:
+    return suite.seed if options.seed is None else options.seed
+
+
+def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> None:
+    """What would be done, in order; one line a cell."""
+    print(f"suite {suite.name}: {len(cells)} cells, cluster {options.engine}, seed {_seed(suite, options)}")
+    for order, cell in enumerate(cells, start=1):
+        workload = cell.workload
+        load = f"{workload.rate_per_s:g}/s x {workload.record_size_bytes} B, {workload.warmup_ms}+{workload.measure_ms} ms"
+        print(f"{order:3}  {cell.cell_id:48}  {cell.client:10}  {load:36}  {cell.title}")
+
+
+def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, stop: StopFlag) -> ExitCode:
+    run_dir = create_run_directory(RUNS, suite.name, options.run_dir)
+    progress = Progress(len(cells))
+    client = options.client or suite.client
+    seed = _seed(suite, options)
+    progress.say(f"{suite.name}: {len(cells)} cells on {options.engine} with client {client}, seed {seed}; {run_dir}")
+    request = RunRequest(
+        suite=suite,
+        cells=cells,
+        engine=cast(Engine, options.engine),
+        client=client,
+        seed=seed,
+        proxy_choice=options.toxiproxy,
+        bootstrap_servers=options.bootstrap_server,
+        run_dir=run_dir,
+        argv=options.argv,
+    )
+    code = Run(request, stop=stop, progress=progress, lease_root=default_root(os.environ)).execute()
+    if code is ExitCode.INTERRUPTED:
+        progress.say(f"interrupted; what was measured is in {run_dir}: `harness report {run_dir}` shows it")
+        return code
+    if not options.make_report:
+        print(run_dir, flush=True)
+        return code
+    return _report(run_dir, options.spark_master, stop, progress)
+
+
+def _report(run_dir: Path, spark_master: str | None, stop: StopFlag, progress: Progress) -> ExitCode:
+    try:
+        verdicts = make_report(run_dir, spark_master=spark_master, stop=stop, progress=progress)
+    except HarnessError as error:
+        if stop.is_set():
+            raise Interrupted(str(error)) from error
+        raise
+    print_verdicts(verdicts, run_dir / "report.html")
+    return exit_code_of(verdicts)
+
+
+def report_directories(directories: Sequence[Path], spark_master: str | None) -> ExitCode:
+    """The worst exit code of all."""
+    codes = []
+    stop = StopFlag()
+    with signals_set(stop):
+        for directory in directories:
+            if not (directory / "manifest.json").is_file():
+                raise UsageError(f"{directory} is no run directory: it has no manifest.json")
+            codes.append(_report(directory.resolve(), spark_master, stop, Progress(0)))
+    return next(code for code in _WORST_FIRST if code in codes)
+
+
+def chaos_suite(scenarios: Sequence[str], cases: Sequence[str], overrides: Sequence[str]) -> Suite:
+    """The demo's load and topic with these scenarios alone."""
+    base = load_suite("demo", overrides)
+    entries = [ChaosEntry(scenario=name, cases=list(cases)) for name in scenarios or builtin_scenarios()]
+    return base.model_copy(update={"name": "chaos", "description": "Chaos scenarios.", "sweep": None, "chaos": entries})

@@ -1,0 +1,162 @@
+"""Runs chaos' timeline of one cell in a thread of its own, and gives it the cluster as a ClusterPort.
+
+Begins with the measured window; `finish` waits for it, or cuts it short, and returns only when it has healed its faults.
+Shown by tests/harness/test_harness_demo.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from chaos import timeline
+from chaos.toxiproxy.client import ToxiproxyClient
+from harness.clusters.base import Cluster
+from harness.clusters.process_cluster import ProcessCluster
+from harness.errors import UsageError
+from harness.plan import PlannedCell
+from harness.run.context import RunContext
+from harness.run.log_reader import TopicLogReader
+from harness.run.truncation import read_partition_headers
+from harness.scenarios import load_scenario
+from runlog.events import JsonlWriter, events_path
+
+FINISH_TIMEOUT_S: Final = 120.0
+HEAL_TIMEOUT_S: Final = 20.0
+
+
+class TimelineDriver:
+    """For one cell. `acked` is kept up to date by whoever listens to the load process."""
+
+    def __init__(self, planned: PlannedCell, cluster: ProcessCluster, context: RunContext) -> None:
+        self._planned, self._context = planned, context
+        self._scenario = load_scenario(planned.scenario_reference)
+        self._port = _CellPort(cluster, self)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_finished = False
+        self.acked = 0
+        self.problem = ""
+
+    def begin(self, measure_start_us: int) -> None:
+        self._thread = threading.Thread(target=self._run, args=(measure_start_us,), name="timeline", daemon=True)
+        self._thread.start()
+
+    def finish(self, *, interrupted: bool) -> None:
+        """Bounded; when called again it does nothing."""
+        if self._is_finished:
+            return
+        self._is_finished = True
+        if self._thread is None:
+            self.problem = self.problem or "the measured window never began"
+            return
+        if not interrupted:
+            self._join(FINISH_TIMEOUT_S)
+        self._stop.set()
+        self._thread.join(timeout=HEAL_TIMEOUT_S)
+        if self._thread.is_alive():
+            self.problem = f"the timeline did not end within {FINISH_TIMEOUT_S:.0f} s"
+
+    def _join(self, timeout_s: float) -> None:
+        """As Thread.join, but a signal cuts it short."""
+        assert self._thread is not None
+        for _ in range(int(timeout_s / 0.1)):
+            if not self._thread.is_alive() or self._context.stop.is_set():
+                return
+            self._thread.join(timeout=0.1)
+
+    def _run(self, measure_start_us: int) -> None:
+        planned, context = self._planned, self._context
+        with JsonlWriter(events_path(context.run_dir, planned.cell_id, "faults")) as faults:
+            try:
+                result = timeline.run(
+                    self._scenario,
+                    planned.case,
+                    self._port,
+                    faults.append,
+                    clock=timeline.RunningClock(t0_monotonic_ns=context.clock.t0_monotonic_ns, stop=self._stop),
+                    topic=planned.topic_name,
+                    measure_start_us=measure_start_us,
+                    lease=context.lease,
+                )
+                self.problem = result.problem
+            except Exception as error:  # the entry point of a thread: the cell must hear of it
+                self.problem = f"{type(error).__name__}: {error}"
+
+
+class _CellPort:
+    """chaos.port.ClusterPort over a cluster of processes and the load of this cell."""
+
+    def __init__(self, cluster: ProcessCluster, driver: TimelineDriver) -> None:
+        self._cluster, self._driver = cluster, driver
+
+    @property
+    def broker_ids(self) -> Sequence[int]:
+        return self._cluster.broker_ids
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        return self._cluster.leader(topic, partition)
+
+    def isr(self, topic: str, partition: int) -> Sequence[int]:
+        return self._cluster.isr(topic, partition)
+
+    def replicas(self, topic: str, partition: int) -> Sequence[int]:
+        return self._cluster.replicas(topic, partition)
+
+    def controller(self) -> int | None:
+        return self._cluster.controller()
+
+    def kill(self, broker_id: int) -> None:
+        self._cluster.kill(broker_id)
+
+    def terminate(self, broker_id: int) -> None:
+        self._cluster.terminate(broker_id)
+
+    def pause(self, broker_id: int) -> None:
+        self._cluster.pause(broker_id)
+
+    def resume(self, broker_id: int) -> None:
+        self._cluster.resume(broker_id)
+
+    def restart(self, broker_id: int) -> None:
+        self._cluster.restart(broker_id)
+
+    def is_running(self, broker_id: int) -> bool:
+        return self._cluster.is_running(broker_id)
+
+    def pids(self) -> Mapping[int, int]:
+        return self._cluster.pids()
+
+    def link_names(self) -> Sequence[str]:
+        return self._cluster.link_names()
+
+    def plain(self, link: str) -> tuple[ToxiproxyClient, str]:
+        return self._cluster.link_proxies().plain(link)
+
+    def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
+        return self._cluster.link_proxies().kafka(link)
+
+    def acked(self) -> int:
+        return self._driver.acked
+
+    def high_watermark_lag(self, topic: str, partition: int) -> int | None:
+        """The leader's log end is read from its segment files: no client-facing request tells it."""
+        leader = self._cluster.leader(topic, partition)
+        directory = None if leader is None else self._cluster.partition_directory(leader, topic, partition)
+        if leader is None or directory is None:
+            return None
+        try:
+            high_watermark = TopicLogReader(topic, lambda _: self._cluster.probe(leader)).end_offset(partition)
+        except TimeoutError:
+            return None
+        log_end_offset = 0
+        for header in read_partition_headers(directory):
+            log_end_offset = header.next_offset
+        return max(0, log_end_offset - high_watermark)
+
+
+def timeline_driver(planned: PlannedCell, cluster: Cluster, context: RunContext) -> TimelineDriver:
+    if not isinstance(cluster, ProcessCluster) or not cluster.proxied:
+        raise UsageError(f"{planned.cell_id} needs a cluster of our own, with proxies: {cluster.engine} has none")
+    return TimelineDriver(planned, cluster, context)
