@@ -42,6 +42,7 @@ class _Batch:
     first_mono_ns: int | None = None
     first_correlation_id: int | None = None
     base_offset: int | None = None
+    t_us: int = 0
 
 
 def predict(cell: Cell) -> Prediction:
@@ -209,9 +210,10 @@ def _reordered(cell: Cell) -> tuple[list[Interval], str]:
     batches = _batches_of_wire(wire)
     by_correlation = _correlation_grows_with_time(batches.values())
     _merge_journal(batches, journal, with_unseen=by_correlation)
+    removed = _lost(cell)[0]
     groups: dict[tuple[str, int], list[_Batch]] = defaultdict(list)
     for batch in batches.values():
-        if batch.base_offset is not None:
+        if batch.base_offset is not None and not _is_removed(batch, removed):
             groups[(batch.client_id, batch.partition)].append(batch)
     intervals: list[Interval] = []
     for group in groups.values():
@@ -237,6 +239,18 @@ def _reordered(cell: Cell) -> tuple[list[Interval], str]:
     return intervals, how
 
 
+def _is_removed(batch: _Batch, removed: list[Interval]) -> bool:
+    """Whether a truncation took the batch away: its offset was given again and says nothing about order."""
+    base = batch.base_offset
+    assert base is not None
+    return any(
+        item.partition == batch.partition
+        and item.from_offset <= base < item.end_offset
+        and batch.t_us < item.before_us
+        for item in removed
+    )
+
+
 def _by_correlation_id(batch: _Batch) -> int:
     return batch.first_correlation_id or 0
 
@@ -259,6 +273,7 @@ def _batches_of_wire(wire: list[Json]) -> dict[tuple[str, int, int], _Batch]:
                 records=int(line.get("records", 0)),
                 first_mono_ns=int(line.get("mono_ns", 0)),
                 first_correlation_id=correlation if isinstance(correlation, int) else None,
+                t_us=int(line.get("t_us", 0)),
             )
             batches[key] = batch
         if _succeeded(line):
@@ -295,6 +310,7 @@ def _merge_journal(batches: dict[tuple[str, int, int], _Batch], journal: list[Js
                 partition=key[1],
                 records=int(event.get("last_offset", base)) - base + 1,
                 first_correlation_id=correlation,
+                t_us=int(event.get("t_us", 0)),
             )
             batches[key] = batch
         batch.base_offset = base if batch.base_offset is None else min(batch.base_offset, base)

@@ -1,0 +1,55 @@
+"""`python -m reports RUN_DIR [--master local[2]]`: analyse a run directory, write its results and its page.
+
+Data (path of the page) on stdout, progress on stderr. Exit: 0 pass, 1 fail, 4 inconclusive, 2 usage, 3 environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from reports.rundir import RunDirectoryError, read_run
+from reports.session import SMALL_RUN_BYTES, JavaMissingError, Session, parquet_bytes, require_java
+
+EXIT_USAGE, EXIT_ENVIRONMENT = 2, 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m reports", description="Analyse a run directory and report on it.")
+    parser.add_argument("run_dir", type=Path, metavar="RUN_DIR")
+    parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
+    options = parser.parse_args(arguments)
+    try:
+        run = read_run(options.run_dir)
+        require_java()
+    except RunDirectoryError as error:
+        print(f"reports: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except JavaMissingError as error:
+        print(f"reports: {error}", file=sys.stderr)
+        return EXIT_ENVIRONMENT
+    # Imported late, so that a usage error answers at once.
+    from reports.analyse import analyse
+    from reports.outputs import Judged, exit_code, write_results
+    from reports.page import write_page
+    from reports.verdict import judge
+
+    started = time.monotonic()
+    print(f"reports: {len(run.cells)} cells, Spark on {options.master}", file=sys.stderr)
+    small = parquet_bytes(options.run_dir) < SMALL_RUN_BYTES
+    with Session(master=options.master, small=small) as spark:
+        facts = analyse(spark, run)
+    print(f"reports: analysed after {time.monotonic() - started:.1f} s", file=sys.stderr)
+    judged = [Judged(facts=item, verdict=judge(item)) for item in facts]
+    write_results(run, judged)
+    page = write_page(run, judged)
+    print(f"reports: page written after {time.monotonic() - started:.1f} s", file=sys.stderr)
+    print(page)
+    return exit_code(judged)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""What each number of the report means: unit, window, how it was counted. The page prints this list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    name: str
+    unit: str
+    text: str
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    Definition(
+        name="measured window",
+        unit="s",
+        text="From the end of the warm-up to the end of the load. Rates and latencies count inside it only; "
+        "losses, duplicates and reorderings count over the whole cell.",
+    ),
+    Definition(
+        name="throughput",
+        unit="records/s",
+        text="Acknowledgements that came in the measured window, over its length. With acks=0 nobody answers: there, "
+        "records due in the window that the final read found. Interval: 95 % by moving-block bootstrap over time "
+        "buckets, of this one run.",
+    ),
+    Definition(
+        name="corrected latency",
+        unit="ms",
+        text="Acknowledgement minus intended send time: waiting that a stall caused is counted. Of acknowledged "
+        "records due in the window; failed and unknown ones stand beside it as a count (censored).",
+    ),
+    Definition(
+        name="uncorrected latency",
+        unit="ms",
+        text="Acknowledgement minus the moment the record was handed to the client. Shown for comparison with tools "
+        "that leave the schedule out.",
+    ),
+    Definition(
+        name="end-to-end latency",
+        unit="ms",
+        text="The consumer's poll minus the intended send time, of every delivery of records due in the window.",
+    ),
+    Definition(
+        name="percentile",
+        unit="ms",
+        text="From bins of ln(us)*128, 0.8 % wide. Given only if ten samples or more lie beyond it. The interval of "
+        "the p99 is 95 %, by drawing twenty blocks of time again and again.",
+    ),
+    Definition(
+        name="schedule lag",
+        unit="ms",
+        text="Hand-over to the client minus intended time: how late the generator or a full client buffer was.",
+    ),
+    Definition(
+        name="gap",
+        unit="s",
+        text="Longest time within the measured window in which no acknowledgement came, all producers together.",
+    ),
+    Definition(
+        name="records per batch",
+        unit="records",
+        text="Records over batches of the final log, warm-up included.",
+    ),
+    Definition(
+        name="compression",
+        unit="ratio",
+        text="Bytes the batches would have without compression over their bytes in the log, headers included.",
+    ),
+    Definition(name="unknown", unit="records", text="Sends whose fate the client cannot know: neither lost nor acked."),
+    Definition(
+        name="predicted",
+        unit="identities",
+        text="Records that must be damaged according to journals, log dumps and the wire, found without looking at "
+        "the outcome. An identity is producer/incarnation/sequence.",
+    ),
+    Definition(
+        name="time bucket",
+        unit="ms",
+        text="Charts count per bucket of 100 ms (wider in cells of more than a minute) and keep minimum, mean, p99 and "
+        "maximum, so that a short spike survives. Latencies stand at the time the record was due.",
+    ),
+    Definition(
+        name="inconclusive",
+        unit="",
+        text="The run cannot say: the fault was not proved, the final read incomplete, the generator saturated.",
+    ),
+)

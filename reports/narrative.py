@@ -1,0 +1,234 @@
+"""Sentences and step lists made from facts: the verdict in three sentences, and the story of a damaged record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.model import PREDICTED_KINDS, CellFacts, Json, Story
+from reports.outputs import Judged
+from reports.predict import leader_change_us
+from reports.verdict import FAIL, INCONCLUSIVE, PASS, expectation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    text: str
+    target: str  # anchor of the evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    t_us: int | None
+    what: str
+    detail: str
+    bad: bool = False
+
+
+_VERBS = {"lost": "lost", "duplicated": "duplicated", "reordered": "reordered"}
+
+
+def verdict_sentences(judged: Sequence[Judged]) -> list[Sentence]:
+    """At most three: the state of the run, the damage with its prediction, the price of safety."""
+    return [
+        sentence for sentence in (_state(judged), _damage(judged), _safety(judged)) if sentence is not None
+    ]
+
+
+def _state(judged: Sequence[Judged]) -> Sentence:
+    numbers = {result: sum(item.verdict.result == result for item in judged) for result in (PASS, FAIL, INCONCLUSIVE)}
+    if numbers[FAIL]:
+        first = next(item for item in judged if item.verdict.result == FAIL)
+        text = f"{numbers[FAIL]} of {len(judged)} cells failed; first {first.facts.cell.title}: {first.verdict.reasons[0]}."
+        return Sentence(text=text, target=f"cell-{first.facts.cell.cell_id}")
+    if numbers[INCONCLUSIVE]:
+        first = next(item for item in judged if item.verdict.result == INCONCLUSIVE)
+        text = (
+            f"{numbers[INCONCLUSIVE]} of {len(judged)} cells say nothing either way; first {first.facts.cell.title}: "
+            f"{first.verdict.reasons[0]}."
+        )
+        return Sentence(text=text, target=f"cell-{first.facts.cell.cell_id}")
+    records = sum(item.facts.counts.sent_total for item in judged)
+    text = f"All {len(judged)} cells came out as expected; {records:,} records were accounted for one by one."
+    return Sentence(text=text, target="cells")
+
+
+def _damage(judged: Sequence[Judged]) -> Sentence | None:
+    parts: list[str] = []
+    target = "cells"
+    for kind in PREDICTED_KINDS:
+        shown = [
+            item
+            for item in judged
+            if expectation(item.facts, kind) == "predicted" and item.facts.predictions[kind].observed.count
+        ]
+        if not shown:
+            continue
+        first = shown[0].facts
+        comparison = first.predictions[kind]
+        exact = "exactly the predicted" if comparison.equal else f"not the {comparison.predicted.count:,} predicted"
+        setting = _setting(first, kind)
+        parts.append(f"{setting} {_VERBS[kind]} {comparison.observed.count:,} ({exact})")
+        target = f"cell-{first.cell.cell_id}" if target == "cells" else target
+    safe = [item for item in judged if item.facts.cell.kind == "chaos" and _is_safe(item.facts)]
+    clean = sum(all(item.facts.set_count(kind) == 0 for kind in PREDICTED_KINDS) for item in safe)
+    if not parts and not safe:
+        return None
+    text = "Under faults, " + "; ".join(parts) if parts else "Under faults no damage was asked for"
+    if safe:
+        text += f"; {clean} of the {len(safe)} safe configurations showed none"
+    return Sentence(text=text + ".", target=target)
+
+
+def _is_safe(facts: CellFacts) -> bool:
+    return all(expectation(facts, kind) == "none" for kind in PREDICTED_KINDS)
+
+
+def _setting(facts: CellFacts, kind: str) -> str:
+    properties = facts.cell.effective_client
+    if kind == "lost":
+        return f"acks={properties.get('acks', 'all')}"
+    if kind == "duplicated":
+        return f"enable.idempotence={properties.get('enable.idempotence', 'false')}"
+    in_flight = properties.get("max.in.flight.requests.per.connection", "5")
+    return f"{in_flight} requests in flight without idempotence"
+
+
+def _safety(judged: Sequence[Judged]) -> Sentence | None:
+    """The sweep cells with acks=1 and acks=all that differ in nothing else."""
+    sweep = [item.facts for item in judged if item.facts.cell.kind == "sweep"]
+    by_rest: dict[tuple[tuple[str, str], ...], dict[str, CellFacts]] = {}
+    for facts in sweep:
+        knobs = {name: str(value) for name, value in facts.cell.part("knobs").items()}
+        acks = knobs.pop("acks", "")
+        by_rest.setdefault(tuple(sorted(knobs.items())), {}).setdefault("all" if acks == "-1" else acks, facts)
+    for group in by_rest.values():
+        if "1" not in group or "all" not in group:
+            continue
+        loose, safe = group["1"], group["all"]
+        loose_p99 = loose.latency["corrected"].quantiles.get("p99")
+        safe_p99 = safe.latency["corrected"].quantiles.get("p99")
+        if not loose.throughput_records_per_s or not loose_p99 or not safe_p99:
+            continue
+        text = (
+            f"acks=all cost {safe_p99 / loose_p99:.2f} x the p99 of acks=1 ({safe_p99 / 1000:.1f} against "
+            f"{loose_p99 / 1000:.1f} ms) at {safe.throughput_records_per_s / loose.throughput_records_per_s:.2f} x its "
+            "throughput, all else equal."
+        )
+        return Sentence(text=text, target="price")
+    return None
+
+
+# The story of a record: what the run log and the journals say about one identity, in order of time.
+
+_OUTCOMES = {0: "acknowledged", 1: "failed", 2: "unknown to the client"}
+
+
+def story_steps(facts: CellFacts, story: Story) -> list[Step]:
+    """Steps of one record, by time; what has no time of its own (the final read) comes last."""
+    steps: list[Step] = []
+    for row in story.send:
+        steps += _send_steps(facts, story, row)
+    for row in story.recv:
+        place = f"consumer {row['code']} at partition {row['partition']} offset {row['offset']}"
+        steps.append(Step(t_us=row["t_us"], what="delivered", detail=place))
+    steps.sort(key=lambda step: step.t_us if step.t_us is not None else 2**62)
+    return [*steps, *_final_steps(facts, story)]
+
+
+def _send_steps(facts: CellFacts, story: Story, row: Json) -> list[Step]:
+    outcome = _OUTCOMES.get(row["code"], "?")
+    steps = [
+        Step(t_us=row["intended_us"], what="intended", detail=f"due by the schedule, for partition {row['partition']}"),
+        Step(t_us=row["sent_us"], what="sent", detail="handed to the client"),
+    ]
+    places = [(row["partition"], row["offset"], False)] if row["offset"] >= 0 else []
+    places += [(r["partition"], r["offset"], True) for r in story.log if (r["partition"], r["offset"], False) not in places]
+    for partition, offset, _ in places:
+        steps += _journal_steps(facts, partition, offset, row["t_us"])
+    steps += _wire_steps(facts, [(partition, offset) for partition, offset, _ in places])
+    at = f" at partition {row['partition']} offset {row['offset']}" if row["offset"] >= 0 else ""
+    steps.append(Step(t_us=row["t_us"], what=outcome, detail=f"the client was told{at}" if at else "no offset"))
+    return steps
+
+
+def _journal_steps(facts: CellFacts, partition: int, offset: int, acked_us: int) -> list[Step]:
+    steps: list[Step] = []
+    changes = [event for event in facts.cell.events if event.get("kind") in ("became_leader", "leader")]
+    appended = False
+    for event in facts.cell.events:
+        if event.get("partition") != partition:
+            continue
+        t_us = int(event.get("t_us", 0))
+        if event.get("kind") == "appended" and int(event["base_offset"]) <= offset <= int(event["last_offset"]):
+            appended = True
+            detail = f"broker {event.get('broker')}, leader epoch {event.get('leader_epoch')}, offset {offset}"
+            detail += f", in the batch {event['base_offset']}–{event['last_offset']}"
+            steps.append(Step(t_us=t_us, what="appended", detail=detail))
+        removed = event.get("kind") == "truncated" and int(event["to_offset"]) <= offset < int(event["from_offset"])
+        if removed and acked_us < t_us:
+            epoch = int(event.get("leader_epoch", -1))
+            cause_us = leader_change_us(changes, partition, epoch)
+            if cause_us is not None and cause_us > acked_us:
+                steps.append(_leader_step(changes, partition, cause_us))
+            detail = f"broker {event.get('broker')} removed offsets {event['to_offset']}–{int(event['from_offset']) - 1}"
+            detail += f" of epoch {epoch}: the new leader did not have them"
+            steps.append(Step(t_us=t_us, what="truncated", detail=detail, bad=True))
+    if not appended:
+        leaders = [e for e in changes if e.get("partition") == partition and int(e.get("t_us", 0)) <= acked_us]
+        if leaders:
+            last = leaders[-1]
+            leader = last.get("leader", last.get("broker"))
+            detail = f"by the leader of that time: broker {leader}, epoch {last.get('leader_epoch')}, offset {offset}"
+            steps.append(Step(t_us=acked_us, what="appended", detail=detail))
+    return steps
+
+
+def _leader_step(changes: Sequence[Json], partition: int, cause_us: int) -> Step:
+    event = next(e for e in changes if e.get("partition") == partition and int(e.get("t_us", 0)) == cause_us)
+    leader = event.get("leader", event.get("broker"))
+    detail = f"broker {leader} leads partition {partition} from epoch {event.get('leader_epoch')} on"
+    if "log_end_offset" in event:
+        detail += f"; its log ends at offset {event['log_end_offset']}"
+    return Step(t_us=cause_us, what="leader change", detail=detail)
+
+
+def _wire_steps(facts: CellFacts, places: Sequence[tuple[int, int]]) -> list[Step]:
+    """Every attempt of the batch on the wire: found by the offset of an attempt that was appended."""
+    crcs = {
+        line.get("crc")
+        for line in facts.cell.wire
+        for partition, offset in places
+        if line.get("partition") == partition
+        and 0 <= int(line.get("base_offset", -1)) <= offset < int(line.get("base_offset", -1)) + int(line.get("records", 0))
+    }
+    outcomes = {
+        "refused": "the proxy refused the request; the broker never saw it",
+        "dropped": "appended, but the response was withheld",
+        "unanswered": "no response came",
+        "delivered": "answered",
+    }
+    steps: list[Step] = []
+    for line in facts.cell.wire:
+        outcome = str(line.get("outcome"))
+        if line.get("crc") in crcs and outcome in outcomes:
+            at = f", base offset {line['base_offset']}" if int(line.get("base_offset", -1)) >= 0 else ""
+            what = f"attempt {line.get('attempt', '?')}"
+            detail = f"{outcomes[outcome]} (request {line.get('correlation_id')}{at})"
+            steps.append(Step(t_us=line.get("t_us"), what=what, detail=detail, bad=outcome in ("refused", "dropped")))
+    return steps
+
+
+def _final_steps(facts: CellFacts, story: Story) -> list[Step]:
+    if not story.log:
+        text = "the final read finds it at no offset"
+        if not story.recv:
+            text += "; no consumer ever got it"
+        return [Step(t_us=None, what="lost" if story.kind == "lost" else "not found", detail=text, bad=True)]
+    places = ", ".join(f"partition {r['partition']} offset {r['offset']} (epoch {r['code']})" for r in story.log)
+    if story.kind == "duplicated":
+        return [Step(t_us=None, what="duplicated", detail=f"the final read finds it at {places}", bad=True)]
+    if story.kind == "reordered":
+        detail = f"the final read finds it at {places}, behind records that were sent after it"
+        return [Step(t_us=None, what="reordered", detail=detail, bad=True)]
+    return [Step(t_us=None, what="found", detail=f"the final read finds it at {places}")]

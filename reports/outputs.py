@@ -1,0 +1,226 @@
+"""Machine-readable results: verdicts.json, CSV tables, junit.xml, summary.md. Writes only into the run directory."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from reports.model import QUANTILES, CellFacts, Json, Run
+from reports.verdict import EXIT_CODES, FAIL, INCONCLUSIVE, PASS, Verdict, achieved_ratio, worst
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    facts: CellFacts
+    verdict: Verdict
+
+
+def overall(judged: Sequence[Judged]) -> str:
+    return worst([item.verdict.result for item in judged])
+
+
+def exit_code(judged: Sequence[Judged]) -> int:
+    return EXIT_CODES[overall(judged)]
+
+
+def cell_result(item: Judged) -> Json:
+    """The cell's entry in verdicts.json."""
+    facts, verdict = item.facts, item.verdict
+    ratio = achieved_ratio(facts)
+    return {
+        "cell_id": facts.cell.cell_id,
+        "title": facts.cell.title,
+        "kind": facts.cell.kind,
+        "client": facts.cell.text("client"),
+        "scenario": facts.cell.document.get("scenario"),
+        "case": facts.cell.document.get("case"),
+        "verdict": verdict.result,
+        "reasons": verdict.reasons,
+        "notes": list(verdict.notes),
+        "checks": [{"name": c.name, "result": c.result, "reason": c.reason} for c in verdict.checks],
+        "throughput_records_per_s": facts.throughput_records_per_s,
+        "throughput_interval": list(facts.throughput_interval) if facts.throughput_interval else None,
+        "throughput_basis": facts.throughput_basis,
+        "achieved_ratio": round(ratio, 4) if ratio is not None else None,
+        "latency_us": {kind: latency.as_json() for kind, latency in facts.latency.items()},
+        "sent": facts.counts.sent_total,
+        "acked": facts.counts.acked_total,
+        "failed": facts.counts.failed_total,
+        "unknown": facts.counts.unknown_total,
+        "in_window": {
+            "sent": facts.counts.sent,
+            "acked": facts.counts.acked,
+            "failed": facts.counts.failed,
+            "unknown": facts.counts.unknown,
+        },
+        "in_log": facts.counts.log_total,
+        "received": facts.counts.received_total,
+        "lost": facts.set_count("lost"),
+        "duplicated": facts.set_count("duplicated"),
+        "reordered": facts.set_count("reordered"),
+        "recovered": facts.set_count("recovered"),
+        "unexpected": facts.set_count("unexpected"),
+        "corrupt": facts.set_count("corrupt"),
+        "dup_delivered": facts.set_count("dup_delivered"),
+        "observed_sets": {kind: identities.as_json() for kind, identities in facts.observed.items()},
+        "gap_ms": round(facts.gap_us / 1000, 1) if facts.gap_us is not None else None,
+        "predicted": {kind: comparison.as_json() for kind, comparison in facts.predictions.items()},
+        "records_per_batch": facts.records_per_batch,
+        "compression_ratio": facts.compression_ratio,
+        "batches": facts.batches,
+        "log_bytes": facts.log_bytes,
+    }
+
+
+def write_results(run: Run, judged: Sequence[Judged]) -> Json:
+    """All machine-readable files; returns the document of verdicts.json."""
+    directory = Path(run.directory)
+    results = directory / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    document: Json = {
+        "run": {
+            "run_id": run.manifest.get("run_id"),
+            "engine": run.manifest.get("engine"),
+            "seed": run.manifest.get("seed"),
+            "t0_wall": run.manifest.get("t0_wall"),
+            "versions": run.manifest.get("versions"),
+            "notes": list(run.notes),
+        },
+        "cells": [cell_result(item) for item in judged],
+        "verdict": overall(judged),
+        "exit_code": exit_code(judged),
+    }
+    _replace(results / "verdicts.json", json.dumps(document, indent=1, allow_nan=False) + "\n")
+    _write_tables(results, judged)
+    _replace(directory / "junit.xml", junit(run, judged))
+    _replace(directory / "summary.md", summary(run, judged))
+    return document
+
+
+def _replace(path: Path, text: str) -> None:
+    """Appears whole or not at all."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(header)
+        writer.writerows(rows)
+    os.replace(temporary, path)
+
+
+def _write_tables(results: Path, judged: Sequence[Judged]) -> None:
+    header = ["cell_id", "title", "kind", "verdict", "throughput_records_per_s", "throughput_low", "throughput_high"]
+    header += [f"corrected_{name}_us" for name, _ in QUANTILES] + ["corrected_max_us", "corrected_n"]
+    header += [f"uncorrected_{name}_us" for name, _ in QUANTILES] + [f"end_to_end_{name}_us" for name, _ in QUANTILES]
+    header += ["lost", "duplicated", "reordered", "recovered", "unknown", "gap_ms", "records_per_batch", "compression"]
+    _write_csv(results / "cells.csv", header, (_cell_row(item) for item in judged))
+    slots = [item.facts.slots.assign(cell_id=item.facts.cell.cell_id) for item in judged if len(item.facts.slots)]
+    if slots:
+        temporary = results / ".time.csv.tmp"
+        pd.concat(slots, ignore_index=True).to_csv(temporary, index=False)
+        os.replace(temporary, results / "time.csv")
+    _write_csv(
+        results / "latency_curves.csv",
+        ["cell_id", "kind", "quantile", "latency_us", "n"],
+        (
+            (item.facts.cell.cell_id, kind, quantile, round(value, 1), latency.n)
+            for item in judged
+            for kind, latency in item.facts.latency.items()
+            for quantile, value in latency.curve
+        ),
+    )
+    _write_csv(
+        results / "sets.csv",
+        ["cell_id", "kind", "part", "producer", "incarnation", "first_seq", "last_seq"],
+        (
+            (item.facts.cell.cell_id, kind, part, r.producer, r.incarnation, r.first_seq, r.last_seq)
+            for item in judged
+            for kind, comparison in item.facts.predictions.items()
+            for part in ("both", "only_predicted", "only_observed")
+            for r in getattr(comparison, part).ranges
+        ),
+    )
+
+
+def _cell_row(item: Judged) -> list[object]:
+    facts = item.facts
+    corrected, uncorrected = facts.latency["corrected"], facts.latency["uncorrected"]
+    low, high = facts.throughput_interval or (None, None)
+    row: list[object] = [facts.cell.cell_id, facts.cell.title, facts.cell.kind, item.verdict.result]
+    row += [facts.throughput_records_per_s, low, high]
+    row += [corrected.quantiles.get(name) for name, _ in QUANTILES] + [corrected.max_us, corrected.n]
+    row += [uncorrected.quantiles.get(name) for name, _ in QUANTILES]
+    row += [facts.latency["end_to_end"].quantiles.get(name) for name, _ in QUANTILES]
+    row += [facts.set_count(kind) for kind in ("lost", "duplicated", "reordered", "recovered")]
+    row += [facts.counts.unknown_total, round(facts.gap_us / 1000, 1) if facts.gap_us is not None else None]
+    return [*row, facts.records_per_batch, facts.compression_ratio]
+
+
+def junit(run: Run, judged: Sequence[Judged]) -> str:
+    """One test suite a cell, one case an invariant; inconclusive is an error, because a skip would look like a pass."""
+    root = ElementTree.Element("testsuites", name=str(run.manifest.get("run_id") or "run"))
+    for item in judged:
+        checks = item.verdict.checks
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=item.facts.cell.cell_id,
+            tests=str(len(checks)),
+            failures=str(sum(check.result == FAIL for check in checks)),
+            errors=str(sum(check.result == INCONCLUSIVE for check in checks)),
+        )
+        for check in checks:
+            case = ElementTree.SubElement(suite, "testcase", classname=item.facts.cell.cell_id, name=check.name)
+            if check.result == FAIL:
+                ElementTree.SubElement(case, "failure", message=check.reason)
+            elif check.result == INCONCLUSIVE:
+                ElementTree.SubElement(case, "error", message=check.reason, type="inconclusive")
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+_SIGNS = {PASS: "✓", FAIL: "✗", INCONCLUSIVE: "?"}
+
+
+def summary(run: Run, judged: Sequence[Judged]) -> str:
+    """The verdict table as Markdown, for terminals and job summaries."""
+    lines = [f"# {overall(judged)}: run {run.manifest.get('run_id') or Path(run.directory).name}", ""]
+    lines += [f"- {note}" for note in run.notes]
+    lines += ["| cell | verdict | rec/s | p99 ms | lost | dup | reordered | gap s | why |"]
+    lines += ["|---|---|---:|---:|---:|---:|---:|---:|---|"]
+    for item in judged:
+        facts = item.facts
+        p99 = facts.latency["corrected"].quantiles.get("p99")
+        cells = [
+            facts.cell.title.replace("|", "\\|"),
+            f"{_SIGNS[item.verdict.result]} {item.verdict.result}",
+            f"{facts.throughput_records_per_s:,.0f}",
+            f"{p99 / 1000:.1f}" if p99 is not None else "–",
+            *(_with_prediction(facts, kind) for kind in ("lost", "duplicated", "reordered")),
+            f"{facts.gap_us / 1e6:.2f}" if facts.gap_us is not None else "–",
+            _why(item).replace("|", "\\|"),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _with_prediction(facts: CellFacts, kind: str) -> str:
+    comparison = facts.predictions[kind]
+    observed = comparison.observed.count
+    return f"{observed} of {comparison.predicted.count} predicted" if comparison.predicted.count or observed else "0"
+
+
+def _why(item: Judged) -> str:
+    return "; ".join(item.verdict.reasons[:2]) if item.verdict.result != PASS else ""

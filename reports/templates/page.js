@@ -1,0 +1,139 @@
+"use strict";
+(() => {
+  const payload = JSON.parse(document.getElementById("payload").textContent);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const views = new Map();
+
+  const rows = columns => {
+    const names = Object.keys(columns);
+    const length = names.length ? columns[names[0]].length : 0;
+    return Array.from({length}, (_, i) => Object.fromEntries(names.map(name => [name, columns[name][i]])));
+  };
+
+  const theme = () => {
+    const style = getComputedStyle(document.documentElement);
+    const color = name => style.getPropertyValue(name).trim();
+    const ink = color("--ink"), soft = color("--soft"), line = color("--line"), font = "system-ui, sans-serif";
+    const category = dark.matches
+      ? ["#56B4E9", "#E69F00", "#2DB88F", "#E39AC4", "#F0E442", "#FF8B4D", "#B8C0CA"]
+      : ["#0072B2", "#B87400", "#008A66", "#B0578F", "#8F8500", "#C24E00", "#4D5661"];
+    return {
+      background: "transparent", font,
+      view: {stroke: line}, style: {
+        fault: {fill: color("--bad"), fillOpacity: 0.16},
+        "fault-label": {fill: color("--bad"), fontWeight: 700, fontSize: 12, font},
+        "lane-label": {fill: "#10141a", fontSize: 11, font, clip: true},
+        spread: {fill: category[0], fillOpacity: 0.18},
+        front: {stroke: soft, strokeDash: [4, 3], strokeWidth: 1.5},
+        interval: {stroke: soft, strokeWidth: 1.5},
+        effect: {stroke: line, strokeWidth: 1.5},
+      },
+      axis: {labelColor: soft, titleColor: soft, gridColor: line, gridOpacity: 0.6, domainColor: line, tickColor: line,
+             labelFont: font, titleFont: font, titleFontWeight: 500, labelFontSize: 11, titleFontSize: 11},
+      axisY: {minExtent: 46, titlePadding: 6},
+      legend: {labelColor: ink, titleColor: soft, labelFont: font, titleFont: font, orient: "top", symbolType: "stroke",
+               labelFontSize: 11, labelLimit: 220, symbolStrokeWidth: 2.5, columns: innerWidth < 520 ? 2 : 4, padding: 0, offset: 4},
+      title: {color: ink, font}, range: {category},
+    };
+  };
+
+  const fit = (spec, width) => {
+    // The axis, its title and the frame take their share of the width; the rest is the plot's.
+    const plot = Math.max(140, Math.floor(width) - 74);
+    (spec.vconcat || [spec]).forEach(view => { view.width = plot; });
+  };
+
+  const draw = async element => {
+    const chart = payload.charts[element.dataset.chart];
+    if (!chart || !element.clientWidth) return;
+    const spec = structuredClone(payload.specs[chart.spec]);
+    spec.datasets = Object.fromEntries(Object.entries(chart.data).map(([name, columns]) => [name, rows(columns)]));
+    spec.config = theme();
+    if (chart.spec === "price") spec.config.legend.symbolType = undefined, spec.config.legend.columns = 1;
+    dropEmpty(spec);
+    fit(spec, element.clientWidth);
+    const old = views.get(element);
+    if (old) old.finalize();
+    views.set(element, await vegaEmbed(element, spec, {actions: false, renderer: "svg", mode: "vega-lite"}));
+    element.dataset.drawn = String(element.clientWidth);
+  };
+
+  // A lane chart without lanes would only be a riddle: panels whose own data are empty are left out.
+  const dropEmpty = spec => {
+    if (!spec.vconcat) return;
+    spec.vconcat = spec.vconcat.filter(view => view.layer.some(
+      layer => layer.data.name !== "faults" && spec.datasets[layer.data.name].length));
+    const last = spec.vconcat[spec.vconcat.length - 1];
+    if (last) last.layer.forEach(layer => {
+      if (layer.encoding.x && layer.encoding.x.axis) Object.assign(layer.encoding.x.axis,
+        {labels: true, ticks: true, title: "seconds since the cell began; shift + wheel zooms, drag moves"});
+    });
+  };
+
+  const failed = error => console.error("chart", error);
+  const watcher = new IntersectionObserver(entries => entries.forEach(entry => {
+    if (entry.isIntersecting && !entry.target.dataset.drawn) {
+      entry.target.dataset.drawn = "pending";
+      draw(entry.target).catch(failed);
+    }
+  }), {rootMargin: "400px"});
+  const charts = [...document.querySelectorAll("[data-chart]")];
+  charts.forEach(element => watcher.observe(element));
+  const redraw = force => charts.forEach(element => {
+    if (views.has(element) && element.clientWidth && (force || element.dataset.drawn !== String(element.clientWidth)))
+      draw(element).catch(failed);
+  });
+  dark.addEventListener("change", () => redraw(true));
+  let timer;
+  addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(() => redraw(false), 200); });
+  addEventListener("beforeprint", () => document.querySelectorAll("details.cell").forEach(d => { d.open = true; }));
+
+  const reveal = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+    if (target) target.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
+
+  document.querySelectorAll("table.sortable").forEach(table => {
+    const body = table.tBodies[0];
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const up = head.getAttribute("aria-sort") !== "ascending";
+        [...table.tHead.rows[0].cells].forEach(other => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", up ? "ascending" : "descending");
+        const key = row => { const cell = row.cells[column]; return cell.dataset.sort ?? cell.textContent.trim(); };
+        const compare = (a, b) => {
+          const x = key(a), y = key(b), nx = parseFloat(x), ny = parseFloat(y);
+          if (x === "" || y === "") return (x === "") - (y === "");
+          return (isNaN(nx) || isNaN(ny) ? x.localeCompare(y) : nx - ny) * (up ? 1 : -1);
+        };
+        body.append(...[...body.rows].sort(compare));
+      });
+    });
+  });
+
+  const verdict = document.getElementById("filter-verdict"), kind = document.getElementById("filter-kind");
+  const text = document.getElementById("filter-text"), count = document.getElementById("filter-count");
+  const filter = () => {
+    const all = [...document.querySelectorAll("#cell-table tbody tr")], wanted = text.value.toLowerCase();
+    all.forEach(row => {
+      row.hidden = (verdict.value && row.dataset.verdict !== verdict.value) || (kind.value && row.dataset.kind !== kind.value)
+        || !row.textContent.toLowerCase().includes(wanted);
+    });
+    count.textContent = `${all.filter(row => !row.hidden).length} of ${all.length} shown`;
+  };
+  [verdict, kind, text].forEach(control => control.addEventListener("input", filter));
+  filter();
+
+  document.querySelectorAll("[data-copy]").forEach(button => button.addEventListener("click", async () => {
+    const source = document.getElementById(button.dataset.copy);
+    try { await navigator.clipboard.writeText(source.textContent); button.textContent = "copied"; }
+    catch { getSelection().selectAllChildren(source); button.textContent = "selected: press Ctrl-C"; }
+  }));
+})();

@@ -1,0 +1,253 @@
+"""Facts of a cell to pass, fail or inconclusive, each with its reasons. Pure; thresholds are in `criteria.py`.
+
+A violation that was seen is a fail, whatever else is in doubt about speed. Inconclusive means that the run cannot say:
+the fault was not proved, the log was not read to its end, the load was not what was asked for. Never a silent pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.anomalies import BY_NAME
+from reports.criteria import Criteria
+from reports.lawful import UNLAWFUL, Configuration, configuration_of, rule
+from reports.model import PREDICTED_KINDS, CellFacts
+
+PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
+EXIT_CODES = {PASS: 0, FAIL: 1, INCONCLUSIVE: 4}
+EXPECTATIONS = ("none", "predicted", "any")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One invariant of one cell: a JUnit test case."""
+
+    name: str
+    result: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    result: str
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()  # worth knowing, changes nothing
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is not a pass; for a pass, what was shown."""
+        wanted = [check.reason for check in self.checks if check.result == self.result]
+        return wanted or [check.reason for check in self.checks]
+
+
+def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
+    """The verdict on one cell."""
+    criteria = criteria or Criteria()
+    configuration = configuration_of(facts.cell)
+    evidence = _evidence(facts, criteria)
+    usable = all(check.result == PASS for check in evidence)
+    checks = [*evidence]
+    if facts.cell.kind == "chaos":
+        checks.append(_fault_proved(facts))
+    checks += [_expected(kind, facts, configuration, usable) for kind in PREDICTED_KINDS]
+    checks += [_never(kind, facts, configuration) for kind in ("unexpected", "corrupt", "dup_delivered")]
+    if facts.cell.kind != "chaos":
+        checks += [_generator(facts, criteria), _steady(facts, criteria)]
+    return Verdict(result=worst([check.result for check in checks]), checks=tuple(checks), notes=_notes(facts, criteria))
+
+
+def worst(results: Sequence[str]) -> str:
+    """Fail before inconclusive before pass; nothing at all is inconclusive."""
+    if FAIL in results:
+        return FAIL
+    return INCONCLUSIVE if INCONCLUSIVE in results or not results else PASS
+
+
+def _check(name: str, good: bool, reason: str, otherwise: str, result: str = INCONCLUSIVE) -> Check:
+    return Check(name=name, result=PASS if good else result, reason=reason if good else otherwise)
+
+
+def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
+    outcome = facts.cell.outcome
+    status = str(outcome.get("status", "unknown"))
+    final_read = outcome.get("final_read")
+    read = final_read if isinstance(final_read, dict) else {}
+    complete = read.get("complete") is True
+    why = read.get("reason") or "it is not recorded as complete"
+    done = facts.counts.acked
+    if facts.throughput_basis != "acknowledged":
+        done = facts.counts.log_in_window
+    return [
+        _check(
+            "cell finished",
+            status == "done",
+            "the cell ran to its end",
+            f"the cell is {status}: {outcome.get('reason') or 'no reason recorded'}",
+        ),
+        _check(
+            "run log readable",
+            not facts.missing_streams,
+            "send and log streams are there",
+            f"parts of the run log are missing: {'; '.join(facts.missing_streams)}",
+        ),
+        _check(
+            "final read complete",
+            complete,
+            "every partition was read to its end",
+            f"the log was not read to its end: {why}",
+        ),
+        _check(
+            "enough records",
+            done >= criteria.records_min,
+            f"{done} records in the measured window",
+            f"only {done} records in the measured window, {criteria.records_min} are needed",
+        ),
+    ]
+
+
+def _fault_proved(facts: CellFacts) -> Check:
+    phases: dict[str, set[str]] = {}
+    names: dict[str, str] = {}
+    for line in facts.cell.faults:
+        fault_id = str(line.get("id"))
+        phases.setdefault(fault_id, set()).add(str(line.get("phase")))
+        names[fault_id] = f"{line.get('kind')} on {line.get('target')}"
+    applied = [fault_id for fault_id, seen in phases.items() if seen & {"applied", "proved", "not_effective"}]
+    unproved = [fault_id for fault_id in applied if "proved" not in phases[fault_id]]
+    if not applied:
+        return Check(name="fault took effect", result=INCONCLUSIVE, reason="no fault was applied")
+    return _check(
+        "fault took effect",
+        not unproved,
+        f"{len(applied)} fault(s) applied and proved",
+        f"no proof that {', '.join(names[item] for item in unproved)} had an effect",
+    )
+
+
+def expectation(facts: CellFacts, kind: str) -> str:
+    value = str(facts.cell.part("expect").get(kind, "none"))
+    return value if value in EXPECTATIONS else "none"
+
+
+def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable: bool) -> Check:
+    expected = expectation(facts, kind)
+    comparison = facts.predictions[kind]
+    observed, predicted = comparison.observed.count, comparison.predicted.count
+    name = f"{kind}: {expected} expected"
+    ruling = rule(kind, configuration)
+    if expected == "any":
+        return Check(name=name, result=PASS, reason=f"{observed} {kind}, any number is accepted")
+    if expected == "none":
+        if observed:
+            # Loss cannot be told from a log that was not read to its end; the other damage is there for all to see.
+            doubtful = kind == "lost" and not usable
+            return Check(
+                name=name,
+                result=INCONCLUSIVE if doubtful else FAIL,
+                reason=f"{observed} {kind}, none expected; with {configuration.text()} that is {ruling.lawful}: "
+                f"{ruling.reason}",
+            )
+        if predicted:
+            return Check(
+                name=name,
+                result=INCONCLUSIVE,
+                reason=f"{predicted} {kind} were predicted and none was observed: the evidence contradicts itself",
+            )
+        return Check(name=name, result=PASS, reason=f"no record {kind}")
+    if not usable:
+        return Check(
+            name=name, result=INCONCLUSIVE, reason=f"{observed} of {predicted} {kind}, but the evidence is incomplete"
+        )
+    if not comparison.equal:
+        return Check(
+            name=name,
+            result=FAIL,
+            reason=f"{kind}: {comparison.both.count} as predicted, {comparison.only_predicted.count} only predicted, "
+            f"{comparison.only_observed.count} only observed",
+        )
+    if predicted == 0:
+        return Check(name=name, result=INCONCLUSIVE, reason=f"damage was to be shown, but no record was {kind}")
+    return Check(name=name, result=PASS, reason=f"{observed} {kind}: exactly the {predicted} predicted")
+
+
+def _never(kind: str, facts: CellFacts, configuration: Configuration) -> Check:
+    observed = facts.set_count(kind)
+    ruling = rule(kind, configuration)
+    title = BY_NAME[kind].title.lower()
+    if kind == "corrupt":
+        observed = max(observed, facts.counts.corrupt_received)
+    bad = observed > 0 and ruling.lawful == UNLAWFUL
+    reason = f"{observed} {title} ({ruling.lawful}: {ruling.reason})" if observed else f"no record {title}"
+    return Check(name=f"no record {title}", result=FAIL if bad else PASS, reason=reason)
+
+
+def achieved_ratio(facts: CellFacts) -> float | None:
+    """Records handed to the client over records asked for, in the measured window."""
+    start_us, end_us = facts.cell.window_us()
+    asked = facts.cell.part("workload").get("rate_per_s")
+    if not isinstance(asked, int | float) or asked <= 0 or end_us <= start_us:
+        return None
+    slots = facts.slots
+    inside = slots[(slots["t_us"] >= start_us) & (slots["t_us"] + facts.slot_us <= end_us)] if len(slots) else slots
+    if not len(inside):
+        return None
+    return float(inside["sent"].sum()) / (float(asked) * len(inside) * facts.slot_us / 1e6)
+
+
+def _health(facts: CellFacts, name: str) -> float | None:
+    health = facts.cell.outcome.get("health")
+    value = health.get(name) if isinstance(health, dict) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _generator(facts: CellFacts, criteria: Criteria) -> Check:
+    """Falling short of the asked rate is a result when the brokers are the limit and none when the generator is."""
+    ratio = achieved_ratio(facts)
+    share = _health(facts, "cpu_share")
+    name = "generator kept up"
+    if ratio is None:
+        return Check(name=name, result=PASS, reason="no rate was asked for")
+    if ratio >= criteria.achieved_ratio_min:
+        return Check(name=name, result=PASS, reason=f"{ratio:.0%} of the asked rate was sent")
+    if share is not None and share < criteria.generator_cpu_share_max:
+        return Check(
+            name=name,
+            result=PASS,
+            reason=f"{ratio:.0%} of the asked rate was sent with the generator at {share:.0%} CPU: "
+            "the configuration carries no more",
+        )
+    busy = "its CPU share is unknown" if share is None else f"it used {share:.0%} CPU"
+    return Check(
+        name=name,
+        result=INCONCLUSIVE,
+        reason=f"client-bound: only {ratio:.0%} of the asked rate was sent and {busy}; lower the rate",
+    )
+
+
+def _steady(facts: CellFacts, criteria: Criteria) -> Check:
+    start_us, end_us = facts.cell.window_us()
+    ratio = facts.steady_ratio
+    name = "steady"
+    if ratio is None or end_us - start_us < criteria.steady_window_us_min:
+        return Check(name=name, result=PASS, reason="the window is too short to judge steadiness")
+    return _check(
+        name,
+        ratio >= criteria.steady_ratio_min,
+        f"the slowest third had {ratio:.0%} of the fastest third's rate",
+        f"unsteady: the slowest third had {ratio:.0%} of the fastest third's rate; repeat on a quieter host",
+    )
+
+
+def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
+    notes = [*facts.cell.notes]
+    lag = facts.latency["schedule_lag"].quantiles.get("p99") if "schedule_lag" in facts.latency else None
+    if lag is not None and lag > criteria.schedule_lag_us_p99_max:
+        notes.append(f"schedule lag p99 {lag / 1000:.0f} ms: the latencies contain that delay of the generator")
+    recovered = facts.set_count("recovered")
+    if recovered:
+        notes.append(f"{recovered} record(s) without an acknowledgement were found in the log (recovered)")
+    negative = sum(latency.negative for latency in facts.latency.values())
+    if negative:
+        notes.append(f"up to {negative} latencies are negative: the clocks of the processes disagree")
+    return tuple(notes)
