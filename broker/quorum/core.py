@@ -279,7 +279,8 @@ class Quorum:
         if leader_id not in (NO_NODE, self.node_id) and leader_id in self._config.voters:
             self._become_follower(leader_id)
         elif self._peers:
-            self._become_unattached(self._election_deadline_ms())
+            # A pre-vote disturbs no leader: if there is one, a refusal names it. So ask soon, a little spread.
+            self._become_unattached(self._now_ms + 1 + self._rng.randrange(1 + self._config.election_timeout_ms // 4))
         else:
             self._become_unattached(self._now_ms)  # alone: no one to wait for
 

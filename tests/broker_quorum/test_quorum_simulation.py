@@ -11,6 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from quorum_simulation import World
 
+from broker.quorum.types import PersistedState
+
 FAST = {"election_timeout_ms": 80, "fetch_timeout_ms": 160, "request_timeout_ms": 120, "fetch_max_wait_ms": 70}
 # Two refused rounds and the fetch timeouts around them; what a chaos scenario may rely on.
 ELECTION_BOUND_MS = 6 * FAST["election_timeout_ms"] + 4 * FAST["fetch_timeout_ms"]
@@ -90,6 +92,26 @@ def test_a_majority_elects_within_bounded_time_after_the_leader_is_killed(seed: 
     assert leader is not None
     world.kill(leader)
     assert world.run_until_leader(ELECTION_BOUND_MS) <= ELECTION_BOUND_MS
+
+
+def test_a_cold_start_elects_without_waiting_for_the_election_timeout() -> None:
+    times_ms = [World(nodes=3, seed=seed).run_until_leader(3_000) for seed in range(40)]
+    assert sorted(times_ms)[len(times_ms) // 2] < 400  # with Kafka's default timeouts
+    assert max(times_ms) < 3_000
+
+
+def test_a_node_that_forgot_the_leader_finds_the_leader_by_asking() -> None:
+    world = World(nodes=3, seed=2)
+    world.run_until_leader(3_000)
+    world.run_for(3_000)
+    leader, elections = world.leader(), len(world.elections)
+    node = next(voter for voter in world.voters if voter != leader)
+    world.kill(node)
+    world.disks[node].state = PersistedState(leader_epoch=world.disks[node].state.leader_epoch)
+    world.start(node)
+    world.run_for(600)
+    assert world.cores[node].leader_id == leader
+    assert len(world.elections) == elections
 
 
 def test_a_minority_elects_nobody_and_does_not_raise_its_epoch() -> None:
