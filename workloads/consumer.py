@@ -55,7 +55,7 @@ class ConsumerUserLoop:
         polled_ns = time.monotonic_ns()
         t0_ns = self._context.plan.t0_monotonic_ns
         polled_us = (polled_ns - t0_ns) // 1_000
-        append, number = self._writer.append, self.number
+        append, number = self._writer.append_recv, self.number
         for partition, offset, value in records:
             parsed = parse_fast(value)
             if parsed is None:

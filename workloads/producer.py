@@ -39,7 +39,7 @@ class ProducerUserLoop:
         self._share = Share(context.schedule, index=self.number, of=plan.workload.producers)
         self._ring = InflightRing(context.live, producer=self.number, incarnation=self.incarnation)
         self.writer_name = f"p{self.number}i{self.incarnation}"
-        self._append = SegmentWriter(context.live, SEND, self.writer_name)
+        self._writer = SegmentWriter(context.live, SEND, self.writer_name)
         self._append_lock = threading.Lock()  # outcomes may come from a thread of the client library
         self._t0_ns = plan.t0_monotonic_ns
         self._size_bytes = plan.workload.record_size_bytes
@@ -167,7 +167,7 @@ class ProducerUserLoop:
         acked_us = (time.monotonic_ns() - self._t0_ns) // 1_000
         seq, intended_us, sent_us = token
         with self._append_lock:
-            self._append.append(
+            self._writer.append_send(
                 self.number, self.incarnation, seq, partition, status, error, self._size_bytes,
                 intended_us, sent_us, acked_us, offset,
             )  # fmt: skip
@@ -180,7 +180,7 @@ class ProducerUserLoop:
         except Exception as error:  # a client that fails to close must not hide what was measured
             self._context.add_error(f"producer {self.number}: close: {error}")
         with self._append_lock:
-            self._append.close()
+            self._writer.close()
         self._ring.close()
 
     def client_metrics(self) -> dict[str, float]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from runlog import inflight, segment
-from runlog.schema import LOG, SEND
+from runlog.schema import LOG, RECV, SEND
 
 
 def _row(seq: int) -> tuple[int, ...]:
@@ -36,6 +36,17 @@ def test_rows_come_back_in_order_over_several_files(tmp_path: Path) -> None:
     assert _seqs(tmp_path) == list(range(37))  # closed
     last = list(segment.read_segments(tmp_path, SEND))[-1].rows[-1]
     assert tuple(last.tolist()) == _row(36)
+
+
+def test_the_fast_appends_write_what_append_writes(tmp_path: Path) -> None:
+    recv_row = (0, -1, 3, 44, 1, 0, 45, 450, 470, 1)
+    for stream, row in ((SEND, _row(5)), (RECV, recv_row)):
+        writer = segment.SegmentWriter(tmp_path, stream, "p1")
+        writer.append(*row)
+        (writer.append_send if stream is SEND else writer.append_recv)(*row)
+        writer.close()
+        (content,) = segment.read_segments(tmp_path, stream)
+        assert [tuple(found.tolist()) for found in content.rows] == [row, row]
 
 
 def test_a_row_without_its_commit_mark_is_left_out_and_counted(tmp_path: Path) -> None:

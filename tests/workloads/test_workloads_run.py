@@ -58,7 +58,15 @@ def cluster() -> Iterator[MockCluster]:
 class Load:
     """A load process, its plan and the events it told."""
 
-    def __init__(self, run_dir: Path, addresses: str, workload: Event, properties: Event | None = None) -> None:
+    def __init__(
+        self,
+        run_dir: Path,
+        addresses: str,
+        workload: Event,
+        properties: Event | None = None,
+        *,
+        client: str = "confluent",
+    ) -> None:
         self.run_dir = run_dir
         self.process = subprocess.Popen(
             [sys.executable, "-m", "workloads"],
@@ -70,7 +78,7 @@ class Load:
         assert json.loads(self._stdout.readline()) == {"event": "ready"}
         self.t0_ns = time.monotonic_ns()
         plan = {
-            "run_dir": str(run_dir), "cell_id": "c1", "t0_monotonic_ns": self.t0_ns, "client": "confluent",
+            "run_dir": str(run_dir), "cell_id": "c1", "t0_monotonic_ns": self.t0_ns, "client": client,
             "bootstrap_servers": addresses, "topic": TOPIC, "partitions": PARTITIONS, "seed": 5,
             "properties": {"acks": "all", "linger.ms": 2, **(properties or {})}, "workload": workload,
         }  # fmt: skip
@@ -120,11 +128,11 @@ def _workload(**changes: Any) -> Event:
     return {**fields, "warmup_ms": 500, "measure_ms": 2_000, "drain_ms": 5_000, **changes}
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(("client", "processes"), [("confluent", 1), ("confluent", 2), ("reference", 1)])
 def test_every_scheduled_record_is_acked_logged_once_and_read(
-    tmp_path: Path, cluster: MockCluster, processes: int
+    tmp_path: Path, cluster: MockCluster, client: str, processes: int
 ) -> None:
-    load = Load(tmp_path, cluster.addresses, _workload(processes=processes))
+    load = Load(tmp_path, cluster.addresses, _workload(processes=processes), client=client)
     assert load.finish() == 0
     result = compact_cell(tmp_path, "c1")
     sent = load.rows(SEND.name)
@@ -146,13 +154,17 @@ def test_every_scheduled_record_is_acked_logged_once_and_read(
     assert [producer["high_seq"] for producer in load.done["producers"]] == [1_249, 1_249]
     assert [summary.high_seq for summary in result.producers] == [1_249, 1_249]
     assert load.done["effective"]["client"]["linger.ms"] == "2"
+    assert load.done["effective"]["client"]["client.library"]
     assert load.done["health"]["schedule_lag_us_p50"] > 0
     assert load.done["health"]["unsent"] == 0
     assert load.done["health"]["cpu_share"] > 0
 
 
-def test_a_stall_of_the_cluster_shows_in_latency_from_the_intended_time(tmp_path: Path, cluster: MockCluster) -> None:
-    load = Load(tmp_path, cluster.addresses, _workload(consumers=0, measure_ms=3_000))
+@pytest.mark.parametrize("client", ["confluent", "reference"])
+def test_a_stall_of_the_cluster_shows_in_latency_from_the_intended_time(
+    tmp_path: Path, cluster: MockCluster, client: str
+) -> None:
+    load = Load(tmp_path, cluster.addresses, _workload(consumers=0, measure_ms=3_000), client=client)
     load.wait_phase("measure")
     time.sleep(1.0)
     cluster.pause(1.0)
@@ -226,11 +238,39 @@ def test_acks_0_is_never_called_acked(tmp_path: Path, cluster: MockCluster) -> N
     assert all(row["acked_us"] >= row["sent_us"] for row in sent)
 
 
-def test_a_property_that_the_client_cannot_set_ends_the_run_with_its_name(tmp_path: Path, cluster: MockCluster) -> None:
-    load = Load(tmp_path, cluster.addresses, _workload(), {"max.block.ms": 1})
+@pytest.mark.parametrize("client", ["confluent", "reference"])
+def test_a_property_that_the_client_cannot_set_ends_the_run_with_its_name(
+    tmp_path: Path, cluster: MockCluster, client: str
+) -> None:
+    load = Load(tmp_path, cluster.addresses, _workload(), {"max.block.ms": 1}, client=client)
     assert load.finish() == 1
     (error,) = [event for event in load.events if event["event"] == "error"]
-    assert "client confluent cannot set max.block.ms" in error["message"]
+    assert f"client {client} cannot set max.block.ms" in error["message"]
+
+
+@pytest.mark.parametrize("client", ["confluent", "reference"])
+def test_a_full_buffer_delays_records_but_loses_none_and_is_no_fault_of_the_generator(
+    tmp_path: Path, cluster: MockCluster, client: str
+) -> None:
+    load = Load(
+        tmp_path,
+        cluster.addresses,
+        _workload(consumers=0, record_size_bytes=1_000, measure_ms=3_000),
+        {"buffer.memory": 64_000, "batch.size": 16_384},
+        client=client,
+    )
+    load.wait_phase("measure")
+    time.sleep(0.5)
+    cluster.pause(1.0)
+    assert load.finish() == 0
+    compact_cell(tmp_path, "c1")
+    sent = load.rows(SEND.name)
+    assert len(sent) == 3_500
+    assert {row["status"] for row in sent} == {SendStatus.ACKED}
+    assert max(row["sent_us"] - row["intended_us"] for row in sent) > 500_000
+    health = load.done["health"]
+    assert health["backpressure_sends"] > 300
+    assert health["schedule_lag_us_p50"] < 50_000
 
 
 def test_no_plan_is_a_clean_end() -> None:

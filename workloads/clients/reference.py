@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
-from broker.client import Consumer, KafkaError, Producer, RecordMetadata, TopicPartition
-from broker.client.core.errors import BufferExhaustedError
+from broker.client import BufferExhaustedError, Consumer, KafkaError, Producer, RecordMetadata, TopicPartition
 from runlog.schema import ABSENT, SendStatus
 from workloads.clients.protocol import ClientError, OutcomeSink, PropertyError, ReceivedRecord, SendToken
 
@@ -93,7 +92,7 @@ class ReferenceConsumer:
         """Metadata is fetched by the first polls; a broker that cannot be reached shows there."""
         assigned = [TopicPartition(self._topic, partition) for partition in partitions]
         self._consumer.assign(assigned)
-        self._consumer.seek_to_beginning(assigned)
+        self._consumer.seek_to_beginning()
 
     def poll(self, timeout_s: float) -> list[ReceivedRecord]:
         try:
