@@ -170,13 +170,15 @@ def _duplicated(cell: Cell) -> tuple[list[Interval], str]:
     intervals: list[Interval] = []
     for line in dropped:
         key = _batch_key(line)
-        if journal:
+        if journal and (attempts[key] > 1 or len(appended_at[(key[1], key[2])]) > 1):
             again = len(appended_at[(key[1], key[2])]) > 1
         elif attempts[key] > 1:
             # A broker that recognised the retry answers with the offset of the first append.
             again = len(successes[key]) > 1
         else:
-            again = not idempotent  # the retry came after the wire log had ended
+            # The retry came after the wire log had ended, or its records came back in other batches (librdkafka without
+            # idempotence puts them back into its queue): nobody could recognise them.
+            again = not idempotent
         if again:
             base = int(line["base_offset"])
             intervals.append(
@@ -190,7 +192,7 @@ def _duplicated(cell: Cell) -> tuple[list[Interval], str]:
     refused = len(_events(cell, "duplicate_sequence"))
     how = f"batches of {len(dropped)} Produce exchange(s) whose response was withheld after the append (wire)"
     how += (
-        ", of which the journal shows the same CRC appended at two offsets"
+        ", of which the journal shows the same CRC at two offsets, or whose records came back in other batches"
         if journal
         else ", unless the retry was answered with the first offset"
     )

@@ -167,7 +167,9 @@ class CellRun:
         elif kind == "done":
             self._outcome.producers = list(event.get("producers", []))
             self._outcome.health = dict(event.get("health", {}))
-            self._outcome.effective["client"] = dict(event.get("effective", {}))
+            effective = dict(event.get("effective", {}))
+            self._outcome.effective["client"] = effective.pop("client", effective)
+            self._outcome.effective["consumer"] = effective.pop("consumer", {})
             return True
         elif kind == "error":
             raise CellError(f"load process: {event.get('message')}")
