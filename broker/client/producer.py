@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from time import monotonic, monotonic_ns
+from time import monotonic, monotonic_ns, time
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from broker.client import native
 from broker.client.clock import now_ms
 from broker.client.core.batch import (
+    BATCH_HEADER_BYTES,
     Batch,
     DeliveryCallback,
     Headers,
@@ -38,6 +39,7 @@ from broker.wire.errors import ErrorCode, LocalProtocolError
 
 Serializer: TypeAlias = Callable[[Any], bytes | None]  # Any: whatever the caller sends
 _SMALL_VALUE_BYTES = 8000
+_new_tuple = tuple.__new__  # a DeliveryFuture without the class's own call: 40 ns less
 _CLOSE_MARGIN_S = 5.0
 
 
@@ -84,7 +86,11 @@ class Producer:
         self._accumulator = self._sender.accumulator
         self._metadata = self._sender.metadata
         # As Java: a record may be as large as a whole request, header included.
-        self._record_bytes_max = min(self._config.max_request_size, self._config.buffer_memory) - 61
+        self._record_bytes_max = min(self._config.max_request_size, self._config.buffer_memory) - BATCH_HEADER_BYTES
+        # The open batch that the last plain record of a topic, or of a (topic, partition), went to.
+        self._open: dict[str | tuple[str, int], Batch] = {}
+        self._is_sticky = isinstance(self._partitioner, StickyPartitioner)
+        self._may_append_in_place = not self._has_hooks and self._config.batch_size <= self._record_bytes_max
 
     def effective_properties(self) -> dict[str, str]:
         return as_properties(self._config)
@@ -103,6 +109,40 @@ class Producer:
 
         What cannot be queued comes back as a failed future and through `on_delivery`, like any other failure.
         """
+        # The hot path: a plain record into the batch that took the last one. One lock, no call into the core: 0.5 us,
+        # through `_send_in_full` 1.8 us. The sender closes a batch under the same lock, so no record can slip behind.
+        batch = self._open.get(topic if partition is None else (topic, partition))
+        if batch is not None and key is None and timestamp_ms is None and not headers and value is not None:
+            size_bytes = len(value) + 12
+            with self._lock:
+                if batch.takes_plain and size_bytes <= batch.room_bytes and size_bytes < _SMALL_VALUE_BYTES:
+                    values = batch.values
+                    index = len(values)
+                    values.append(value)
+                    batch.room_bytes -= size_bytes
+                    now_s = time()
+                    if now_s >= batch.next_stamp_s:
+                        stamp_ms = int(now_s * 1000)
+                        batch.stamps.append((index, stamp_ms))
+                        batch.next_stamp_s = (stamp_ms + 1) / 1000
+                    if batch.callbacks is not None:
+                        batch.callbacks.append(on_delivery)
+                    elif on_delivery is not None:
+                        batch.callbacks = [None] * index
+                        batch.callbacks.append(on_delivery)
+                    return _new_tuple(DeliveryFuture, (batch, index, self._event_of))
+        return self._send_in_full(topic, value, key, partition, headers, timestamp_ms, on_delivery)
+
+    def _send_in_full(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        headers: Headers,
+        timestamp_ms: int | None,
+        on_delivery: DeliveryCallback | None,
+    ) -> DeliveryFuture | FailedFuture:
         if self._has_hooks:
             topic, value, key, partition, headers, timestamp_ms, on_delivery = self._apply_hooks(
                 ProducerRecord(topic, value, key, partition, headers, timestamp_ms), on_delivery
@@ -112,12 +152,14 @@ class Producer:
         else:
             size_bytes = record_size_bytes_max(value, key, headers)
         sender = self._sender
-        time_ms = int(monotonic() * 1000)
+        time_ms = now_ms()
+        is_plain = key is None and timestamp_ms is None and not headers
         if timestamp_ms is None:
-            timestamp_ms = time_ms + sender.wall_offset_ms
+            timestamp_ms = int(time() * 1000)
         with self._lock:
             chosen = partition
             if chosen is None:
+                self._account_sticky(topic, size_bytes)
                 metadata = self._metadata
                 count = metadata.partition_count(topic)
                 if count:
@@ -130,14 +172,33 @@ class Producer:
                 )
                 if appended is not None:
                     batch, index, is_new = appended
-                    if partition is None:
-                        self._partitioner.on_appended(topic, chosen, size_bytes)  # type: ignore[arg-type]  # chosen above
+                    self._note_open(topic, partition, batch, size_bytes, is_plain=is_plain)
                     if is_new:
                         self._metadata.use_topic(topic, time_ms)
                         sender.wake_by(time_ms if len(queue.batches) > 1 else time_ms + self._config.linger_ms)
-                    return DeliveryFuture((batch, index, self._event_of))
+                    return _new_tuple(DeliveryFuture, (batch, index, self._event_of))
         record = ProducerRecord(topic, value, key, chosen, headers, timestamp_ms)
         return self._send_slowly(record, on_delivery, size_bytes, is_chosen=partition is None)
+
+    def _note_open(self, topic: str, partition: int | None, batch: Batch, size_bytes: int, *, is_plain: bool) -> None:
+        """Under the lock: where the next plain record may go; and what the partitioner has to know of this one."""
+        if is_plain and batch.takes_plain and self._may_append_in_place:
+            if partition is not None:
+                self._open[(topic, partition)] = batch
+                return
+            if self._is_sticky:
+                self._open[topic] = batch  # its bytes are told to the partitioner as a whole, when it is closed or full
+                return
+        if partition is None:
+            self._partitioner.on_appended(topic, batch.partition.partition, size_bytes)
+
+    def _account_sticky(self, topic: str, next_bytes: int) -> None:
+        """Under the lock: the batch that plain records went to takes no more; a full one counts as batch.size."""
+        batch = self._open.get(topic)
+        if batch is not None and (not batch.takes_plain or next_bytes > batch.room_bytes):
+            del self._open[topic]
+            size_bytes = max(batch.size_bytes, batch.limit_bytes if next_bytes > batch.room_bytes else 0)
+            self._partitioner.on_appended(topic, batch.partition.partition, size_bytes)
 
     def flush(self, timeout_s: float | None = None) -> int:
         """Send what is queued without linger, wait for its callbacks; returns how many records have no outcome yet."""
@@ -211,7 +272,7 @@ class Producer:
         if is_chosen:
             with self._lock:
                 self._partitioner.on_appended(record.topic, partition.partition, size_bytes)
-        return DeliveryFuture((batch, index, self._event_of))
+        return _new_tuple(DeliveryFuture, (batch, index, self._event_of))
 
     def _partition_of(self, record: ProducerRecord) -> TopicPartition:
         with self._lock:

@@ -12,6 +12,7 @@ from typing import Any
 from broker.client.core.batch import Batch, TopicPartition
 from broker.client.core.metadata import BrokerAddress, MetadataAnswer, PartitionState, TopicState
 from broker.client.core.sender import PartitionResult
+from broker.client.core.uniform import uniform_body, with_header
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId
 from broker.wire.messages import Message, request, request_types, to_ms
@@ -33,12 +34,14 @@ _DEFAULT_LZ4_LEVEL = 9  # Kafka's default number stands for the fast compressor,
 
 
 def encode_records(batch: Batch, codec: CodecId, level: int | None) -> list[bytes]:
-    """Header and body of a closed batch. One timestamp for all is the fast path, and usual: a batch fills in 1 ms."""
-    stamps = batch.timestamps_ms
-    same = stamps[0] == stamps[-1] and stamps.count(stamps[0]) == len(stamps)
+    """Header and body of a closed batch."""
+    if batch.keys is None and batch.headers is None:
+        body = uniform_body(batch.values, batch.stamps)
+        if body is not None:
+            return [*with_header(batch, body, codec, _wire_level(codec, level))]
     return encode_batch_buffers(
         batch.values,
-        timestamps_ms=stamps[0] if same else stamps,
+        timestamps_ms=batch.timestamps_ms(),
         keys=batch.keys,
         headers=batch.headers,
         codec=codec,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+from collections.abc import Iterable
 
-from broker.client.core.batch import Batch
+from broker.client.core.batch import Batch, RecordMetadata
 
 _LOG = logging.getLogger(__name__)
 
@@ -17,14 +19,12 @@ def report(batch: Batch) -> int:
     assert batch.outcome is not None
     error = batch.outcome.error
     failures = 0
-    for index, callback in enumerate(callbacks):
+    places: Iterable[RecordMetadata | None] = batch.all_metadata() if error is None else itertools.repeat(None)
+    for callback, place in zip(callbacks, places, strict=False):
         if callback is None:
             continue
         try:
-            if error is None:
-                callback(batch.metadata(index), None)
-            else:
-                callback(None, error)
+            callback(place, error)
         except Exception:
             if not failures:
                 _LOG.exception("event=delivery_callback_raised tp=%s-%d", *batch.partition)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from broker.client import native
-from broker.client.clock import now_ms, wall_offset_ms
+from broker.client.clock import now_ms
 from broker.client.core.accumulator import Accumulator
 from broker.client.core.batch import Batch
 from broker.client.core.config import ProducerConfig
@@ -86,7 +86,6 @@ class SenderThread:
         self.core = SenderCore(config, self.accumulator, self.metadata, rng)
         self.metrics = ProducerMetrics()
         self.network = Network(config, rng, now_ms)
-        self.wall_offset_ms = wall_offset_ms()
         self.sleeps_until_ms = 0  # under the lock: when the thread looks next if nobody wakes it
         self.memory_waiters: list[native.Event] = []
         self.metadata_waiters: list[native.Event] = []
@@ -161,7 +160,6 @@ class SenderThread:
             self._wanted_by_ms = _NEVER_MS
             self._tick_ms = time_ms
             actions = self._note(self.core.handle(Tick(), time_ms))
-        self.wall_offset_ms = wall_offset_ms()
         self._perform(actions)
         self._report()
         self._ask_identity()

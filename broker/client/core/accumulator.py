@@ -60,7 +60,7 @@ class Accumulator:
             if index is not None:
                 return batch, index, False
             if batch.state is BatchState.OPEN:
-                batch.state = BatchState.QUEUED
+                batch.close(BatchState.QUEUED)
         reserved = self.reserved_bytes_for(size_bytes)
         if self.used_bytes + reserved > self.buffer_memory_bytes:
             return None
@@ -96,7 +96,7 @@ class Accumulator:
         """The first batch leaves the queue for a request; an open one is closed by that: nobody appends to it again."""
         batch = queue.batches.popleft()
         assert batch.state in (BatchState.OPEN, BatchState.QUEUED)
-        batch.state = BatchState.IN_FLIGHT
+        batch.close(BatchState.IN_FLIGHT)
         queue.in_flight_count += 1
         return batch
 
@@ -123,7 +123,7 @@ class Accumulator:
             queue.in_flight_count -= 1
         elif batch.state is not BatchState.DONE:
             queue.batches.remove(batch)
-        batch.state = BatchState.DONE
+        batch.close(BatchState.DONE)
         del self.incomplete[id(batch)]
         self.used_bytes -= batch.reserved_bytes
 
