@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from runlog.payload import HEADER_BYTES
 
-CLIENTS = ("reference", "confluent", "kafka_python", "aiokafka")
-ClientName = Literal["reference", "confluent", "kafka_python", "aiokafka"]
+CLIENTS = ("reference", "confluent")
+ClientName = Literal["reference", "confluent"]
 KeyDistribution = Literal["none", "uniform", "zipf", "hot"]
 
 
