@@ -1,0 +1,55 @@
+"""What a machine can check about the repository itself: the import contracts, and that set-up files agree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_import_contracts_hold() -> None:
+    program = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+def test_every_dependency_is_locked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = list(project["dependencies"])
+    for extra in project["optional-dependencies"].values():
+        wanted.extend(extra)
+    names = {re.split(r"[<>=!~;\[ ]", requirement)[0].lower().replace("_", "-") for requirement in wanted}
+    locked = {line.split("==")[0].lower().replace("_", "-") for line in (ROOT / "requirements.lock").read_text().split()}
+    assert set() == names - locked
+
+
+def test_readme_opens_with_the_two_commands() -> None:
+    opening = (ROOT / "README.md").read_text().split("```")[1]
+    commands = [line.split("#")[0].strip() for line in opening.splitlines()[1:] if line.strip()]
+    assert commands == ["make demo", "make test"]
+
+
+def test_every_make_target_of_the_readme_exists() -> None:
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for document in ("README.md", "CONTRIBUTING.md"):
+        named = set(re.findall(r"`make ([a-z-]+)`", (ROOT / document).read_text()))
+        assert set() == named - targets, f"{document} names make targets that do not exist"
+
+
+def test_the_project_names_no_registry_host() -> None:
+    hosts = re.compile(r"(pypi\.org|pythonhosted|repo1?\.maven|maven\.org|proxy\.golang|registry\.npmjs)")
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    names = tracked.stdout.split() or [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py")]
+    found = [
+        name
+        for name in names
+        if Path(name).suffix in {".py", ".md", ".toml", ".yaml", ".yml", ".xml", ".lock", ""}
+        and name != "tests/repository/test_repository_rules.py"
+        and (ROOT / name).is_file()
+        and hosts.search((ROOT / name).read_text(errors="replace"))
+    ]
+    assert found == []
