@@ -230,6 +230,8 @@ class Api:
             raise missing_field(f"name{where}")
         if len(name) > NAME_CHARACTERS_MAX:
             raise bad_request(f"name has {len(name)} characters, at most {NAME_CHARACTERS_MAX} are allowed")
+        if name in (".", ".."):
+            raise bad_request(f"name {name!r} cannot be part of a path")
         if not upstream:
             raise missing_field(f"upstream{where}")
         listen = _text(fields, "listen", "") or "127.0.0.1:0"

@@ -19,6 +19,7 @@ HEAD_BYTES_MAX = 32 << 10
 BODY_BYTES_MAX = 4 << 20
 IDLE_TIMEOUT_MS = 60_000
 READ_TIMEOUT_MS = 15_000  # for the rest of a request once it has begun
+LINGER_MS = 1_000
 CONNECTIONS_MAX = 512
 _METHODS = frozenset({"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS"})
 
@@ -78,6 +79,8 @@ class HttpServer:
             answer, keeps = error_answer(error), False
         writer.write(format_answer(answer, keeps=keeps))
         await writer.drain()
+        if not keeps:
+            await _linger(reader, writer)
         return keeps
 
     async def _answer(self, request: Request) -> Answer:
@@ -87,6 +90,16 @@ class HttpServer:
             return await self._api.handle(request.method, request.path, request.body)
         except ApiError as error:
             return error_answer(error)
+
+
+async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Closing over unread input would be a reset, which may take the answer with it."""
+    writer.write_eof()
+    with contextlib.suppress(TimeoutError, OSError):
+        async with asyncio.timeout(LINGER_MS / 1000):
+            left = BODY_BYTES_MAX
+            while left > 0 and (data := await reader.read(65536)):
+                left -= len(data)
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:

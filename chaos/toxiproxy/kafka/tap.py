@@ -35,6 +35,10 @@ class KafkaSettings:
     drop: list[Toxic] = field(default_factory=list)
     refuse: list[Toxic] = field(default_factory=list)
 
+    def wants_frames(self) -> bool:
+        """With a wire log frames are read from the start: it needs topic names from Metadata, and earlier attempts."""
+        return self.wire_log.is_open or self.is_armed()
+
     def is_armed(self) -> bool:
         return self.is_logging_asked or bool(self.drop) or bool(self.refuse)
 
@@ -103,7 +107,7 @@ class KafkaTap:
         if self._is_cut:
             return b""
         if not self._requests.is_reading:
-            if not self._settings.is_armed():
+            if not self._settings.wants_frames():
                 self._requests.skim(data)
                 return data
             self._requests.start_reading()
@@ -163,7 +167,8 @@ class KafkaTap:
             return True
         exchange.request = request
         exchange.attempts = self._settings.wire_log.count_attempts(request)
-        exchange.is_logged = self._settings.is_armed()
+        # A retry of what was logged is logged too, even if the toxic has gone meanwhile.
+        exchange.is_logged = self._settings.is_armed() or max(exchange.attempts, default=1) > 1
         if request.acks == 0:  # never answered, so it can be neither refused nor dropped, and holds no turn
             self._log(exchange, "unanswered")
             return True
@@ -232,7 +237,7 @@ class KafkaTap:
         exchange.response = frame
         if self._is_cut:
             return b""
-        if exchange.request and self._is_to_be_dropped(exchange.request):
+        if self._is_to_be_dropped(exchange):
             self._is_cut = True
             self._cancel_drain = self._control.call_later_ms(DRAIN_MS_MAX, self._control.drained)
             return b""
@@ -258,7 +263,11 @@ class KafkaTap:
         except MalformedFrame:
             return
 
-    def _is_to_be_dropped(self, request: produce.ProduceRequest) -> bool:
+    def _is_to_be_dropped(self, exchange: Exchange) -> bool:
+        """Only the response to an append: dropping an error would show nothing."""
+        request = exchange.request
+        if request is None or any(result.error_code for result in exchange.results.values()):
+            return False
         return any(self._acts_here(toxic) and matching.try_take(toxic, request) for toxic in self._settings.drop)
 
     def _acts_here(self, toxic: Toxic) -> bool:

@@ -23,6 +23,10 @@ class WireLog:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if path else None
         self._attempts: OrderedDict[tuple[str, str, int, int], int] = OrderedDict()
 
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
     def count_attempts(self, request: ProduceRequest) -> tuple[int, ...]:
         """Call once when a request arrives: how often each of its batches has been seen, this time included."""
         return tuple(self._count(request.client_id, batch) for batch in request.batches)

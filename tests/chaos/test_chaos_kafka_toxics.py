@@ -1,0 +1,265 @@
+"""The Kafka toxics over real sockets, between a test's client and a tiny fake broker; the wire log they leave."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.wire import codec
+from chaos.toxiproxy.client import InvalidRequest, ProxySpec
+from chaos.toxiproxy.lookup import RunningServer, start_embedded
+
+sys.path.insert(0, str(Path(__file__).parent))
+import kafka_frames as kf
+
+
+@pytest.fixture
+def wire_server(tmp_path) -> Iterator[RunningServer]:
+    server = start_embedded(wire_log=tmp_path / "wire.jsonl", log_path=tmp_path / "log.txt")
+    yield server
+    server.stop()
+    assert "Traceback" not in (tmp_path / "log.txt").read_text()
+
+
+@pytest.fixture
+def wire(tmp_path):
+    def lines(count: int) -> list[dict]:
+        deadline = time.monotonic() + 5
+        while True:
+            path = tmp_path / "wire.jsonl"
+            found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+            if len(found) >= count or time.monotonic() > deadline:
+                return found
+            time.sleep(0.02)
+
+    return lines
+
+
+@pytest.fixture
+def kafka(upstream_factory):
+    fake = kf.FakeKafka()
+    fake.address = upstream_factory(fake.serve).address
+    return fake
+
+
+@pytest.fixture
+def toxiproxy(wire_server, kafka):
+    client = wire_server.client()
+    client.create(ProxySpec(name="client-1", upstream=kafka.address))
+    yield client
+    client.close()
+
+
+def connect(toxiproxy) -> socket.socket:
+    host, _, port = toxiproxy.proxy("client-1").listen.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=5)
+
+
+def answer(connection: socket.socket, version: int = 9) -> tuple[int, int, int]:
+    """(correlation id, error code, base offset) of the next Produce response."""
+    correlation_id, message = codec.decode_response(0, version, kf.read_frame(connection))
+    partition = message.responses[0].partition_responses[0]
+    return correlation_id, int(partition.error_code), int(partition.base_offset)
+
+
+def test_dropped_response_was_appended_and_the_client_is_cut_off(toxiproxy, kafka, wire):
+    toxiproxy.add_toxic("client-1", "kafka_drop_response", {"skip": 1, "count": 1})
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1, crc=11))
+        assert answer(connection) == (1, 0, 0)
+        connection.sendall(kf.produce_frame(9, 2, crc=12))
+        assert kf.read_frame(connection) == b""  # the end, not a reset
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 3, crc=12))
+        assert answer(connection) == (3, 0, 6)
+    assert kafka.appended == [(1, 0, 0), (2, 0, 3), (3, 0, 6)]
+    assert [(e["crc"], e["attempt"], e["outcome"], e["base_offset"], e["error_code"]) for e in wire(3)] == [
+        (11, 1, "delivered", 0, 0),
+        (12, 1, "dropped", 3, 0),
+        (12, 2, "delivered", 6, 0),
+    ]
+    assert toxiproxy.toxic("client-1", "kafka_drop_response_downstream").counters == {"matched": 3, "acted": 1}
+
+
+def test_all_outstanding_responses_of_a_cut_connection_are_recorded_as_dropped(toxiproxy, kafka, wire):
+    toxiproxy.add_toxic("client-1", "kafka_drop_response", {"count": 1})
+    kafka.gate.clear()
+    with connect(toxiproxy) as connection:
+        for i in range(1, 5):
+            connection.sendall(kf.produce_frame(9, i, crc=20 + i))
+        time.sleep(0.2)
+        kafka.gate.set()
+        assert kf.read_frame(connection) == b""
+        connection.sendall(kf.produce_frame(9, 9, crc=29))  # after the cut: the broker must never see it
+        lines = wire(4)
+        time.sleep(0.2)
+    assert [(e["crc"], e["outcome"], e["base_offset"]) for e in lines] == [
+        (21, "dropped", 0),
+        (22, "dropped", 3),
+        (23, "dropped", 6),
+        (24, "dropped", 9),
+    ]
+    assert [entry[0] for entry in kafka.appended] == [1, 2, 3, 4]
+
+
+def test_refused_request_is_never_forwarded_and_comes_behind_its_follower(toxiproxy, kafka, wire):
+    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"skip": 1, "hold_ms_max": 5000})
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1, crc=31) + kf.produce_frame(9, 2, crc=32))
+        assert answer(connection) == (1, 0, 0)
+        connection.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)  # held: without a follower the retry would overtake nobody
+        connection.settimeout(5)
+        connection.sendall(kf.produce_frame(9, 3, crc=33))
+        assert answer(connection) == (2, 6, -1)
+        connection.sendall(kf.produce_frame(9, 4, crc=32))
+        assert answer(connection) == (3, 0, 3)
+        assert answer(connection) == (4, 0, 6)
+    assert [entry[0] for entry in kafka.appended] == [1, 3, 4]
+    lines = {(e["crc"], e["attempt"]): e for e in wire(4)}
+    assert (lines[32, 1]["outcome"], lines[32, 1]["error_code"], lines[32, 1]["forwarded"]) == ("refused", 6, False)
+    assert lines[32, 1]["followers"] == 1
+    assert lines[32, 2]["outcome"] == "delivered"
+    assert lines[32, 1]["mono_ns"] < lines[33, 1]["mono_ns"] < lines[32, 2]["mono_ns"]
+    assert lines[33, 1]["base_offset"] < lines[32, 2]["base_offset"]
+
+
+def test_responses_keep_their_order_behind_a_held_refusal(toxiproxy, kafka):
+    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"followers": 3, "hold_ms_max": 5000})
+    with connect(toxiproxy) as connection:
+        for i in range(1, 4):
+            connection.sendall(kf.produce_frame(9, i))
+        kafka.wait_appended(2)
+        connection.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)  # 2 and 3 are answered, but 1 comes first
+        connection.settimeout(5)
+        connection.sendall(kf.produce_frame(9, 4))
+        assert [answer(connection)[0] for _ in range(4)] == [1, 2, 3, 4]
+
+
+def test_refusal_without_followers_comes_after_the_longest_hold(toxiproxy, kafka, wire):
+    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"hold_ms_max": 150})
+    with connect(toxiproxy) as connection:
+        start = time.monotonic()
+        connection.sendall(kf.produce_frame(9, 1))
+        assert answer(connection)[1] == 6
+        assert 0.12 < time.monotonic() - start < 1
+    (line,) = wire(1)
+    assert line["followers"] == 0
+    assert line["held_us"] >= 120_000
+    assert kafka.appended == []
+
+
+def test_followers_of_other_partitions_do_not_count(toxiproxy, kafka):
+    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"partition": 0, "hold_ms_max": 400})
+    with connect(toxiproxy) as connection:
+        start = time.monotonic()
+        connection.sendall(kf.produce_frame(9, 1, partitions=(0,)) + kf.produce_frame(9, 2, partitions=(1,)))
+        assert answer(connection)[:2] == (1, 6)
+        assert time.monotonic() - start > 0.35
+        assert answer(connection)[:2] == (2, 0)
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+def test_toxics_work_in_every_form_of_the_protocol(toxiproxy, kafka, wire, version):
+    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"topic": kf.TOPIC, "followers": 0, "error_code": 19})
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.metadata_frame(1))
+        kf.read_frame(connection)
+        connection.sendall(kf.produce_frame(version, 2))
+        assert answer(connection, version) == (2, 19, -1)
+        connection.sendall(kf.produce_frame(version, 3))
+        assert answer(connection, version) == (3, 0, 0)
+    assert [(line["topic"], line["outcome"]) for line in wire(2)] == [(kf.TOPIC, "refused"), (kf.TOPIC, "delivered")]
+
+
+def test_toxic_armed_on_an_open_connection_acts_from_the_next_frame(toxiproxy, kafka, wire):
+    with connect(toxiproxy) as connection:
+        first = kf.produce_frame(9, 1)
+        connection.sendall(first[:30])
+        time.sleep(0.1)
+        toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"skip": 1, "followers": 0})
+        connection.sendall(first[30:])
+        assert answer(connection)[:2] == (1, 0)
+        connection.sendall(kf.produce_frame(9, 2))
+        assert answer(connection)[:2] == (2, 6)
+        toxiproxy.remove_toxic("client-1", "kafka_refuse_request_downstream")
+        connection.sendall(kf.produce_frame(9, 3))
+        assert answer(connection)[:2] == (3, 0)
+
+
+def test_matching_by_client_skip_every_and_count(toxiproxy):
+    attributes = {"client_id": "me", "skip": 1, "every": 2, "count": 2, "followers": 0}
+    toxiproxy.add_toxic("client-1", "kafka_refuse_request", attributes)
+    with connect(toxiproxy) as connection:
+        errors = []
+        for i in range(8):
+            connection.sendall(kf.produce_frame(9, 100 + i, client_id="other"))
+            assert answer(connection)[1] == 0
+            connection.sendall(kf.produce_frame(9, i, client_id="me"))
+            errors.append(answer(connection)[1])
+    assert errors == [0, 6, 0, 6, 0, 0, 0, 0]
+
+
+def test_acks_0_is_logged_unanswered_and_neither_refused_nor_dropped(toxiproxy, kafka, wire):
+    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"followers": 0})
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1, acks=0))
+        kafka.wait_appended(1)
+    assert [(e["outcome"], e["acks"]) for e in wire(1)] == [("unanswered", 0)]
+
+
+def test_broker_that_dies_leaves_its_requests_unanswered(toxiproxy, kafka, wire):
+    toxiproxy.add_toxic("client-1", "kafka_refuse_request", {"skip": 1000})
+    kafka.gate.clear()
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1))
+        kafka.wait_appended(1)
+        toxiproxy.disable("client-1")
+        assert [(e["outcome"], e["base_offset"]) for e in wire(1)] == [("unanswered", -1)]
+
+
+def test_latency_behind_a_dropped_response_loses_no_earlier_one(toxiproxy, kafka):
+    toxiproxy.add_toxic("client-1", "latency", {"latency": 150})
+    toxiproxy.add_toxic("client-1", "kafka_drop_response", {"skip": 2})
+    with connect(toxiproxy) as connection:
+        connection.sendall(b"".join(kf.produce_frame(9, i) for i in (1, 2, 3)))
+        assert [answer(connection)[0], answer(connection)[0]] == [1, 2]
+        assert kf.read_frame(connection) == b""
+
+
+def test_nothing_is_logged_while_nothing_is_armed_and_kafka_log_turns_it_on(wire_server, toxiproxy, kafka, wire):
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1))
+        answer(connection)
+    assert wire(0) == []
+    toxiproxy.create(ProxySpec(name="logged", upstream=kafka.address, kafka_log=True))
+    host, _, port = toxiproxy.proxy("logged").listen.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(kf.produce_frame(9, 1))
+        answer(connection)
+    assert [line["proxy"] for line in wire(1)] == ["logged"]
+
+
+def test_bytes_that_are_not_kafka_pass_an_armed_proxy(wire_server, echo_upstream):
+    client = wire_server.client()
+    listen = client.create(ProxySpec(name="q", upstream=echo_upstream.address, kafka_log=True)).listen
+    host, _, port = listen.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert connection.recv(100) == b"GET / HTTP/1.1\r\n\r\n"
+    client.close()
+
+
+def test_bad_attributes_are_refused(toxiproxy):
+    for attributes in ({"api": "Fetch"}, {"error_code": 0}, {"every": 0}):
+        with pytest.raises(InvalidRequest):
+            toxiproxy.add_toxic("client-1", "kafka_refuse_request", attributes)

@@ -1,0 +1,364 @@
+"""The timeline with a fake cluster and a fake clock; targets and conditions; the scenario files themselves."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from chaos import conditions, timeline
+from chaos.faults import FAULTS
+from chaos.faults.base import FaultSpec, Proof
+from chaos.model import Scenario, builtin_scenarios, load_builtin, parse_scenario
+from chaos.targets import PartitionOfInterest, TargetError, resolve_brokers, resolve_links
+
+OF = PartitionOfInterest(topic="t")
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.us = 5_000_000
+        self.is_stop_asked = False
+        self.stop_at_us: int | None = None
+        self.on_tick = lambda: None
+
+    def now_us(self) -> int:
+        return self.us
+
+    def wait_ms(self, duration_ms: float) -> bool:
+        self.us += max(1, int(duration_ms * 1000))
+        self.on_tick()
+        return self.is_stopped()
+
+    def is_stopped(self) -> bool:
+        return self.is_stop_asked or (self.stop_at_us is not None and self.us >= self.stop_at_us)
+
+
+class FakePort:
+    def __init__(self) -> None:
+        self.broker_ids = (1, 2, 3)
+        self.current_leader: int | None = 2
+        self.current_isr = [1, 2, 3]
+        self.acked_count = 0
+        self.lag: int | None = None
+        self.links = [f"client-{j}" for j in (1, 2, 3)] + [
+            f"{kind}-{i}-{j}" for kind in ("internal", "controller") for i in (1, 2, 3) for j in (1, 2, 3) if i != j
+        ]
+
+    def leader(self, topic, partition):
+        return self.current_leader
+
+    def isr(self, topic, partition):
+        return self.current_isr
+
+    def replicas(self, topic, partition):
+        return (3, 2, 1)
+
+    def controller(self):
+        return 3
+
+    def link_names(self):
+        return self.links
+
+    def acked(self):
+        return self.acked_count
+
+    def high_watermark_lag(self, topic, partition):
+        return self.lag
+
+
+class RecordingFault:
+    """Stands in the table of faults; writes down what is done to it."""
+
+    def __init__(self, done, *, proof=True, fails=()):
+        self.done, self.proof, self.fails = done, proof, fails
+
+    def spec(self, name):
+        def make(context, parameters):
+            return _Run(self, name, context, parameters)
+
+        return FaultSpec(name=name, label=name, colour="#000000", target_kind="broker", default_target="leader",
+                         make=make, parameters={"size": 1}, is_proved_at_heal=name == "late")  # fmt: skip
+
+
+class _Run:
+    def __init__(self, owner, name, context, parameters):
+        self.owner, self.name, self.context, self.parameters = owner, name, context, parameters
+
+    def _do(self, what):
+        self.owner.done.append((what, self.name, self.context.brokers))
+        if what in self.owner.fails:
+            raise RuntimeError(f"{what} broke")
+
+    def inject(self):
+        self._do("inject")
+
+    def heal(self):
+        self._do("heal")
+
+    def prove(self):
+        self.owner.done.append(("prove", self.name, self.context.brokers))
+        return Proof(is_effective=self.owner.proof, detail={"evidence": 1})
+
+
+@pytest.fixture
+def faults(monkeypatch):
+    fault = RecordingFault([])
+    for name in ("one", "two", "late"):
+        monkeypatch.setitem(FAULTS, name, fault.spec(name))
+    return fault
+
+
+def scenario(*steps) -> Scenario:
+    return Scenario.model_validate(
+        {
+            "name": "s",
+            "title": "s",
+            "damage": "none",
+            "source": "test",
+            "timeline": steps,
+            "cases": {"c": {"title": "c"}},
+        }
+    )
+
+
+def play(steps, *, port=None, clock=None):
+    port, clock, lines = port or FakePort(), clock or FakeClock(), []
+    result = timeline.run(
+        scenario(*steps), "c", port, lines.append, clock=clock, topic="t", measure_start_us=clock.now_us()
+    )
+    return result, lines
+
+
+def phases(lines):
+    return [(line["id"], line["phase"]) for line in lines]
+
+
+def test_steps_run_at_their_time_and_everything_is_healed_in_reverse_order(faults):
+    steps = [{"id": "a", "at": "2s", "fault": "one"}, {"id": "b", "after": "a", "delay": "500ms", "fault": "two"}]
+    result, lines = play(steps)
+    assert result == timeline.TimelineResult(steps_done=("a", "b"), problem="", unproved=())
+    assert phases(lines) == [
+        ("a", "applied"), ("a", "proved"), ("b", "applied"), ("b", "proved"), ("b", "healed"), ("a", "healed"),
+    ]  # fmt: skip
+    assert 0 <= lines[0]["t_us"] - 7_000_000 < 25_000
+    assert 0 <= lines[2]["t_us"] - lines[1]["t_us"] - 500_000 < 25_000
+    assert (lines[0]["kind"], lines[0]["target"], lines[0]["resolved"]) == ("one", "leader", ["2"])
+
+
+def test_for_heals_by_itself_while_later_steps_run(faults):
+    steps = [{"id": "a", "at": "1s", "fault": "one", "for": "1s"}, {"id": "b", "at": "5s", "fault": "two"}]
+    _, lines = play(steps)
+    assert phases(lines)[2] == ("a", "healed")
+    assert 0 <= lines[2]["t_us"] - 7_000_000 < 45_000
+
+
+def test_last_timed_heal_is_awaited(faults):
+    _, lines = play([{"id": "a", "at": "1s", "fault": "one", "for": "3s"}])
+    assert 0 <= lines[-1]["t_us"] - 9_000_000 < 45_000
+
+
+def test_heal_step_ends_one_fault_and_healing_twice_is_no_error(faults):
+    steps = [
+        {"id": "a", "fault": "one", "for": "100ms"},
+        {"id": "b", "fault": "two"},
+        {"id": "heal-b", "heal": "b"},
+        {"id": "heal-a", "at": "2s", "heal": "a"},
+    ]
+    result, lines = play(steps)
+    assert result.problem == ""
+    assert [item for item in phases(lines) if item[1] == "healed"] == [("b", "healed"), ("a", "healed")]
+
+
+def test_fault_without_effect_is_recorded_and_reported(faults):
+    faults.proof = False
+    result, lines = play([{"id": "a", "fault": "one"}])
+    assert result.unproved == ("a",)
+    assert phases(lines) == [("a", "applied"), ("a", "not_effective"), ("a", "healed")]
+
+
+def test_fault_that_needs_traffic_is_proved_before_it_is_healed(faults):
+    _, lines = play([{"id": "a", "fault": "late", "for": "1s"}])
+    assert phases(lines) == [("a", "applied"), ("a", "proved"), ("a", "healed")]
+    assert lines[1]["t_us"] - lines[0]["t_us"] >= 1_000_000
+    assert [what for what, _, _ in faults.done] == ["inject", "prove", "heal"]
+
+
+def test_failed_injection_is_healed_too_and_the_failure_is_told(faults):
+    faults.fails = ("inject",)
+    result, _ = play([{"id": "a", "fault": "one"}, {"id": "b", "fault": "two"}])
+    assert "inject broke" in result.problem
+    assert [(what, name) for what, name, _ in faults.done] == [("inject", "one"), ("heal", "one")]
+
+
+def test_failed_healing_does_not_keep_others_from_being_healed(faults):
+    faults.fails = ("heal",)
+    result, _ = play([{"id": "a", "fault": "one"}, {"id": "b", "fault": "two"}])
+    assert "healing b failed" in result.problem
+    assert "healing a failed" in result.problem
+
+
+def test_stop_ends_a_wait_and_heals(faults):
+    clock = FakeClock()
+    clock.stop_at_us = clock.us + 3_000_000
+    result, lines = play([{"id": "a", "fault": "one"}, {"id": "b", "at": "60s", "fault": "two"}], clock=clock)
+    assert result.problem == "stopped"
+    assert phases(lines)[-1] == ("a", "healed")
+    assert clock.us < clock.stop_at_us + 100_000
+
+
+def test_condition_that_never_comes_fails_within_its_limit(faults):
+    clock = FakeClock()
+    steps = [{"id": "a", "fault": "one"}, {"id": "w", "when": "isr == 1", "within": "2s"}]
+    result, lines = play(steps, clock=clock)
+    assert "'isr == 1' did not come within 2000 ms" in result.problem
+    assert ("w", "not_effective") in phases(lines)
+    assert phases(lines)[-1] == ("a", "healed")
+
+
+def test_leader_changed_waits_for_another_leader_and_roles_follow(faults):
+    port, clock = FakePort(), FakeClock()
+    port.current_leader = 1
+
+    def tick():
+        if clock.us > 6_000_000:
+            port.current_leader = None
+        if clock.us > 8_000_000:
+            port.current_leader = 3
+
+    clock.on_tick = tick
+    steps = [{"id": "a", "fault": "one"}, {"id": "w", "when": "leader changed"}, {"id": "b", "fault": "two"}]
+    result, _ = play(steps, port=port, clock=clock)
+    assert result.problem == ""
+    assert [brokers for what, _, brokers in faults.done if what == "inject"] == [(1,), (3,)]
+
+
+def test_vacant_role_is_awaited_then_a_failure(faults):
+    port = FakePort()
+    port.current_leader = None
+    result, _ = play([{"id": "a", "fault": "one"}], port=port)
+    assert "nobody is 'leader'" in result.problem
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "holds"),
+    [
+        ("isr == 3", {}, True),
+        ("isr < 3", {}, False),
+        ("isr <  3", {"current_isr": [1]}, True),
+        ("isr == 0", {"current_isr": []}, False),  # nobody answered: nothing is known
+        ("acked >= 10", {"acked_count": 9}, False),
+        ("acked >= 10", {"acked_count": 10}, True),
+        ("acked grew by 5", {"acked_count": 6}, False),
+        ("acked grew by 5", {"acked_count": 7}, True),
+        ("high watermark lags by 5", {}, False),
+        ("high watermark lags by 5", {"lag": 5}, True),
+        ("leader changed", {}, False),
+        ("leader changed", {"current_leader": None}, False),
+        ("leader changed", {"current_leader": 1}, True),
+    ],
+)
+def test_conditions(text, change, holds):
+    port = FakePort()
+    for name, value in change.items():
+        setattr(port, name, value)
+    observed = conditions.Observed(leader=2, acked_at_start_of_wait=2)
+    assert conditions.parse(text).holds(port, OF, observed)[0] is holds
+
+
+@pytest.mark.parametrize(
+    ("target", "brokers"),
+    [
+        ("leader", (2,)),
+        ("followers", (1, 3)),
+        ("follower:1", (3,)),
+        ("controller", (3,)),
+        ("broker:1", (1,)),
+        ("all", (1, 2, 3)),
+    ],
+)
+def test_broker_targets(target, brokers):
+    assert resolve_brokers(target, FakePort(), OF) == brokers
+
+
+@pytest.mark.parametrize(
+    ("target", "links"),
+    [
+        ("followers->leader", ("internal-1-2", "internal-3-2")),
+        ("leader->followers", ("internal-2-1", "internal-2-3")),
+        ("client->leader", ("client-2",)),
+        ("clients->all", ("client-1", "client-2", "client-3")),
+        ("controller:leader->controller", ("controller-2-3",)),
+        ("all->broker:1", ("internal-2-1", "internal-3-1")),
+    ],
+)
+def test_link_targets(target, links):
+    assert resolve_links(target, FakePort(), OF) == links
+
+
+@pytest.mark.parametrize("target", ["boss", "broker:9", "follower:2", "", "leader->", "leader"])
+def test_targets_that_nobody_fits(target):
+    resolve = resolve_links if target == "leader" or "->" in target else resolve_brokers
+    with pytest.raises(TargetError):
+        resolve(target, FakePort(), OF)
+
+
+def test_link_target_without_proxies_says_so():
+    port = FakePort()
+    port.links = []
+    with pytest.raises(TargetError, match="without proxies"):
+        resolve_links("client->leader", port, OF)
+
+
+def test_built_in_scenarios_are_the_demo_and_each_damage_has_a_case_that_permits_it_and_one_that_does_not():
+    assert {"leader-loss", "request-refused", "response-lost"} <= set(builtin_scenarios())
+    column = {"loss": "lost", "duplication": "duplicated", "reordering": "reordered"}
+    for name in builtin_scenarios():
+        loaded = load_builtin(name)
+        assert loaded.name == name
+        assert loaded.source
+        outcomes = {getattr(case.expect, column[loaded.damage]) for case in loaded.cases.values()}
+        assert outcomes == {"none", "predicted"}
+    with pytest.raises(KeyError, match="there are leader-loss"):
+        load_builtin("none")
+
+
+def test_cases_lay_their_settings_over_the_scenario_as_kafka_spells_them():
+    loaded = load_builtin("leader-loss")
+    assert loaded.properties_of("acks-1")["enable.idempotence"] == "false"
+    assert loaded.properties_of("acks-all")["acks"] == "all"
+    assert loaded.topic_config_of("acks-1")["min.insync.replicas"] == "2"
+    assert loaded.workload_of("acks-1")["rate_per_s"] == 2000
+
+
+STEP = {"id": "a", "fault": "kill", "at": "1s"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ([STEP | {"fault": "kil"}], "unknown fault 'kil'"),
+        ([STEP | {"at": 5}], "give a unit"),
+        ([STEP | {"at": "5 parsecs"}], "is no duration"),
+        ([STEP | {"colour": "red"}], "Extra inputs"),
+        ([STEP | {"target": "boss"}], "is no broker target"),
+        ([STEP | {"fault": "link_cut", "target": "leader"}], "is no link"),
+        ([STEP | {"fault": "kafka_drop_response", "target": "followers->leader"}], "links of clients"),
+        ([STEP | {"fault": "latency", "with": {"latency": 5}}], "has no parameter 'latency'"),
+        ([STEP | {"fault": "latency", "with": {"latency_ms": "5"}}], "is like 100"),
+        ([STEP | {"when": "isr == 1"}], "one trigger"),
+        ([{"id": "a", "when": "isr is one"}], "is no condition"),
+        ([{"id": "a"}], "something to wait for"),
+        ([{"id": "a", "at": "1s", "for": "1s"}], "belong to a `fault`"),
+        ([STEP, STEP], "two steps have the id"),
+        ([{"id": "a", "heal": "b"}], "no earlier fault"),
+        ([{"id": "a", "after": "b", "fault": "kill"}], "no earlier step"),
+    ],
+)
+def test_wrong_scenarios_say_what_is_wrong(steps, message):
+    with pytest.raises(ValidationError, match=message):
+        scenario(*steps)
+
+
+def test_scenario_is_read_from_yaml():
+    text = "{name: x, title: x, damage: none, source: s, timeline: [{id: a, fault: kill}], cases: {c: {title: c}}}"
+    assert parse_scenario(text).timeline[0].spec.name == "kill"

@@ -1,0 +1,264 @@
+"""What only the embedded server does, and what hostile input must not do to it; the client's own errors."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+
+import pytest
+import requests
+
+from chaos.toxiproxy.client import InvalidRequest, ProxySpec, ToxiproxyClient, Unreachable
+from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, free_port, start_embedded, start_real, use_server
+
+
+@pytest.fixture
+def client(embedded_server):
+    client = embedded_server.client()
+    yield client
+    client.reset()
+    for name in client.proxies():
+        client.delete(name)
+    client.close()
+
+
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
+def exchange(url: str, data: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port_of(url)), timeout=5) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        received = b""
+        while part := connection.recv(65536):
+            received += part
+        return received
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"x\r\n\r\n", 400),
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET /version HTTP/2.0\r\n\r\n", 400),
+        (b"GET version HTTP/1.1\r\n\r\n", 400),
+        (b"BREW /version HTTP/1.1\r\n\r\n", 400),
+        (b"GET /version HTTP/1.1\r\nno colon\r\n\r\n", 400),
+        (b"GET /version HTTP/1.1\r\n folded: x\r\n\r\n", 400),
+        (b"POST /proxies HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST /proxies HTTP/1.1\r\nContent-Length: 1x\r\n\r\n", 400),
+        (b"POST /proxies HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
+        (b"POST /proxies HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", 413),
+        (b"POST /proxies HTTP/1.1\r\nContent-Length: " + b"9" * 400 + b"\r\n\r\n", 400),
+        (b"POST /proxies HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
+        (b"GET /version HTTP/1.1\r\nx: " + b"a" * 200_000 + b"\r\n\r\n", 431),
+        (b"PUT /proxies HTTP/1.1\r\nConnection: close\r\n\r\n", 405),
+        (b"GET /%ff%00 HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
+        (b"GET /proxies/../version HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
+    ],
+)
+def test_hostile_requests_get_an_answer_and_the_server_lives(client, data, status):
+    received = exchange(client.url, data)
+    assert received.startswith(b"HTTP/1.1 %d " % status), received[:200]
+    body = json.loads(received.partition(b"\r\n\r\n")[2])
+    assert body["status"] == status
+    assert client.version()
+
+
+def test_a_request_that_never_ends_is_no_answer_but_does_no_harm(client):
+    assert exchange(client.url, b"POST /proxies HTTP/1.1\r\nContent-Length: 50\r\n\r\n{") == b""
+    assert client.version()
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["[" * 100_000, '{"name": 5}', '{"name": "x", "upstream": "nowhere"}', '{"name": "x", "upstream": "a:99999"}',
+     '{"name": "x", "upstream": "a:1", "listen": "b"}', '{"name": "x", "upstream": "a:1", "enabled": "yes"}',
+     '{"name": "' + "x" * 5000 + '", "upstream": "a:1"}', "null", "1", '{"name": "..", "upstream": "a:1"}',
+     '"text"', "\x00", '{"name": "x", "upstream": "a:١"}'],
+)  # fmt: skip
+def test_hostile_bodies_are_400_and_make_no_proxy(client, body):
+    answer = requests.post(client.url + "/proxies", data=body.encode(), timeout=5)
+    assert answer.status_code == 400
+    assert client.proxies() == {}
+
+
+@pytest.mark.parametrize(
+    ("type_name", "attributes"),
+    [
+        ("slicer", {}),
+        ("slicer", {"average_size": 0}),
+        ("slicer", {"average_size": 5, "size_variation": 6}),
+        ("bandwidth", {"rate": -1}),
+        ("latency", {"latency": -1}),
+        ("latency", {"latency": 1 << 70}),
+        ("latency", {"latency": True}),
+    ],
+)
+def test_values_that_kill_toxiproxy_are_400(client, echo_upstream, type_name, attributes):
+    client.create(ProxySpec(name="p", upstream=echo_upstream.address))
+    with pytest.raises(InvalidRequest):
+        client.add_toxic("p", type_name, attributes)
+    assert client.toxics("p") == {}
+
+
+def test_unknown_attribute_is_400_even_if_sent(client, echo_upstream):
+    client.create(ProxySpec(name="p", upstream=echo_upstream.address))
+    body = {"type": "latency", "attributes": {"latancy": 5}}
+    answer = requests.post(client.url + "/proxies/p/toxics", json=body, timeout=5)
+    assert answer.status_code == 400
+    assert "did you mean 'latency'" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("name", ["a/b", "ü ?#%", "..."])
+def test_names_with_any_sign_can_be_reached(client, echo_upstream, name):
+    client.create(ProxySpec(name=name, upstream=echo_upstream.address))
+    client.add_toxic(name, "latency", {"latency": 1}, name=name)
+    assert client.toxic(name, name).attributes["latency"] == 1
+    client.remove_toxic(name, name)
+    client.disable(name)
+    client.delete(name)
+    assert client.proxies() == {}
+
+
+def test_half_closed_connection_still_answers(client, upstream_factory):
+    def answer_after_the_end(connection):
+        received = b""
+        while part := connection.recv(100):
+            received += part
+        connection.sendall(received[::-1])
+
+    listen = client.create(ProxySpec(name="p", upstream=upstream_factory(answer_after_the_end).address)).listen
+    client.add_toxic("p", "latency", {"latency": 50})
+    with socket.create_connection(("127.0.0.1", port_of(listen)), timeout=5) as connection:
+        connection.sendall(b"abc")
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(10) == b"cba"
+        assert connection.recv(10) == b""
+
+
+def test_toxic_changes_do_not_wait_for_a_client_that_does_not_read(client, upstream_factory):
+    def flood(connection):
+        while True:
+            connection.sendall(b"x" * 65536)
+
+    listen = client.create(ProxySpec(name="p", upstream=upstream_factory(flood).address)).listen
+    with socket.create_connection(("127.0.0.1", port_of(listen)), timeout=5):
+        time.sleep(0.3)
+        start = time.monotonic()
+        client.add_toxic("p", "latency", {"latency": 10})
+        client.update_toxic("p", "latency_downstream", {"latency": 20})
+        client.remove_toxic("p", "latency_downstream")
+        client.disable("p")
+        assert time.monotonic() - start < 2
+
+
+def test_a_client_that_does_not_read_does_not_fill_the_memory(client, embedded_server, upstream_factory):
+    sent = 0
+
+    def flood(connection):
+        nonlocal sent
+        while True:
+            sent += connection.send(b"x" * 65536)
+
+    listen = client.create(ProxySpec(name="p", upstream=upstream_factory(flood).address)).listen
+    client.add_toxic("p", "bandwidth", {"rate": 0})
+    with socket.create_connection(("127.0.0.1", port_of(listen)), timeout=5):
+        time.sleep(1)
+        first = sent
+        time.sleep(0.5)
+        assert sent == first, "the sender must be slowed down to a stop"
+        assert sent < 64 << 20
+
+
+def test_hanging_upstream_does_not_block_other_clients(client, echo_upstream):
+    """A full backlog swallows SYNs: the dial hangs, as to a host that is unplugged."""
+    black_hole = socket.socket()
+    black_hole.bind(("127.0.0.1", 0))
+    black_hole.listen(0)
+    address = black_hole.getsockname()
+    fillers = [socket.socket() for _ in range(3)]
+    for filler in fillers:
+        filler.setblocking(False)
+        filler.connect_ex(address)
+    listen = client.create(ProxySpec(name="p", upstream=f"127.0.0.1:{address[1]}")).listen
+    with socket.create_connection(("127.0.0.1", port_of(listen)), timeout=5):
+        time.sleep(0.1)
+        client.update("p", upstream=echo_upstream.address)
+        with socket.create_connection(("127.0.0.1", port_of(client.proxy("p").listen)), timeout=5) as connection:
+            connection.sendall(b"hi")
+            assert connection.recv(2) == b"hi"
+    for filler in [*fillers, black_hole]:
+        filler.close()
+
+
+def test_keep_alive_calls_are_fast(client):
+    client.version()
+    start = time.monotonic()
+    for _ in range(50):
+        client.version()
+    assert (time.monotonic() - start) / 50 < 0.02  # Nagle with delayed acknowledgements would cost 40 ms each
+
+
+def test_two_servers_in_one_process(client, echo_upstream):
+    other_server = start_embedded()
+    other = other_server.client()
+    try:
+        client.create(ProxySpec(name="here", upstream=echo_upstream.address))
+        other.create(ProxySpec(name="there", upstream=echo_upstream.address))
+        assert (list(client.proxies()), list(other.proxies())) == (["here"], ["there"])
+        threads = [
+            threading.Thread(target=c.create, args=(ProxySpec(name=f"t{i}", upstream=echo_upstream.address),))
+            for i in range(8)
+            for c in (client, other)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(client.proxies()) == len(other.proxies()) == 9
+    finally:
+        other.close()
+        other_server.stop()
+
+
+def test_client_ignores_proxy_settings_of_the_environment(client, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert client.version()
+
+
+def test_no_server_and_silent_server_are_unreachable_within_the_limit():
+    with pytest.raises(Unreachable):
+        ToxiproxyClient(f"http://127.0.0.1:{free_port()}").version()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        start = time.monotonic()
+        with pytest.raises(Unreachable):
+            ToxiproxyClient(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_ms=200).proxies()
+        assert time.monotonic() - start < 2
+
+
+def test_lookup_says_what_is_wrong(tmp_path):
+    with pytest.raises(ServerUnavailable, match="no Toxiproxy server at"):
+        use_server(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(ServerUnavailable, match="not an executable file"):
+        find_binary(str(tmp_path / "none"))
+    broken = tmp_path / "toxiproxy-server"
+    broken.write_text("#!/bin/sh\nexit 7\n")
+    broken.chmod(0o755)
+    assert find_binary(None, [tmp_path]) is not None
+    with pytest.raises(ServerUnavailable, match="ended with exit 7"):
+        start_real(broken)
+
+
+def test_stopped_server_leaves_no_process_and_no_port():
+    server = start_embedded()
+    process = server.process
+    assert process is not None
+    server.stop()
+    assert process.returncode == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port_of(server.url)))
