@@ -1,0 +1,99 @@
+"""confluent-kafka as the tests use it: short time limits, no noise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from cluster_helper import Cluster, wait_until
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
+
+
+def admin(cluster: Cluster, listener: str = "DIRECT") -> Any:
+    return AdminClient({"bootstrap.servers": cluster.bootstrap(listener), **QUIET})
+
+
+def metadata(client: Any) -> Any:
+    try:
+        return client.list_topics(timeout=2)
+    except KafkaException:
+        return None
+
+
+def wait_brokers(cluster: Cluster, count: int | None = None, timeout_s: float = 15.0) -> float:
+    """Seconds until every broker is in the Metadata answer."""
+    expected = len(cluster.ids) if count is None else count
+    begin = time.monotonic()
+    client = admin(cluster)
+    wait_until(lambda: (found := metadata(client)) and len(found.brokers) == expected, "all brokers", timeout_s)
+    return time.monotonic() - begin
+
+
+def create_topic(cluster: Cluster, name: str, *, partitions: int = 1, config: dict[str, str] | None = None) -> None:
+    topic = NewTopic(name, partitions, min(3, len(cluster.ids)), config=config or {})
+    client = admin(cluster)  # its futures die with it
+    client.create_topics([topic])[name].result(10)
+
+
+def leader(cluster: Cluster, topic: str, partition: int = 0) -> int:
+    """The leader that a running broker reports; waits for one that runs."""
+    client = admin(cluster)
+
+    def find() -> int | None:
+        found = metadata(client)
+        if not found or topic not in found.topics or partition not in found.topics[topic].partitions:
+            return None
+        candidate: int = found.topics[topic].partitions[partition].leader
+        return candidate if candidate in cluster.processes else None
+
+    result: int = wait_until(find, f"a leader of {topic}-{partition}", 15)
+    return result
+
+
+def isr(cluster: Cluster, topic: str, partition: int = 0) -> set[int]:
+    found = metadata(admin(cluster))
+    return set(found.topics[topic].partitions[partition].isrs) if found else set()
+
+
+def produce(cluster: Cluster, topic: str, values: Iterable[str], **properties: object) -> dict[str, int]:
+    """value -> offset of what was acknowledged on partition 0; raises for what failed."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap(), **QUIET, "linger.ms": 0, **properties})
+    acked: dict[str, int] = {}
+    errors: list[object] = []
+
+    def delivered(error: object, message: Any) -> None:
+        if error is None:
+            acked[message.value().decode()] = message.offset()
+        else:
+            errors.append(error)
+
+    for value in values:
+        producer.produce(topic, value.encode(), partition=0, on_delivery=delivered)
+    assert producer.flush(30) == 0
+    assert errors == []
+    return acked
+
+
+def consume(cluster: Cluster, topic: str, count: int, *, timeout_s: float = 15.0) -> list[str]:
+    """`count` values of partition 0 from the beginning, or what came in time."""
+    properties = {
+        "bootstrap.servers": cluster.bootstrap(),
+        "group.id": "none",
+        "enable.auto.commit": False,
+        "fetch.wait.max.ms": 100,
+        **QUIET,
+    }
+    consumer = Consumer(properties)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values: list[str] = []
+    deadline = time.monotonic() + timeout_s
+    try:
+        while len(values) < count and time.monotonic() < deadline:
+            values += [m.value().decode() for m in consumer.consume(count, 0.2) if not m.error()]
+    finally:
+        consumer.close()
+    return values

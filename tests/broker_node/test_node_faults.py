@@ -1,0 +1,170 @@
+"""Killed leaders and controllers, cut links: the cluster goes on, and the journals tell exactly what was lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_helper import Cluster, wait_until
+from confluent_helper import consume, create_topic, isr, leader, produce, wait_brokers
+from confluent_kafka import KafkaError, Producer
+from link_helper import Link
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+SESSION_TIMEOUT_MS = 1_500
+SETTINGS = {"broker.session.timeout.ms": SESSION_TIMEOUT_MS, "replica.socket.timeout.ms": 1_000}
+
+
+class Linked:
+    """A cluster whose every ordered internal link goes through a Link."""
+
+    def __init__(self, directory: Path, settings: dict[str, object]) -> None:
+        self.cluster = Cluster(directory, settings={**SETTINGS, **settings})
+        pairs = [(i, j) for i in self.cluster.ids for j in self.cluster.ids if i != j]
+        self.links = {(i, j): Link(self.cluster.ports[j]["INTERNAL"]) for i, j in pairs}
+        self.cluster.internal_routes = {pair: link.port for pair, link in self.links.items()}
+
+    def cut_followers_of(self, broker: int) -> None:
+        for (_, target), link in self.links.items():
+            if target == broker:
+                link.cut()
+
+    def heal(self) -> None:
+        for link in self.links.values():
+            link.heal()
+
+    def __enter__(self) -> Linked:
+        self.cluster.start_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cluster.__exit__()
+        for link in self.links.values():
+            link.close()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path, settings=SETTINGS) as running:
+        wait_brokers(running)
+        yield running
+
+
+def test_acknowledged_records_survive_the_death_of_the_leader(cluster: Cluster) -> None:
+    create_topic(cluster, "t", config={"min.insync.replicas": "2"})
+    before = produce(cluster, "t", [f"before {n}" for n in range(200)], acks="all")
+    victim = leader(cluster, "t")
+    cluster.kill(victim)
+    begin = time.monotonic()
+    after = produce(cluster, "t", [f"after {n}" for n in range(50)], acks="all")
+    print(f"first acknowledged write {time.monotonic() - begin:.2f} s after the kill")
+    assert time.monotonic() - begin < SESSION_TIMEOUT_MS / 1000 + 4
+    assert leader(cluster, "t") != victim
+    found = consume(cluster, "t", 250)
+    assert set(before) | set(after) == set(found)
+    assert len(found) == 250
+    cluster.start(victim)
+    wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR", 20)
+
+
+def test_cluster_goes_on_after_the_death_of_the_active_controller(cluster: Cluster) -> None:
+    create_topic(cluster, "t", config={"min.insync.replicas": "2"})
+    produce(cluster, "t", ["a"], acks="all")
+    victim = wait_until(cluster.controller, "a controller")
+    cluster.kill(victim)
+    begin = time.monotonic()
+    wait_until(cluster.controller, "another controller")
+    print(f"new controller after {time.monotonic() - begin:.2f} s")
+    assert cluster.controller() != victim
+    create_topic(cluster, "later", config={"min.insync.replicas": "2"})
+    assert produce(cluster, "t", ["b"], acks="all")
+    assert consume(cluster, "t", 2) == ["a", "b"]
+    cluster.start(victim)
+    wait_brokers(cluster)
+    wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR", 20)
+
+
+def test_metadata_survives_a_restart_of_everything(cluster: Cluster) -> None:
+    create_topic(cluster, "t")
+    produce(cluster, "t", ["a", "b"], acks="all")
+    for broker in cluster.ids:
+        cluster.kill(broker)
+    cluster.start_all()
+    wait_brokers(cluster)
+    leader(cluster, "t")
+    assert produce(cluster, "t", ["c"], acks="all") == {"c": 2}
+    assert consume(cluster, "t", 3) == ["a", "b", "c"]
+
+
+def test_acks_1_loses_exactly_what_the_journal_says(tmp_path: Path) -> None:
+    with Linked(tmp_path, {}) as linked:
+        cluster = linked.cluster
+        wait_brokers(cluster)
+        create_topic(cluster, "t")
+        kept = produce(cluster, "t", [f"kept {n}" for n in range(100)], acks="all")
+        victim = leader(cluster, "t")
+        linked.cut_followers_of(victim)
+        lost = produce(cluster, "t", [f"lost {n}" for n in range(40)], acks=1)
+        assert sorted(lost.values()) == list(range(100, 140))
+        cluster.kill(victim)
+        after = produce(cluster, "t", [f"after {n}" for n in range(10)], acks="all")
+        assert sorted(after.values()) == list(range(100, 110))
+        linked.heal()
+        cluster.start(victim)
+        wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR", 20)
+        found = consume(cluster, "t", 110)
+        assert set(found) == set(kept) | set(after)
+        truncated = cluster.events("truncated")
+        facts = [(e["broker"], e["from_offset"], e["to_offset"], e["leader_epoch"]) for e in truncated]
+        assert facts == [(victim, 140, 100, 0)], "exactly the offsets that were acknowledged and lost"
+
+
+def test_acks_all_loses_nothing_when_the_followers_are_cut(tmp_path: Path) -> None:
+    with Linked(tmp_path, {"min.insync.replicas": 2}) as linked:
+        cluster = linked.cluster
+        wait_brokers(cluster)
+        create_topic(cluster, "t")
+        kept = produce(cluster, "t", [f"kept {n}" for n in range(100)], acks="all")
+        victim = leader(cluster, "t")
+        linked.cut_followers_of(victim)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all", "log_level": 0})
+        outcomes: list[object] = []
+        for number in range(20):
+            producer.produce(
+                "t", f"late {number}".encode(), partition=0, on_delivery=lambda error, _: outcomes.append(error)
+            )
+        producer.poll(0.5)
+        assert outcomes == [], "nothing may be acknowledged that only the leader holds"
+        cluster.kill(victim)
+        assert producer.flush(30) == 0
+        assert outcomes == [None] * 20
+        linked.heal()
+        found = consume(cluster, "t", 120)
+        assert set(found) == set(kept) | {f"late {number}" for number in range(20)}
+
+
+def test_isr_shrinks_under_the_minimum_and_grows_back(tmp_path: Path) -> None:
+    with Linked(tmp_path, {"min.insync.replicas": 2, "replica.lag.time.max.ms": 1_000}) as linked:
+        cluster = linked.cluster
+        wait_brokers(cluster)
+        create_topic(cluster, "t")
+        produce(cluster, "t", ["a"], acks="all")
+        first = leader(cluster, "t")
+        time.sleep(2.5)
+        assert isr(cluster, "t") == {1, 2, 3}, "idle followers that have everything stay"
+        linked.cut_followers_of(first)
+        produce(cluster, "t", ["b"], acks=1)
+        wait_until(lambda: isr(cluster, "t") == {first}, "followers that are cut leave the ISR", 10)
+        errors: list[KafkaError] = []
+        producer = Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all", "retries": 0, "log_level": 0})
+        producer.produce("t", b"refused", partition=0, on_delivery=lambda error, _: errors.append(error))
+        assert producer.flush(10) == 0
+        assert [error.code() for error in errors] == [KafkaError.NOT_ENOUGH_REPLICAS]
+        linked.heal()
+        wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "healed followers come back", 10)
+        changes = [set(event["isr"]) for event in cluster.events("isr_changed") if event["broker"] == first]
+        assert changes[0] == changes[-1] == {1, 2, 3}
+        assert {first} in changes
+        assert produce(cluster, "t", ["c"], acks="all") == {"c": 2}
