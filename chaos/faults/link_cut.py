@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.faults.probes import probe_link
+from chaos.toxiproxy.client import NotFound, ToxiproxyError
 
 PROBE_TIMEOUT_MS = 1000
 
@@ -23,13 +25,21 @@ class LinkCut:
             client.disable(proxy)
 
     def heal(self) -> None:
-        while self._cut:
-            link, entry_id = self._cut[-1]
+        """All links, also if one fails; then the first failure is raised and the failed ones may be tried again."""
+        failures: list[ToxiproxyError] = []
+        for link, entry_id in reversed(list(self._cut)):
             client, proxy = self._context.port.plain(link)
-            client.enable(proxy)
+            try:
+                with contextlib.suppress(NotFound):  # a proxy that is gone is not cut
+                    client.enable(proxy)
+            except ToxiproxyError as error:
+                failures.append(error)
+                continue
             if self._context.lease and entry_id:
                 self._context.lease.remove(entry_id)
-            self._cut.pop()
+            self._cut.remove((link, entry_id))
+        if failures:
+            raise failures[0]
 
     def prove(self) -> Proof:
         outcomes: dict[str, object] = {}

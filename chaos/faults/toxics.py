@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chaos.lease import Lease
-from chaos.toxiproxy.client import NotFound, ToxicState, ToxiproxyClient
+from chaos.toxiproxy.client import NotFound, ToxicState, ToxiproxyClient, ToxiproxyError
 from chaos.toxiproxy.toxic import AttributeValue
 
 Door = Callable[[str], tuple[ToxiproxyClient, str]]  # link name to client and proxy name
@@ -33,14 +33,22 @@ class LinkToxics:
                 client.add_toxic(proxy, self.type, attributes, stream=stream, name=toxic)
 
     def remove(self) -> None:
-        while self._placed:
-            link, toxic, entry_id = self._placed[-1]
+        """From all links, also if one fails; the first failure is then raised, and another call tries the rest."""
+        failures: list[ToxiproxyError] = []
+        for placed in reversed(list(self._placed)):
+            link, toxic, entry_id = placed
             client, proxy = self.door(link)
-            with contextlib.suppress(NotFound):  # if it never came to be
-                client.remove_toxic(proxy, toxic)
+            try:
+                with contextlib.suppress(NotFound):  # if it never came to be
+                    client.remove_toxic(proxy, toxic)
+            except ToxiproxyError as error:
+                failures.append(error)
+                continue
             if self.lease and entry_id:
                 self.lease.remove(entry_id)
-            self._placed.pop()
+            self._placed.remove(placed)
+        if failures:
+            raise failures[0]
 
     def states(self) -> dict[str, ToxicState]:
         """By link; raises NotFound if one is gone."""

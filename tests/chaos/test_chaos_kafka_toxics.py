@@ -18,6 +18,8 @@ from chaos.toxiproxy.lookup import RunningServer, start_embedded
 sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf
 
+pytestmark = pytest.mark.slow  # real processes
+
 
 @pytest.fixture
 def wire_server(tmp_path) -> Iterator[RunningServer]:

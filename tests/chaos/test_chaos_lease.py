@@ -12,8 +12,12 @@ import textwrap
 import time
 from pathlib import Path
 
+import pytest
+
 from chaos.lease import Lease, default_root, is_alive, read_identity, read_state, reap
 from chaos.toxiproxy.client import ProxySpec
+
+pytestmark = pytest.mark.slow  # real processes
 
 REPOSITORY = Path(__file__).parents[2]
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]

@@ -14,6 +14,8 @@ import requests
 from chaos.toxiproxy.client import AlreadyExists, InvalidRequest, NotFound, ProxySpec, ToxiproxyClient, ToxiproxyError
 from chaos.toxiproxy.lookup import free_port
 
+pytestmark = pytest.mark.slow  # real processes
+
 
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.toxiproxy)])
 def client(request: pytest.FixtureRequest) -> Iterator[ToxiproxyClient]:

@@ -13,6 +13,8 @@ import requests
 from chaos.toxiproxy.client import InvalidRequest, ProxySpec, ToxiproxyClient, Unreachable
 from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, free_port, start_embedded, start_real, use_server
 
+pytestmark = pytest.mark.slow  # real processes
+
 
 @pytest.fixture
 def client(embedded_server):

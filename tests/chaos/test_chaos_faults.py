@@ -1,0 +1,202 @@
+"""Each fault against real processes and real proxies: it takes effect, its proof says so, and healing ends it.
+
+The other half matters as much: the proof of a fault that was never injected must fail.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from chaos.faults import FAULTS
+from chaos.lease import Lease, read_state
+from chaos.targets import PartitionOfInterest
+from chaos.toxiproxy.client import NotFound, ProxySpec
+
+sys.path.insert(0, str(Path(__file__).parent))
+import kafka_frames as kf
+
+pytestmark = pytest.mark.slow  # real processes
+
+OF = PartitionOfInterest(topic=kf.TOPIC)
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+
+def serve_api_versions(connection):
+    """Answers any request by its correlation id and an empty body: enough for a probe."""
+    while data := kf.read_frame(connection):
+        connection.sendall(struct.pack(">i", 4) + data[4:8])
+
+
+class SmallCluster:
+    """Three sleeping processes as brokers, leader 2, and proxies whose upstream answers like a broker."""
+
+    broker_ids = (1, 2, 3)
+
+    def __init__(self, client, upstream: str) -> None:
+        self._client = client
+        self.processes = {broker: subprocess.Popen(SLEEPER) for broker in self.broker_ids}
+        names = ["client-2", "internal-1-2", "internal-3-2", "internal-1-3"]
+        client.populate([ProxySpec(name=name, upstream=upstream) for name in names])
+
+    def link_names(self):
+        return tuple(self._client.proxies())
+
+    def plain(self, link):
+        return self._client, link
+
+    kafka = plain
+
+    def leader(self, topic, partition):
+        return 2
+
+    def replicas(self, topic, partition):
+        return (1, 2, 3)
+
+    def is_running(self, broker):
+        return self.processes[broker].poll() is None
+
+    def pids(self):
+        return {broker: process.pid for broker, process in self.processes.items() if self.is_running(broker)}
+
+    def kill(self, broker):
+        self.processes[broker].kill()
+        self.processes[broker].wait()
+
+    def terminate(self, broker):
+        self.processes[broker].terminate()
+        self.processes[broker].wait()
+
+    def pause(self, broker):
+        self.processes[broker].send_signal(19)
+
+    def resume(self, broker):
+        self.processes[broker].send_signal(18)
+
+    def restart(self, broker):
+        self.processes[broker] = subprocess.Popen(SLEEPER)
+
+    def close(self):
+        for broker in self.broker_ids:
+            self.kill(broker)
+        for name in self._client.proxies():
+            self._client.delete(name)
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.toxiproxy)])
+def cluster(request, upstream_factory):
+    client = request.getfixturevalue(f"{request.param}_server").client()
+    cluster = SmallCluster(client, upstream_factory(serve_api_versions).address)
+    yield cluster
+    cluster.close()
+    client.close()
+
+
+def make(name, cluster, lease=None, target=None, **parameters):
+    spec = FAULTS[name]
+    context = spec.context(target or spec.default_target, cluster, OF, lease, f"test-{name}")
+    return spec.make(context, {**spec.parameters, **parameters})
+
+
+def becomes(condition):
+    deadline = time.monotonic() + 2
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def states(cluster):
+    return {name: (state.is_enabled, state.toxics) for name, state in cluster._client.proxies().items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("link_cut", {}),
+        ("link_stall", {"stream": "upstream"}),
+        ("link_stall", {"stream": "downstream"}),
+        ("link_stall", {"stream": "both"}),
+        ("latency", {"latency_ms": 80}),
+        ("latency", {"latency_ms": 60, "stream": "both"}),
+    ],
+)
+def test_link_faults_take_effect_on_their_links_alone_and_heal(cluster, name, parameters, tmp_path):
+    lease = Lease(tmp_path)
+    before = states(cluster)
+    fault = make(name, cluster, lease, **parameters)
+    assert not fault.prove().is_effective, "nothing has been injected yet"
+    fault.inject()
+    proof = fault.prove()
+    assert proof.is_effective, proof
+    changed = {link for link, state in states(cluster).items() if state != before[link]}
+    assert changed == {"internal-1-2", "internal-3-2"}
+    assert "internal-1-2" in next(tmp_path.glob("*.json")).read_text()
+    fault.heal()
+    fault.heal()
+    assert states(cluster) == before
+    assert not fault.prove().is_effective
+    assert "internal-1-2" not in next(tmp_path.glob("*.json")).read_text()
+    lease.close()
+
+
+@pytest.mark.parametrize("name", ["kill", "terminate"])
+def test_ending_a_broker_is_proved_by_its_process_and_healed_by_a_new_one(cluster, name):
+    pid = cluster.pids()[2]
+    fault = make(name, cluster)
+    assert not fault.prove().is_effective
+    fault.inject()
+    assert fault.prove().is_effective
+    assert fault.prove().detail == {"broker 2": {"pid": pid, "state": "gone"}}
+    assert set(cluster.pids()) == {1, 3}
+    fault.heal()
+    assert set(cluster.pids()) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("how", ["kill", "terminate"])
+def test_restart_changes_the_process(cluster, how):
+    before = cluster.pids()
+    fault = make("restart", cluster, target="followers", how=how)
+    fault.inject()
+    assert fault.prove().is_effective
+    after = cluster.pids()
+    assert after[2] == before[2]
+    assert after[1] != before[1]
+    assert after[3] != before[3]
+
+
+def test_pause_stops_the_process_until_healed(cluster, tmp_path):
+    lease = Lease(tmp_path)
+    fault = make("pause", cluster, lease)
+    fault.inject()
+    assert becomes(lambda: fault.prove().is_effective)  # the kernel stops it a moment after the signal
+    assert read_state(cluster.pids()[2]) == "T"
+    fault.heal()
+    assert becomes(lambda: not fault.prove().is_effective)
+    assert read_state(cluster.pids()[2]) in ("S", "R")
+    lease.close()
+
+
+def test_half_injected_fault_is_healed(cluster):
+    """The second link has no proxy any more: the first must come back all the same."""
+    faults = [make(name, cluster) for name in ("link_cut", "link_stall")]
+    cluster._client.delete("internal-3-2")
+    for fault in faults:
+        with pytest.raises(NotFound):
+            fault.inject()
+        fault.heal()
+        assert states(cluster)["internal-1-2"] == (True, ())
+
+
+def test_every_fault_has_a_label_and_a_colour_of_its_own():
+    specs = FAULTS.values()
+    assert all(spec.label and len(spec.colour) == 7 for spec in specs)
+    assert len({spec.colour for spec in specs}) == len(FAULTS)
+    for spec in specs:
+        spec.check_target(spec.default_target)
