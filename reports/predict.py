@@ -210,7 +210,7 @@ def _reordered(cell: Cell) -> tuple[list[Interval], str]:
         return [], "no Produce request was held up or refused on the wire"
     journal = _appended(cell)
     batches = _batches_of_wire(wire)
-    by_correlation = _correlation_grows_with_time(batches.values())
+    by_correlation = _correlation_grows_with_time(batches.values()) and _appends_follow_correlation(journal)
     _merge_journal(batches, journal, with_unseen=by_correlation)
     removed = _lost(cell)[0]
     groups: dict[tuple[str, int], list[_Batch]] = defaultdict(list)
@@ -294,6 +294,22 @@ def _correlation_grows_with_time(batches: Iterable[_Batch]) -> bool:
         if batch.first_correlation_id < last.get(key, batch.first_correlation_id):
             return False
         last[key] = batch.first_correlation_id
+    return True
+
+
+def _appends_follow_correlation(journal: list[Json]) -> bool:
+    """Whether what a client's batches carried when they were appended grows with time.
+
+    A retry is appended under the correlation id of the retry, so one counter for all connections gives growing ids. A
+    counter per connection starts again after a failover or a reconnect, and then orders nothing across the two.
+    """
+    last: dict[tuple[str, int], int] = {}
+    for event in sorted(journal, key=lambda item: int(item.get("t_us", 0))):
+        correlation = event.get("correlation_id")
+        key = (str(event.get("client_id")), int(event["partition"]))
+        if not isinstance(correlation, int) or correlation < last.get(key, correlation):
+            return False
+        last[key] = correlation
     return True
 
 
