@@ -71,7 +71,8 @@ def list_things(what: str, *, as_json: bool) -> None:
 def _scenarios() -> list[dict[str, Any]]:
     found = [load_scenario(name) for name in builtin_scenarios()]
     return [
-        {"name": item.name, "damage": item.damage, "cases": ", ".join(item.cases), "title": item.title} for item in found
+        {"name": item.name, "damage": item.damage, "cases": ", ".join(item.cases), "title": item.title}
+        for item in found
     ]
 
 
@@ -97,7 +98,9 @@ def _faults() -> list[dict[str, Any]]:
 def print_schema(what: str) -> None:
     if what == "runlog":
         streams = {
-            name: [{"name": column.name, "type": column.arrow_type, "meaning": column.meaning} for column in stream.columns]
+            name: [
+                {"name": column.name, "type": column.arrow_type, "meaning": column.meaning} for column in stream.columns
+            ]
             for name, stream in STREAMS.items()
         }
         print(json.dumps({"schema_version": SCHEMA_VERSION, "streams": streams}, indent=2))

@@ -31,13 +31,19 @@ app.add_typer(cluster_app, name="cluster")
 
 CLUSTER_ENGINES: Final = ("reference", "kafka", "external")
 
-_Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")]
+_Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")
+]
 _Cluster = Annotated[str, typer.Option("--cluster", help="reference, kafka (Apache Kafka by Maven) or external")]
-_Bootstrap = Annotated[str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="of an external cluster")]
+_Bootstrap = Annotated[
+    str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="of an external cluster")
+]
 _Client = Annotated[str | None, typer.Option("--client", help="reference, confluent, ...: instead of the suite's")]
 _Seed = Annotated[int | None, typer.Option("--seed", min=0, help="instead of the suite's")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="print the plan and do nothing")]
-_Toxiproxy = Annotated[str, typer.Option("--toxiproxy", metavar="URL|auto|embedded", help="which server carries the links")]
+_Toxiproxy = Annotated[
+    str, typer.Option("--toxiproxy", metavar="URL|auto|embedded", help="which server carries the links")
+]
 _Spark = Annotated[str | None, typer.Option("--spark-master", metavar="URL", help="of the analysis; default local")]
 _RunDir = Annotated[Path | None, typer.Option("--run-dir", help="where the run goes; default runs/<time>-<suite>")]
 _NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]
@@ -70,7 +76,9 @@ def run(
 
 @app.command()
 def chaos(
-    scenarios: Annotated[list[str] | None, typer.Argument(metavar="[SCENARIO...]", help="names or YAML files; default all")] = None,
+    scenarios: Annotated[
+        list[str] | None, typer.Argument(metavar="[SCENARIO...]", help="names or YAML files; default all")
+    ] = None,
     case: Annotated[list[str] | None, typer.Option("--case", help="only these cases")] = None,
     cluster: _Cluster = "reference",
     client: _Client = None,
@@ -150,8 +158,12 @@ def clean() -> None:
 def cluster_up(
     cluster: _Cluster = "reference",
     brokers: Annotated[int, typer.Option("--brokers", min=1, max=9)] = 3,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a broker setting, e.g. num.partitions=4")] = None,
-    name: Annotated[str, typer.Option("--name", help="several clusters may be up under names of their own")] = "default",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a broker setting, e.g. num.partitions=4")
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", help="several clusters may be up under names of their own")
+    ] = "default",
 ) -> None:
     """Start a cluster that outlives this command; prints its bootstrap addresses alone."""
     from harness.cli.cluster import up
@@ -183,7 +195,9 @@ def _show_version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="print the version")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="print the version")
+    ] = False,
 ) -> None:
     """Options of all commands."""
 

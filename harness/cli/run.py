@@ -94,7 +94,9 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
     print(f"suite {suite.name}: {len(cells)} cells, cluster {options.engine}, seed {_seed(suite, options)}")
     for order, cell in enumerate(cells, start=1):
         workload = cell.workload
-        load = f"{workload.rate_per_s:g}/s x {workload.record_size_bytes} B, {workload.warmup_ms}+{workload.measure_ms} ms"
+        load = (
+            f"{workload.rate_per_s:g}/s x {workload.record_size_bytes} B, {workload.warmup_ms}+{workload.measure_ms} ms"
+        )
         print(f"{order:3}  {cell.cell_id:48}  {cell.client:10}  {load:36}  {cell.title}")
 
 

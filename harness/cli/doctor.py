@@ -1,0 +1,173 @@
+"""`harness doctor`: each part of the set-up is tried for real, and what does not work comes with its fix.
+
+A part that the demo needs and that fails gives exit code 3; an optional one is only told.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, start_embedded, start_real, use_server
+from harness.clusters.admin import Admin
+from harness.clusters.base import ClusterKey
+from harness.clusters.factory import build_cluster
+from harness.clusters.kafka.jars import VERSION, cache_directory, has_jars, jar_directory, java_command
+from harness.clusters.ports import is_free
+from harness.errors import ExitCode, HarnessError
+
+_JAVA_MIN: Final = 17
+_LOAD_TIMEOUT_S: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """`probe` returns what it found, or raises with the reason."""
+
+    name: str
+    needed: bool
+    probe: Callable[[], str]
+    fix: str
+
+
+class CheckFailed(Exception):
+    """The text says what was found instead."""
+
+
+def examine(toxiproxy: str) -> ExitCode:
+    """Prints a line a check: ok, missing (optional) or FAIL, and the fix."""
+    code = ExitCode.PASS
+    for check in _checks(toxiproxy):
+        try:
+            print(f"ok       {check.name}: {check.probe()}")
+        except (
+            CheckFailed,
+            HarnessError,
+            ServerUnavailable,
+            OSError,
+            ImportError,
+            subprocess.SubprocessError,
+        ) as error:
+            word = "FAIL    " if check.needed else "missing "
+            print(f"{word} {check.name}: {error}\n         fix: {check.fix}")
+            if check.needed:
+                code = ExitCode.ENVIRONMENT
+    return code
+
+
+def _checks(toxiproxy: str) -> list[Check]:
+    install = "pip install ."
+    return [
+        Check(
+            name="loopback", needed=True, probe=_loopback, fix="Linux with all of 127.0.0.0/8 on lo: ip addr show lo"
+        ),
+        Check(
+            name="Java for Spark", needed=True, probe=_java, fix="apt install openjdk-17-jre-headless, or set JAVA_HOME"
+        ),
+        Check(name="load process", needed=True, probe=_load_process, fix=install),
+        Check(name="reference cluster", needed=True, probe=_reference_cluster, fix="see the stderr.log that it names"),
+        Check(name="embedded Toxiproxy", needed=True, probe=_embedded_toxiproxy, fix=install),
+        Check(
+            name="Toxiproxy server",
+            needed=toxiproxy not in ("auto", "embedded"),
+            probe=lambda: _toxiproxy(toxiproxy),
+            fix="make setup (needs Go); without it the embedded server is used",
+        ),
+        Check(
+            name="client confluent",
+            needed=False,
+            probe=lambda: _import("confluent_kafka"),
+            fix="pip install confluent-kafka",
+        ),
+        Check(
+            name="client kafka_python",
+            needed=False,
+            probe=lambda: _import("kafka"),
+            fix="pip install '.[kafka-python]'",
+        ),
+        Check(name="client aiokafka", needed=False, probe=lambda: _import("aiokafka"), fix="pip install '.[aiokafka]'"),
+        Check(
+            name=f"Apache Kafka {VERSION}",
+            needed=False,
+            probe=_kafka_jars,
+            fix="`harness run demo --cluster kafka` fetches the jars when Maven is there: apt install maven",
+        ),
+    ]
+
+
+def _loopback() -> str:
+    if not is_free("127.0.100.3", 0):
+        raise CheckFailed("127.0.100.3 cannot be listened on")
+    return "127.0.0.0/8 can be listened on"
+
+
+def _java() -> str:
+    done = subprocess.run([java_command(), "-version"], capture_output=True, text=True, timeout=20)
+    text = (done.stderr or done.stdout).splitlines()
+    first = text[0] if text else "no output"
+    number = first.partition('"')[2].partition(".")[0].partition('"')[0]
+    if done.returncode != 0 or not number.isdigit() or int(number) < _JAVA_MIN:
+        raise CheckFailed(f"{_JAVA_MIN} or newer is needed, found {first}")
+    return first
+
+
+def _load_process() -> str:
+    from harness.run.workload_process import WorkloadProcess
+
+    with tempfile.TemporaryDirectory() as directory:
+        process = WorkloadProcess(Path(directory) / "stderr.log")
+        try:
+            process.wait_ready(_LOAD_TIMEOUT_S)
+        finally:
+            process.stop(3.0)
+    return "starts and says ready"
+
+
+def _reference_cluster() -> str:
+    with tempfile.TemporaryDirectory() as directory:
+        key = ClusterKey(engine="reference", proxied=False, brokers=3, settings=())
+        cluster = build_cluster(key, Path(directory), proxy_choice="embedded", lease=None, seed=0)
+        try:
+            cluster.start()
+            admin = Admin(cluster.direct_addresses)
+            admin.create_topic("doctor", partitions=1, replication_factor=3, config={})
+            if not cluster.wait_healthy("doctor", timeout_s=10, replication_factor=3):
+                raise CheckFailed("a topic got no full ISR within 10 s")
+        finally:
+            cluster.stop()
+    return "three brokers start, elect a controller and replicate a topic"
+
+
+def _embedded_toxiproxy() -> str:
+    server = start_embedded()
+    server.stop()
+    return f"answers, version {server.version}"
+
+
+def _toxiproxy(choice: str) -> str:
+    if choice not in ("auto", "embedded"):
+        return f"{choice} answers, version {use_server(choice).version}"
+    binary = find_binary(None, [cache_directory() / "bin"])
+    if binary is None:
+        raise CheckFailed(f"no toxiproxy-server on PATH or in {cache_directory() / 'bin'}")
+    server = start_real(binary)
+    server.stop()
+    return f"{binary} answers, version {server.version}"
+
+
+def _import(module: str) -> str:
+    found = importlib.import_module(module)
+    return f"version {getattr(found, '__version__', 'unknown')}"
+
+
+def _kafka_jars() -> str:
+    directory = jar_directory()
+    if not has_jars(directory):
+        raise CheckFailed(f"no jars in {directory} (cache: {os.environ.get('HARNESS_CACHE_DIR', 'default')})")
+    return f"jars in {directory}"
