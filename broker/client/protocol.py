@@ -33,43 +33,22 @@ HIGHEST: dict[ApiKey, int] = {
 _DEFAULT_LZ4_LEVEL = 9  # Kafka's default number stands for the fast compressor, which is our codec's default
 
 
-def encode_records(batch: Batch, codec: CodecId, level: int | None) -> list[bytes]:
-    """Header and body of a closed batch."""
+def encode_records(batch: Batch, codec: CodecId, level: int | None) -> tuple[list[bytes], int]:
+    """([header, body] of a closed batch, its bytes without compression, header included)."""
+    body = None
     if batch.keys is None and batch.headers is None:
         body = uniform_body(batch.values, batch.stamps)
-        if body is not None:
-            return [*with_header(batch, body, codec, _wire_level(codec, level))]
-    return encode_batch_buffers(
-        batch.values,
-        timestamps_ms=batch.timestamps_ms(),
-        keys=batch.keys,
-        headers=batch.headers,
-        codec=codec,
-        compression_level=_wire_level(codec, level),
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-    )
+    if body is None:
+        body = encode_batch_buffers(
+            batch.values, timestamps_ms=batch.timestamps_ms(), keys=batch.keys, headers=batch.headers
+        )[1]
+    return with_header(batch, body, codec, _wire_level(codec, level)), BATCH_OVERHEAD_BYTES + len(body)
 
 
 def _wire_level(codec: CodecId, level: int | None) -> int | None:
     if (codec is CodecId.LZ4 and level == _DEFAULT_LZ4_LEVEL) or (codec is CodecId.GZIP and level == -1):
         return None
     return level
-
-
-def uncompressed_size_bytes(batch: Batch) -> int:
-    """What the batch takes without compression: exact for records without key, headers and late timestamps."""
-    if batch.keys is not None or batch.headers is not None:
-        return batch.size_bytes
-    count = batch.record_count
-    sizes = [len(value) if value is not None else 0 for value in batch.values]
-    # Per record: length, attributes, timestamp delta, offset delta, null key, value length, no headers.
-    total = BATCH_OVERHEAD_BYTES + sum(sizes) + 4 * count
-    total += sum((2 if size >= 64 else 1) + (2 if size >= 56 else 1) for size in sizes)
-    if max(sizes) >= 8000:
-        total += 2 * sum(size >= 8000 for size in sizes)
-    return total + count + max(0, count - 64) + max(0, count - 8192)
 
 
 def produce_request(version: int, batches: Sequence[Batch], acks_code: int, timeout_ms: int) -> Message:

@@ -44,7 +44,6 @@ from broker.client.protocol import (
     metadata_request,
     produce_request,
     produce_results,
-    uncompressed_size_bytes,
 )
 from broker.client.reporting import report
 from broker.wire.apis import ApiKey
@@ -205,10 +204,8 @@ class SenderThread:
         time_ms = now_ms()
         for batch in action.batches:
             if batch.encoded is None:
-                batch.encoded = encode_records(batch, self._codec, self.config.compression_level)
-                encoded_bytes = sum(map(len, batch.encoded))
-                plain_bytes = encoded_bytes if self._codec is CodecId.NONE else uncompressed_size_bytes(batch)
-                self.metrics.on_batch(encoded_bytes, plain_bytes, time_ms - batch.created_ms)
+                batch.encoded, plain_bytes = encode_records(batch, self._codec, self.config.compression_level)
+                self.metrics.on_batch(sum(map(len, batch.encoded)), plain_bytes, time_ms - batch.created_ms)
         if not self.network.is_ready(action.node):
             self._never_sent.add(action.request_id)  # its Lost event is on the way
             return

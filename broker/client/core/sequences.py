@@ -3,7 +3,9 @@
 Owns: which batch may be sent without making the broker see a gap, and when a new epoch is needed. Not the retries.
 Rules: a retried batch goes only when it is the lowest one without an outcome; after a failure that left a gap of
 unknown fate ("hole") nothing new is numbered until a later batch was accepted or the epoch was bumped; after a bump a
-partition is renumbered from 0, and only while none of its requests is on the wire.
+partition is renumbered from 0, and only while none of its requests is on the wire; and at most four batches are numbered
+beyond the lowest one without an outcome, since a broker recognises only the last five (a batch could otherwise hang on a
+paused leader while many more pass through the next one; its retry would look like a gap and be appended again).
 Invariant: `unfinished` is sorted by base sequence and holds exactly the numbered batches without an outcome.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 from enum import Enum
 
 from broker.client.core.batch import SEQUENCE_MODULUS, Batch, TopicPartition
+from broker.client.core.config import IDEMPOTENT_IN_FLIGHT_MAX
 
 EPOCH_MAX = 2**15 - 1
 NO_PRODUCER_ID = -1
@@ -24,15 +27,39 @@ class IdentityState(Enum):
 
 
 class PartitionSequences:
-    __slots__ = ("has_hole", "is_reset_wanted", "next_sequence", "producer_epoch", "producer_id", "unfinished")
+    __slots__ = (
+        "has_hole",
+        "is_reset_wanted",
+        "next_sequence",
+        "numbered_total",
+        "ordinals",
+        "producer_epoch",
+        "producer_id",
+        "unfinished",
+    )
 
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.next_sequence = 0
         self.unfinished: list[Batch] = []
+        self.ordinals: list[int] = []  # parallel to `unfinished`: the how-manieth batch of this epoch it is
+        self.numbered_total = 0
         self.has_hole = False
         self.is_reset_wanted = False
+
+    def is_window_open(self) -> bool:
+        """Whether one more batch leaves the lowest unfinished one among the five that a broker remembers."""
+        return not self.ordinals or self.numbered_total - self.ordinals[0] < IDEMPOTENT_IN_FLIGHT_MAX
+
+    def add(self, batch: Batch) -> None:
+        self.unfinished.append(batch)
+        self.ordinals.append(self.numbered_total)
+        self.numbered_total += 1
+
+    def remove(self, batch: Batch) -> None:
+        position = self.unfinished.index(batch)
+        del self.unfinished[position], self.ordinals[position]
 
 
 class Sequences:
@@ -65,7 +92,7 @@ class Sequences:
             if sequences.unfinished:
                 return False  # they end under the epoch they were numbered with
             self._renumber(sequences)
-        return not sequences.has_hole
+        return not sequences.has_hole and sequences.is_window_open()
 
     def number(self, batch: Batch) -> None:
         """Give a batch its sequence; one that is sent again keeps the one it has."""
@@ -73,13 +100,13 @@ class Sequences:
             return
         sequences = self.partitions[batch.partition]
         self._assign(sequences, batch)
-        sequences.unfinished.append(batch)
+        sequences.add(batch)
 
     def on_acknowledged(self, batch: Batch) -> None:
         if not batch.has_sequence:
             return
         sequences = self.partitions[batch.partition]
-        sequences.unfinished.remove(batch)
+        sequences.remove(batch)
         # The broker accepts in order only: what it took after the hole proves that the hole was appended.
         sequences.has_hole = False
 
@@ -89,7 +116,7 @@ class Sequences:
             return
         sequences = self.partitions[batch.partition]
         is_last = sequences.unfinished[-1] is batch
-        sequences.unfinished.remove(batch)
+        sequences.remove(batch)
         if is_last and not batch.is_maybe_written and not sequences.has_hole:
             sequences.next_sequence = batch.base_sequence  # nobody saw these numbers
             return
@@ -127,6 +154,8 @@ class Sequences:
         sequences.producer_id, sequences.producer_epoch = self.producer_id, self.producer_epoch
         sequences.next_sequence = 0
         sequences.has_hole = sequences.is_reset_wanted = False
+        sequences.numbered_total = len(sequences.unfinished)
+        sequences.ordinals = list(range(sequences.numbered_total))
         for batch in sequences.unfinished:
             self._assign(sequences, batch)
 
@@ -140,5 +169,6 @@ class Sequences:
         for sequences in self.partitions.values():
             numbers = [batch.base_sequence for batch in sequences.unfinished]
             distances = [(number - numbers[0]) % SEQUENCE_MODULUS for number in numbers]
+            assert len(sequences.ordinals) == len(numbers)
             assert distances == sorted(set(distances))
             assert all(batch.outcome is None for batch in sequences.unfinished)

@@ -27,7 +27,7 @@ _heads: dict[tuple[int, int], list[bytes]] = {}
 
 
 def uniform_body(values: Sequence[bytes | None], stamps: Sequence[tuple[int, int]]) -> bytes | None:
-    """The records section, or None if the values are not alike. `stamps` is (first index, ms) per run of equal times."""
+    """The records section, or None if the values are not alike. `stamps` is (first index, ms) per run of one ms."""
     count = len(values)
     first = values[0]
     if first is None or count > _HEADS_MAX:
@@ -69,8 +69,8 @@ def _heads_of(size: int, delta_ms: int, count: int) -> list[bytes]:
     return heads
 
 
-def with_header(batch: Batch, body: bytes, codec: CodecId, level: int | None) -> tuple[bytes, bytes]:
-    """Header and (compressed) body of a batch whose timestamps rise."""
+def with_header(batch: Batch, body: bytes, codec: CodecId, level: int | None) -> list[bytes]:
+    """Header and (compressed) body."""
     if codec is not CodecId.NONE:
         body = compress(codec, body, level=level)
     count = batch.record_count
@@ -82,4 +82,4 @@ def with_header(batch: Batch, body: bytes, codec: CodecId, level: int | None) ->
     BATCH_HEADER.pack_into(header, 0, 0, length, -1, 2, 0, *fields)
     crc = crc32c.crc32c(body, crc32c.crc32c(memoryview(header)[ATTRIBUTES_POSITION:]))
     BATCH_HEADER.pack_into(header, 0, 0, length, -1, 2, crc, *fields)
-    return bytes(header), body
+    return [bytes(header), body]
