@@ -86,7 +86,7 @@ lint: setup-dev  ## ruff, mypy strict, import contracts
 
 .PHONY: bench
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results
-	$(BIN)/python benchmarks/brokers.py
+	$(BIN)/python -m benchmarks.brokers
 
 .PHONY: clean
 clean:  ## undo faults and end processes that a crashed run left, remove build products (keeps runs/)

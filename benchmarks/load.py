@@ -17,8 +17,8 @@ RECORD_BYTES = 1024
 DEADLINE_S = 120.0
 
 
-def produce(bootstrap: str, topic: str, total_bytes: int, batch_bytes: int, acks: str) -> int:
-    """Sends `total_bytes` of 1 KiB records to partition 0; returns the number acknowledged, or raises."""
+def produce(bootstrap: str, topic: str, total_bytes: int, batch_bytes: int, acks: str) -> tuple[int, float]:
+    """Sends `total_bytes` of 1 KiB records to partition 0; returns their number and the seconds, or raises."""
     acked = 0
     failed: list[str] = []
 
@@ -44,6 +44,7 @@ def produce(bootstrap: str, topic: str, total_bytes: int, batch_bytes: int, acks
         }
     )
     value = os.urandom(RECORD_BYTES)
+    began_s = time.monotonic()
     records = total_bytes // RECORD_BYTES
     for index in range(records):
         while True:
@@ -55,13 +56,20 @@ def produce(bootstrap: str, topic: str, total_bytes: int, batch_bytes: int, acks
         if index & 1023 == 0:
             producer.poll(0)
     producer.flush(DEADLINE_S)
+    seconds = time.monotonic() - began_s
     if failed or acked != records:
-        raise RuntimeError(f"produce to {topic}: expected {records} acknowledged, got {acked}; first error {failed[:1]}")
-    return records
+        raise RuntimeError(
+            f"produce to {topic}: expected {records} acknowledged, got {acked}; first error {failed[:1]}"
+        )
+    return records, seconds
 
 
-def consume(bootstrap: str, topic: str, total_bytes: int) -> int:
-    """Reads `total_bytes` of 1 KiB records from the start of partition 0; returns the number read, or raises."""
+def consume(bootstrap: str, topic: str, total_bytes: int) -> tuple[int, float]:
+    """Reads `total_bytes` of 1 KiB records from the start of partition 0; returns number and seconds, or raises.
+
+    Both count from after the first records to the last: joining the cluster and closing take a second that is the
+    same for every broker, and would make them look alike.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -74,24 +82,32 @@ def consume(bootstrap: str, topic: str, total_bytes: int) -> int:
     )
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     expected, got, deadline = total_bytes // RECORD_BYTES, 0, time.monotonic() + DEADLINE_S
+    first_s, at_first = 0.0, 0
     while got < expected:
         if time.monotonic() > deadline:
             raise RuntimeError(f"consume from {topic}: expected {expected} records, got {got} in {DEADLINE_S:.0f} s")
-        for message in consumer.consume(num_messages=10_000, timeout=1.0):
-            if message.error() is None:
-                got += 1
+        # Never more than are left: consume() waits for the full number until its timeout. The topic's offsets are
+        # dense, so the last one tells that none before it was an error or missing, at no cost for each record.
+        messages = consumer.consume(num_messages=min(1_000, expected - got), timeout=1.0)
+        if not messages:
+            continue
+        got += len(messages)
+        if messages[-1].error() is not None or messages[-1].offset() != got - 1:
+            raise RuntimeError(f"consume from {topic}: expected offset {got - 1}, got {messages[-1].error()}"
+                               f" or {messages[-1].offset()}")  # fmt: skip
+        if not at_first:
+            first_s, at_first = time.monotonic(), got
+    seconds = time.monotonic() - first_s
     consumer.close()
-    return got
+    return got - at_first, seconds
 
 
 def main() -> None:
     mode, bootstrap, topic, total_bytes, batch_bytes, acks = sys.argv[1:7]
-    started = time.monotonic()
     if mode == "produce":
-        records = produce(bootstrap, topic, int(total_bytes), int(batch_bytes), acks)
+        records, seconds = produce(bootstrap, topic, int(total_bytes), int(batch_bytes), acks)
     else:
-        records = consume(bootstrap, topic, int(total_bytes))
-    seconds = time.monotonic() - started
+        records, seconds = consume(bootstrap, topic, int(total_bytes))
     usage = os.times()
     print(
         json.dumps(

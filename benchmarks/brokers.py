@@ -1,0 +1,225 @@
+"""The reference broker beside Apache Kafka in one run: `make bench`, or `python -m benchmarks.brokers [--quick]`.
+
+Owns the order of the loads, the warm-up and the bound on the whole; the figures are made in samples.py, the page in
+table.py. Writes results/<date>-brokers.json and .md (also after an error or Ctrl-C, then marked incomplete) and prints
+the page. Exit code 0 when everything was measured, whatever the ratios are; 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from benchmarks.host import host_facts
+from benchmarks.samples import OPERATIONS, SHAPES, Sample, Shape, compare, has_stopped_rising
+from benchmarks.subject import Subject
+from benchmarks.table import ENGINE_NAMES, Document, IdleCpu, StartUp, WarmUp, render
+from harness.errors import EnvironmentFault, HarnessError
+
+RESULTS: Final = Path(__file__).with_name("results")
+WARM_UP_BATCH_BYTES: Final = 131_072
+REFERENCE_WARM_UP_LOADS: Final = 2  # no JIT: page cache and connections only
+FREE_BYTES_MIN: Final = 6_000_000_000  # three copies of one load, twice over, and room for others
+TIME_LIMIT_S: Final = 2700.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is done. `uncounted_rounds` take every batch size once before the counted ones."""
+
+    load_bytes: int
+    rounds: int
+    uncounted_rounds: int
+    warm_up_loads_max: int
+    warm_up_s_max: float
+    idle_s: float
+
+
+# Some 8 GB until Apache Kafka's figure stands still on one broker, and minutes until it does on three.
+FULL: Final = Effort(
+    load_bytes=512_000_000, rounds=5, uncounted_rounds=1, warm_up_loads_max=24, warm_up_s_max=300.0, idle_s=5.0
+)
+QUICK: Final = Effort(
+    load_bytes=64_000_000, rounds=1, uncounted_rounds=0, warm_up_loads_max=3, warm_up_s_max=45.0, idle_s=1.0
+)
+
+
+class TimeIsUp(HarnessError):
+    """The bound on the whole run; what was measured until then is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    effort: Effort
+    document: Document
+    deadline_s: float
+
+    def measure_shape(self, shape: Shape, directory: Path) -> None:
+        """Both clusters run at the same time, so that neither gets the better minutes of the host."""
+        with ExitStack() as stack:
+            subjects = []
+            for engine in ENGINE_NAMES:
+                say(f"{shape.name}: starting {ENGINE_NAMES[engine]}")
+                subject = stack.enter_context(Subject(engine, shape, directory / f"{engine}-{shape.brokers}"))
+                subjects.append(subject)
+                self.document.starts.append(
+                    StartUp(
+                        shape=shape.name,
+                        brokers=shape.brokers,
+                        engine=engine,
+                        prepare_s=round(subject.prepare_s, 3),
+                        answering_s=round(subject.answering_s, 3),
+                    )
+                )
+            self._measure_idle(subjects)
+            for subject in subjects:
+                self._warm_up(subject)
+            for number in range(1 - self.effort.uncounted_rounds, self.effort.rounds + 1):
+                ordered = subjects if number % 2 else subjects[::-1]
+                for batch_bytes in shape.produce_aims:
+                    for subject in ordered:
+                        self._take_turn(subject, batch_bytes, number)
+
+    def _measure_idle(self, subjects: list[Subject]) -> None:
+        before_s = [subject.cpu_s() for subject in subjects]
+        time.sleep(self.effort.idle_s)
+        for subject, earlier_s in zip(subjects, before_s, strict=True):
+            used_ms_per_s = round((subject.cpu_s() - earlier_s) * 1000 / self.effort.idle_s, 1)
+            self.document.idle.append(IdleCpu(shape=subject.shape.name, engine=subject.engine, ms_per_s=used_ms_per_s))
+
+    def _warm_up(self, subject: Subject) -> None:
+        """Load until the figure stops rising, at most so many loads and seconds; consuming warms its own code."""
+        series = WarmUp(shape=subject.shape.name, engine=subject.engine, load_bytes=self.effort.load_bytes)
+        self.document.warm_ups.append(series)
+        loads_max = self.effort.warm_up_loads_max
+        if subject.engine == "reference":
+            loads_max = min(loads_max, REFERENCE_WARM_UP_LOADS)
+        series.ended_because = f"{loads_max} loads, as many as allowed"
+        end_s = time.monotonic() + self.effort.warm_up_s_max
+        for _ in range(loads_max):
+            self._check_time()
+            topic = subject.create_topic()
+            produced = subject.load("produce", topic, self.effort.load_bytes, WARM_UP_BATCH_BYTES)
+            subject.load("consume", topic, self.effort.load_bytes, WARM_UP_BATCH_BYTES)
+            subject.delete_topic(topic)
+            series.mb_per_s.append(produced.mb_per_s)
+            say(f"{subject.shape.name}: {subject.engine} warm-up {produced.mb_per_s:.0f} MB/s")
+            if has_stopped_rising(series.mb_per_s):
+                series.ended_because = "stopped rising"
+                return
+            if time.monotonic() > end_s:
+                series.ended_because = f"{self.effort.warm_up_s_max:.0f} s, as long as allowed; may still rise"
+                return
+
+    def _take_turn(self, subject: Subject, batch_bytes: int, round_number: int) -> None:
+        self._check_time()
+        topic = subject.create_topic()
+        for operation in OPERATIONS:
+            found = subject.load(operation, topic, self.effort.load_bytes, batch_bytes)
+            self.document.samples.append(
+                Sample(
+                    shape=subject.shape.name,
+                    engine=subject.engine,
+                    operation=operation,
+                    batch_bytes=batch_bytes,
+                    round_number=round_number,
+                    mb_per_s=found.mb_per_s,
+                    broker_cpu_s_per_gb=found.broker_cpu_s_per_gb,
+                    client_cpu_s_per_gb=found.client_cpu_s_per_gb,
+                )
+            )
+            say(
+                f"{subject.shape.name}: round {round_number}, {subject.engine} {operation} {batch_bytes} "
+                f"{found.mb_per_s:.0f} MB/s, {found.broker_cpu_s_per_gb:.2f} CPU s/GB"
+            )
+        subject.delete_topic(topic)
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self.deadline_s:
+            raise TimeIsUp("the time limit of the whole run was reached")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(bench: Bench, directory: Path) -> None:
+    """Never raises for what stops a measurement: the document says it."""
+    document = bench.document
+    began_s = time.monotonic()
+    try:
+        for shape in SHAPES:
+            bench.measure_shape(shape, directory)
+        document.complete = True
+    except (HarnessError, subprocess.TimeoutExpired, OSError) as error:
+        document.note = f"{type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        document.note = "interrupted"
+    document.seconds = round(time.monotonic() - began_s, 1)
+
+
+def write(document: Document, results: Path) -> str:
+    """JSON and Markdown under the same name; returns the Markdown."""
+    comparisons = compare(document.samples)
+    results.mkdir(parents=True, exist_ok=True)
+    stem = results / f"{document.date}-brokers{'-quick' if document.quick else ''}"
+    data = {**asdict(document), "comparisons": [asdict(line) for line in comparisons]}
+    stem.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n")
+    page = render(document, comparisons)
+    stem.with_suffix(".md").write_text(page)
+    say(f"written: {stem}.json, {stem}.md")
+    return page
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="small loads, cold JVM, one round: proves that it works")
+    parser.add_argument("--rounds", type=int, help="counted rounds (default 5, quick 1)")
+    parser.add_argument("--directory", type=Path, help="where the brokers' logs go (default: the temporary directory)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go")
+    parser.add_argument("--time-limit-s", type=float, default=TIME_LIMIT_S, help="no load begins later than this")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, interrupt)
+    effort = QUICK if arguments.quick else FULL
+    if arguments.rounds is not None:
+        effort = Effort(**{**asdict(effort), "rounds": max(1, arguments.rounds)})
+    with tempfile.TemporaryDirectory(prefix="kafka-harness-bench-", dir=arguments.directory) as name:
+        directory = Path(name)
+        document = Document(
+            date=datetime.date.today().isoformat(),
+            command=" ".join(["python -m benchmarks.brokers", *sys.argv[1:]]),
+            host=host_facts(directory),
+            quick=arguments.quick,
+            load_bytes=effort.load_bytes,
+            rounds=effort.rounds,
+        )
+        try:
+            if shutil.disk_usage(directory).free < FREE_BYTES_MIN:
+                raise EnvironmentFault(f"{directory}: less than {FREE_BYTES_MIN / 1e9:.0f} GB free, see --directory")
+        except EnvironmentFault as error:
+            say(str(error))
+            return int(error.exit_code)
+        run(Bench(effort=effort, document=document, deadline_s=time.monotonic() + arguments.time_limit_s), directory)
+        page = write(document, arguments.results)
+    print(page)
+    return 0 if document.complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

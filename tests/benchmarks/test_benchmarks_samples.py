@@ -1,0 +1,102 @@
+"""The benchmark's arithmetic: end of the warm-up, medians, ratios against aims, and what the page says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.samples import ONE, THREE, Engine, Operation, Sample, compare, has_stopped_rising, spread
+from benchmarks.table import Document, StartUp, WarmUp, render
+
+
+def sample(
+    engine: Engine, rate: float, *, number: int = 1, operation: Operation = "produce", cpu: float = 1.0
+) -> Sample:
+    return Sample(
+        shape=THREE.name,
+        engine=engine,
+        operation=operation,
+        batch_bytes=131_072,
+        round_number=number,
+        mb_per_s=rate,
+        broker_cpu_s_per_gb=cpu,
+        client_cpu_s_per_gb=1.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("figures", "stopped"),
+    [
+        ([], False),
+        ([100, 101, 99], False),
+        ([99, 150, 200, 250], False),
+        ([300, 310, 305, 290], True),
+        ([99, 300, 250, 260, 314], True),
+        ([99, 300, 250, 260, 316], False),
+    ],
+)
+def test_warm_up_ends_when_three_loads_bring_no_new_best(figures: list[float], stopped: bool) -> None:
+    assert has_stopped_rising(figures) is stopped
+
+
+def test_spread_is_median_with_extremes() -> None:
+    found = spread([5.0, 1.0, 3.0])
+    assert (found.median, found.minimum, found.maximum, found.count) == (3.0, 1.0, 5.0, 3)
+
+
+def test_ratio_is_of_the_medians_and_leaves_round_zero_out() -> None:
+    samples = [sample("reference", 1.0, number=0, cpu=90.0), sample("kafka", 1000.0, number=0, cpu=0.1)]
+    samples += [sample("reference", rate, number=index, cpu=2.0) for index, rate in enumerate((200.0, 330.0, 300.0), 1)]
+    samples += [sample("kafka", rate, number=index, cpu=8.0) for index, rate in enumerate((90.0, 100.0, 150.0), 1)]
+    (line,) = compare(samples)
+    assert line.rate_ratio == 3.0
+    assert line.rate["reference"].count == 3
+    assert line.cpu_ratio == 0.25
+    assert line.rate_aim == 3.0
+    assert line.cpu_aim == pytest.approx(1 / 3)
+
+
+def test_work_that_one_engine_lacks_is_not_compared() -> None:
+    assert compare([sample("reference", 100.0)]) == []
+
+
+def test_consume_is_compared_with_its_own_aim() -> None:
+    (line,) = compare([sample(engine, 100.0, operation="consume") for engine in ("reference", "kafka")])
+    assert (line.rate_aim, line.cpu_aim) == (1.0, None)
+
+
+def document(*samples: Sample, complete: bool = True, quick: bool = False) -> Document:
+    return Document(
+        date="2026-01-02",
+        command="python -m benchmarks.brokers",
+        host={"kernel": "Linux 6"},
+        quick=quick,
+        load_bytes=512_000_000,
+        rounds=5,
+        complete=complete,
+        note="interrupted",
+        starts=[StartUp(shape=THREE.name, brokers=3, engine="reference", prepare_s=0.0, answering_s=1.75)],
+        warm_ups=[
+            WarmUp(shape=ONE.name, engine="kafka", load_bytes=512_000_000, mb_per_s=[99.0, 250.0], ended_because="why")
+        ],
+        samples=list(samples),
+    )
+
+
+def test_page_marks_each_aim_as_reached_or_missed() -> None:
+    whole = document(sample("reference", 290.0, cpu=1.0), sample("kafka", 100.0, cpu=4.0))
+    page = render(whole, compare(whole.samples))
+    row = next(line for line in page.splitlines() if "| produce |" in line)
+    assert "| 290 (290-290) | 100 (100-100) | 2.90 | ≥ 3 ✗ |" in row
+    assert "| 0.25 | ≤ 0.33 ✓ |" in row
+    assert "| 0.00 | 1.75 | ≤ 1.5 s ✗ |" in page
+    assert "| 99, 250 | why |" in page
+    assert "Incomplete" not in page
+    assert "Quick mode" not in page
+
+
+def test_page_of_an_incomplete_or_quick_run_says_so_first() -> None:
+    page = render(document(complete=False, quick=True), [])
+    head = page.splitlines()[:5]
+    assert any("Quick mode" in line for line in head)
+    assert any("Incomplete" in line and "interrupted" in line for line in head)
+    assert "No work was measured on both engines." in page
