@@ -9,6 +9,7 @@ Without --bootstrap it starts librdkafka's mock cluster in a process of its own 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import multiprocessing
 import statistics
 import time
@@ -29,10 +30,8 @@ def serve_mock(pipe: Connection) -> None:
     owner = confluent_kafka.Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 3, "log_level": 0})
     brokers = owner.list_topics(timeout=10).brokers.values()
     pipe.send(",".join(f"{each.host}:{each.port}" for each in brokers))
-    try:
+    with contextlib.suppress(EOFError):
         pipe.recv()
-    except EOFError:
-        pass
 
 
 def settings(bootstrap: str, batch_size: int) -> dict[str, Any]:

@@ -47,18 +47,30 @@ def read_batches(
         end = list_offset(client, chosen, LATEST, deadline_ms)[0] if to_offset is None else to_offset
         position = from_offset
         while position < end:
-            for batch in _fetch(client, chosen, position, deadline_ms):
+            for batch in _fetch_before(client, chosen, position, end, deadline_ms):
                 if batch.header.next_offset <= position:
                     continue
                 if batch.header.base_offset >= end:
                     return
                 yield batch
                 position = batch.header.next_offset
-            if position < end and now_ms() >= deadline_ms:
-                name = f"{chosen.topic}-{chosen.partition}"
-                raise TimedOutError(f"read {name} to offset {position} of {end} in {timeout_ms} ms")
     finally:
         client.close()
+
+
+def _fetch_before(
+    client: BlockingClient, partition: TopicPartition, position: int, end: int, deadline_ms: int
+) -> list[RawBatch]:
+    """One fetch; what keeps it from succeeding until the deadline becomes one clear time-out."""
+    text = f"{partition.topic}-{partition.partition}: at offset {position} of {end} when the time was up"
+    if now_ms() >= deadline_ms:
+        raise TimedOutError(text)
+    try:
+        return _fetch(client, partition, position, deadline_ms)
+    except KafkaError as error:
+        if error.retriable or isinstance(error, TimedOutError):
+            raise TimedOutError(f"{text}; last failure: {error}") from error
+        raise
 
 
 def _fetch(client: BlockingClient, partition: TopicPartition, offset: int, deadline_ms: int) -> list[RawBatch]:

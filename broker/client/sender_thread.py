@@ -290,7 +290,8 @@ class SenderThread:
     def _report(self) -> None:
         while self._reporting:
             batch = self._reporting[0]  # stays in line until done, so that flush() sees it
-            self.metrics.callback_error_total += report(batch)
+            failures = report(batch)  # before the sum is read: interceptors add to it too
+            self.metrics.callback_error_total += failures
             with self.lock:
                 self._reporting.popleft()
                 batch.is_reported = True

@@ -119,7 +119,7 @@ def test_a_connection_is_asked_for_before_anything_is_sent() -> None:
 
 
 def test_no_more_requests_are_in_flight_than_allowed() -> None:
-    rig = plain(**{"max_in_flight_requests_per_connection": 3})
+    rig = plain(max_in_flight_requests_per_connection=3)
     batches = [rig.add() for _ in range(5)]
     requests = rig.sent()
     assert [request.batches for request in requests] == [(batch,) for batch in batches[:3]]
@@ -137,7 +137,7 @@ def test_one_request_carries_a_batch_of_each_partition_within_max_request_size()
 
 
 def test_with_one_in_flight_a_partition_waits_for_its_answer_even_when_the_leader_moves() -> None:
-    rig = plain(**{"max_in_flight_requests_per_connection": 1})
+    rig = plain(max_in_flight_requests_per_connection=1)
     rig.add(), rig.add()
     [request] = rig.sent()
     rig.lead(2, epoch=1)
@@ -234,7 +234,7 @@ def test_a_request_without_answer_closes_its_connection_after_request_timeout() 
 
 
 def test_delivery_timeout_ends_queued_batches_for_certain_and_sent_ones_as_unknown() -> None:
-    rig = plain(**{"max_in_flight_requests_per_connection": 1, "request_timeout_ms": 5000})
+    rig = plain(max_in_flight_requests_per_connection=1, request_timeout_ms=5000)
     sent, queued = rig.add(), rig.add()
     [request] = rig.sent()
     rig.tell(after_ms=5000)
@@ -253,7 +253,7 @@ def test_without_acks_a_batch_is_done_when_it_is_written() -> None:
 
 
 def test_closing_in_time_trouble_tells_unsent_from_in_flight() -> None:
-    rig = plain(**{"max_in_flight_requests_per_connection": 1})
+    rig = plain(max_in_flight_requests_per_connection=1)
     sent, queued = rig.add(), rig.add()
     rig.sent()
     rig.core.fail_all("closed")
@@ -337,7 +337,7 @@ def test_a_gap_before_the_lowest_batch_bumps_the_epoch_and_starts_again_at_zero(
 
 
 def test_after_a_failed_batch_nothing_new_is_numbered_until_its_fate_is_known() -> None:
-    rig = idempotent(**{"request_timeout_ms": 4000})
+    rig = idempotent(request_timeout_ms=4000)
     failed, later = rig.add(), rig.add()
     one, two = rig.sent()
     rig.refuse(one, ErrorCode.message_too_large)

@@ -186,7 +186,7 @@ class Simulation:
     def serve(self, node: int, sent: _Sent) -> None:
         line = self.wire.get(node)
         if line is None or not line or line[0] is not sent:
-            return  # its connection was lost
+            return None  # its connection was lost
         fate = self.random.random() if self.now_ms < FAULTS_UNTIL_MS else 1.0
         if fate < 0.08:
             return self.lose(node)
@@ -297,7 +297,7 @@ SEEDS = range(60)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("in_flight", [1, 5])
 def test_idempotence_loses_duplicates_and_reorders_nothing(seed: int, in_flight: int) -> None:
-    simulation = Simulation(seed, **{"max_in_flight_requests_per_connection": in_flight})
+    simulation = Simulation(seed, max_in_flight_requests_per_connection=in_flight)
     simulation.run()
     simulation.check_common()
     assert len(simulation.values(acked=True)) == RECORDS
@@ -341,7 +341,7 @@ def test_short_limits_fail_records_and_definite_failures_are_true(seed: int, ide
 def test_the_short_limits_above_do_fail_records() -> None:
     failed = 0
     for seed in SEEDS:
-        simulation = Simulation(seed, **{"delivery_timeout_ms": 400, "retries": 2, "enable_idempotence": "false"})
+        simulation = Simulation(seed, delivery_timeout_ms=400, retries=2, enable_idempotence="false")
         simulation.run()
         failed += len(simulation.values(acked=False))
     assert failed > len(SEEDS)

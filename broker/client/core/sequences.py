@@ -1,11 +1,13 @@
 """Idempotence: the producer's id and epoch, and the sequence numbers of every partition (KIP-98, KIP-360).
 
 Owns: which batch may be sent without making the broker see a gap, and when a new epoch is needed. Not the retries.
-Rules: a retried batch goes only when it is the lowest one without an outcome; after a failure that left a gap of
-unknown fate ("hole") nothing new is numbered until a later batch was accepted or the epoch was bumped; after a bump a
-partition is renumbered from 0, and only while none of its requests is on the wire; and at most four batches are numbered
-beyond the lowest one without an outcome, since a broker recognises only the last five (a batch could otherwise hang on a
-paused leader while many more pass through the next one; its retry would look like a gap and be appended again).
+Rules:
+- A retried batch goes only when it is the lowest one without an outcome.
+- After a failure that left a gap of unknown fate ("hole") nothing new is numbered until a later batch was accepted or
+  the epoch was bumped. After a bump a partition is renumbered from 0, and only while nothing of it is on the wire.
+- At most four batches are numbered beyond the lowest one without an outcome, since a broker recognises only the last
+  five. A batch could otherwise hang on a paused leader while many more pass through the next one; its retry would look
+  like a gap and be appended again.
 Invariant: `unfinished` is sorted by base sequence and holds exactly the numbered batches without an outcome.
 """
 

@@ -1,0 +1,274 @@
+"""The producer's shell over real sockets: nothing lost between threads, every callback once, bounded waits."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from broker.client import ClosedError, KafkaError, Producer, ProducerRecord, RecordMetadata, TimedOutError
+from broker.wire.errors import LocalProtocolError
+from tests.broker_client.tiny_broker import TinyBroker
+
+
+@pytest.fixture
+def broker() -> Iterator[TinyBroker]:
+    with TinyBroker(partitions=2) as started:
+        yield started
+
+
+def make(broker: TinyBroker, **properties: object) -> Producer:
+    settings = {name.replace("_", "."): value for name, value in properties.items()}
+    return Producer({"bootstrap.servers": broker.bootstrap, "client.id": "unit", "retry.backoff.ms": 10, **settings})
+
+
+def test_a_send_returns_where_the_record_is(broker: TinyBroker) -> None:
+    with make(broker) as producer:
+        first = producer.send("t", b"one", partition=1).get(10)
+        second = producer.send("t", b"two", partition=1).get(10)
+    assert (first.topic, first.partition, first.offset, first.serialized_value_size_bytes) == ("t", 1, 0, 3)
+    assert second.offset == 1
+    assert abs(first.timestamp_ms - time.time() * 1000) < 60_000
+    assert broker.client_ids == {"unit"}
+
+
+@pytest.mark.parametrize("linger_ms", [0, 1])
+@pytest.mark.parametrize("idempotence", ["true", "false"])
+def test_appends_racing_with_the_closing_of_a_batch_lose_nothing(
+    broker: TinyBroker, linger_ms: int, idempotence: str
+) -> None:
+    """Threads append all the time while the sender closes batches by linger: a record that slips into a closed batch
+    would be acknowledged and never sent. The switch interval is cut to make the threads meet at every step."""
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    acked: list[RecordMetadata] = []
+    threads, each = 4, 5000
+    try:
+        with make(broker, linger_ms=linger_ms, enable_idempotence=idempotence, batch_size=2000) as producer:
+
+            def on_delivery(place: RecordMetadata | None, error: KafkaError | None) -> None:
+                assert error is None
+                assert place is not None
+                acked.append(place)
+
+            def work(number: int) -> None:
+                for index in range(each):
+                    producer.send("t", b"%d-%05d" % (number, index), on_delivery=on_delivery)
+                    if index % 50 == 0:
+                        time.sleep(0.001)
+
+            workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join(60)
+            assert producer.flush(30) == 0
+            metrics = producer.metrics()
+    finally:
+        sys.setswitchinterval(before_s)
+    sent = {b"%d-%05d" % (number, index) for number in range(threads) for index in range(each)}
+    arrived = Counter(broker.values())
+    assert set(arrived) == sent
+    assert max(arrived.values()) == 1
+    assert len(acked) == threads * each
+    assert len({(place.partition, place.offset) for place in acked}) == len(acked)
+    assert metrics["record-send-total"] == threads * each
+    assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
+
+
+def test_each_callback_runs_once_in_order_and_after_the_answer(broker: TinyBroker) -> None:
+    seen: list[tuple[int, int]] = []
+    with make(broker, acks="1") as producer:
+        for index in range(1000):
+            producer.send(
+                "t", b"x", partition=0, on_delivery=lambda place, error, index=index: seen.append((index, place.offset))
+            )
+        assert producer.flush(10) == 0
+    assert seen == [(index, index) for index in range(1000)]
+
+
+def test_an_exception_in_a_callback_harms_nobody_else(broker: TinyBroker) -> None:
+    seen: list[int] = []
+
+    def on_delivery(place: RecordMetadata | None, error: KafkaError | None) -> None:
+        assert place is not None
+        seen.append(place.offset)
+        if place.offset % 2:
+            raise RuntimeError("of the caller")
+
+    with make(broker) as producer:
+        for _ in range(10):
+            producer.send("t", b"x", partition=0, on_delivery=on_delivery)
+        producer.flush(10)
+        assert producer.metrics()["callback-error-total"] == 5
+    assert seen == list(range(10))
+
+
+def test_without_acks_the_broker_gets_everything_and_offsets_stay_unknown(broker: TinyBroker) -> None:
+    with make(broker, acks="0") as producer:
+        futures = [producer.send("t", b"%d" % index) for index in range(2000)]
+        assert producer.flush(10) == 0
+        assert {future.get(1).offset for future in futures} == {-1}
+        deadline_s = time.monotonic() + 10
+        while len(broker.values()) < 2000 and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+    assert sorted(broker.values()) == sorted(b"%d" % index for index in range(2000))
+    assert broker.acks_seen == {0}
+
+
+def test_a_dropped_connection_is_retried_and_duplicates_without_sequence_checks() -> None:
+    with TinyBroker(plan=lambda number: "drop" if number == 0 else None) as broker:
+        with make(broker, acks="1") as producer:
+            assert producer.send("t", b"twice").get(10).offset == 1
+            assert producer.metrics()["record-retry-total"] == 1
+        assert broker.values() == [b"twice", b"twice"]
+
+
+def test_a_refusal_that_ends_the_retries_is_definite_and_silence_is_not() -> None:
+    refuse, silent = (lambda number: 19), (lambda number: "hold")
+    with TinyBroker(plan=refuse) as broker, make(broker, acks="1", retries=2) as producer:
+        error = producer.send("t", b"x").exception(10)
+        assert error is not None
+        assert (error.name, error.definite, broker.produce_total) == ("NOT_ENOUGH_REPLICAS", True, 3)
+    limits = {"request_timeout_ms": 100, "delivery_timeout_ms": 400, "linger_ms": 0}
+    with TinyBroker(plan=silent) as broker, make(broker, acks="1", **limits) as producer:
+        error = producer.send("t", b"x").exception(10)
+        assert error is not None
+        assert not error.definite
+
+
+def test_a_broker_that_is_not_there_makes_a_send_fail_within_max_block() -> None:
+    producer = Producer({"bootstrap.servers": "127.0.0.1:1", "max.block.ms": 150})
+    began_s = time.monotonic()
+    errors: list[KafkaError | None] = []
+    future = producer.send("t", b"x", on_delivery=lambda place, error: errors.append(error))
+    assert time.monotonic() - began_s < 5
+    with pytest.raises(TimedOutError, match="no metadata of topic 't'") as caught:
+        future.get(1)
+    assert caught.value.definite
+    assert errors == [caught.value]
+    producer.close(1)
+
+
+def test_an_unknown_topic_is_waited_for_and_used_when_it_appears() -> None:
+    with TinyBroker(knows_topics=False) as broker, make(broker) as producer:
+        threading.Timer(0.2, lambda: setattr(broker, "knows_topics", True)).start()
+        assert producer.send("t", b"x").get(10).offset == 0
+
+
+def test_full_memory_blocks_the_sender_of_records_and_then_fails_it_for_certain() -> None:
+    with TinyBroker(plan=lambda number: "hold") as broker:
+        producer = make(broker, acks="1", buffer_memory=3000, batch_size=1000, max_block_ms=200, linger_ms=0)
+        queued = [producer.send("t", b"x" * 900) for _ in range(3)]
+        began_s = time.monotonic()
+        error = producer.send("t", b"x" * 900).exception(1)
+        assert 0.15 < time.monotonic() - began_s < 5
+        assert error is not None
+        assert error.definite
+        assert "buffer.memory=3000" in str(error)
+        assert producer.metrics()["bufferpool-wait-time-ns-total"] > 1e8
+        producer.close(0.1)
+        assert [(future.exception(1) or error).name for future in queued] == ["LOCAL_CLOSED"] * 3
+
+
+def test_memory_that_comes_free_lets_a_blocked_send_go_on(broker: TinyBroker) -> None:
+    with make(broker, buffer_memory=4000, batch_size=1000, linger_ms=10_000) as producer:
+        futures = [producer.send("t", b"%05d" % index * 150) for index in range(100)]
+        assert producer.flush(20) == 0
+        assert all(future.exception(1) is None for future in futures)
+    assert len(set(broker.values())) == 100
+
+
+def test_a_record_larger_than_a_request_is_refused_and_others_go_on(broker: TinyBroker) -> None:
+    with make(broker, max_request_size=5000) as producer:
+        error = producer.send("t", b"x" * 6000).exception(1)
+        assert error is not None
+        assert (error.name, error.definite) == ("MESSAGE_TOO_LARGE", True)
+        assert producer.send("t", b"x" * 4000).get(10).serialized_value_size_bytes == 4000
+
+
+def test_close_sends_what_is_queued_and_then_refuses(broker: TinyBroker) -> None:
+    producer = make(broker, linger_ms=60_000)
+    futures = [producer.send("t", b"%d" % index) for index in range(100)]
+    producer.close(10)
+    assert all(future.done() and future.exception(0) is None for future in futures)
+    assert len(broker.values()) == 100
+    assert isinstance(producer.send("t", b"late").exception(1), ClosedError)
+    producer.close(1)  # again does nothing
+
+
+def test_close_with_a_time_limit_tells_unsent_from_unknown() -> None:
+    with TinyBroker(plan=lambda number: "hold") as broker:
+        producer = make(broker, acks="1", max_in_flight_requests_per_connection=1, linger_ms=0)
+        sent = producer.send("t", b"first")
+        deadline_s = time.monotonic() + 5
+        while not broker.produce_total and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        queued = producer.send("t", b"second")
+        producer.close(0.2)
+        outcomes = [future.exception(1) for future in (sent, queued)]
+        assert [error.definite for error in outcomes if error is not None] == [False, True]
+
+
+def test_flush_or_close_inside_a_callback_is_an_error_not_a_deadlock(broker: TinyBroker) -> None:
+    caught: list[BaseException] = []
+    with make(broker) as producer:
+
+        def on_delivery(place: RecordMetadata | None, error: KafkaError | None) -> None:
+            try:
+                producer.flush(1)
+            except LocalProtocolError as problem:
+                caught.append(problem)
+
+        producer.send("t", b"x", on_delivery=on_delivery)
+        producer.flush(10)
+    assert len(caught) == 1
+
+
+def test_serializers_and_interceptors_see_each_record_once(broker: TinyBroker) -> None:
+    class Marks:
+        def __init__(self) -> None:
+            self.sent: list[str] = []
+            self.acknowledged: list[int] = []
+
+        def on_send(self, record: ProducerRecord) -> ProducerRecord:
+            self.sent.append(record.value)
+            return record._replace(value=record.value + "!")
+
+        def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+            assert metadata is not None
+            self.acknowledged.append(metadata.offset)
+            raise RuntimeError("is counted")
+
+    marks = Marks()
+    producer = Producer({"bootstrap.servers": broker.bootstrap}, interceptors=[marks], value_serializer=str.encode)
+    delivered: list[int] = []
+    for text in ("a", "b"):
+        producer.send("t", text, partition=0, on_delivery=lambda place, error: delivered.append(place.offset))
+    producer.flush(10)
+    assert producer.metrics()["callback-error-total"] == 2
+    producer.close(5)
+    assert (marks.sent, marks.acknowledged, delivered) == (["a", "b"], [0, 1], [0, 1])
+    assert broker.logs[0] == [b"a!", b"b!"]
+
+
+def test_an_own_partitioner_decides(broker: TinyBroker) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap}
+    with Producer(settings, partitioner=lambda topic, key, value, count, available: len(value) % 2) as producer:
+        assert [producer.send("t", b"x" * size).get(10).partition for size in (1, 2, 3, 4)] == [1, 0, 1, 0]
+
+
+def test_plain_keyed_and_stamped_records_share_partitions_in_order(broker: TinyBroker) -> None:
+    with make(broker) as producer:
+        futures = []
+        for index in range(300):
+            options = ({}, {"key": b"k"}, {"timestamp_ms": 5}, {"headers": [("h", b"1")]})[index % 4]
+            futures.append(producer.send("t", b"%d" % index, partition=0, **options))
+        producer.flush(10)
+        assert [future.get(1).offset for future in futures] == list(range(300))
+        assert futures[2].get(1).timestamp_ms == 5
+    assert broker.logs[0] == [b"%d" % index for index in range(300)]

@@ -1,0 +1,135 @@
+"""A one-broker server for tests: ApiVersions, Metadata, Produce, InitProducerId on a real socket, with faults on order.
+
+It keeps the values it was sent, in order, so that "acknowledged" can be compared with "arrived".
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from broker.wire.apis import ApiKey
+from broker.wire.codec import decode_request, encode_response
+from broker.wire.framing import FrameReader
+from broker.wire.messages import response
+from broker.wire.records import decode_records, iter_batches
+
+# What to do with the n-th Produce request: None = accept, an int = refuse with it, "drop" = append, close, no answer,
+# "hold" = append, no answer, connection stays.
+Plan = Callable[[int], int | str | None]
+
+
+class TinyBroker:
+    def __init__(self, *, partitions: int = 1, plan: Plan = lambda number: None, knows_topics: bool = True) -> None:
+        self.partitions = partitions
+        self.plan = plan
+        self.knows_topics = knows_topics
+        self.logs: list[list[bytes | None]] = [[] for _ in range(partitions)]
+        self.acks_seen: set[int] = set()
+        self.client_ids: set[str | None] = set()
+        self.produce_total = 0
+        self._lock = threading.Lock()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self._is_closing = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def values(self) -> list[bytes | None]:
+        with self._lock:
+            return [value for log in self.logs for value in log]
+
+    def close(self) -> None:
+        self._is_closing = True
+        self._listener.close()
+        for each in list(self._open):
+            each.close()
+
+    def __enter__(self) -> TinyBroker:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        while not self._is_closing:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._open.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        reader = FrameReader()
+        try:
+            while data := connection.recv(65536):
+                reader.receive_bytes(data)
+                while (frame := reader.next_frame()) is not None:
+                    if not self._answer(connection, frame):
+                        connection.close()
+                        return
+        except OSError:
+            pass
+
+    def _answer(self, connection: socket.socket, frame: memoryview) -> bool:
+        header, message = decode_request(frame)
+        self.client_ids.add(header.client_id)
+        fields: dict[str, Any] | None
+        if header.api_key == ApiKey.PRODUCE:
+            with self._lock:
+                outcome, fields = self._produce(message)
+            if outcome == "drop":
+                return False
+            if outcome == "hold" or message.acks == 0:
+                return True
+        else:
+            fields = self._describe(header.api_key, message)
+        body = response(header.api_key, header.api_version, **fields)
+        connection.sendall(b"".join(encode_response(header.api_key, header.api_version, header.correlation_id, body)))
+        return True
+
+    def _describe(self, api_key: int, message: Any) -> dict[str, Any]:
+        host, port = self._listener.getsockname()[:2]
+        if api_key == ApiKey.API_VERSIONS:
+            offered = ((ApiKey.PRODUCE, 3, 9), (ApiKey.METADATA, 1, 9), (18, 0, 3), (ApiKey.INIT_PRODUCER_ID, 0, 4))
+            return {
+                "api_keys": [{"api_key": int(k), "min_version": low, "max_version": high} for k, low, high in offered]
+            }
+        if api_key == ApiKey.INIT_PRODUCER_ID:
+            return {"producer_id": 77, "producer_epoch": 0}
+        states = [
+            {"partition_index": index, "leader_id": 1, "leader_epoch": 0, "replica_nodes": (1,), "isr_nodes": (1,)}
+            for index in range(self.partitions)
+        ]
+        names = [each.name for each in message.topics or ()]
+        known = [{"name": name, "partitions": states} for name in names]
+        unknown = [{"name": name, "error_code": 3, "partitions": ()} for name in names]
+        return {
+            "brokers": [{"node_id": 1, "host": host, "port": port}],
+            "controller_id": 1,
+            "topics": known if self.knows_topics else unknown,
+        }
+
+    def _produce(self, message: Any) -> tuple[int | str | None, dict[str, Any]]:
+        outcome = self.plan(self.produce_total)
+        self.produce_total += 1
+        self.acks_seen.add(message.acks)
+        answers = []
+        for topic in message.topic_data:
+            entries = []
+            for each in topic.partition_data:
+                log = self.logs[each.index]
+                offset, code = len(log), outcome if isinstance(outcome, int) else 0
+                if not code:
+                    for batch in iter_batches(each.records):
+                        assert batch.is_crc_valid()
+                        log.extend(record[3] for record in decode_records(batch))
+                entries.append({"index": each.index, "error_code": code, "base_offset": -1 if code else offset})
+            answers.append({"name": topic.name, "partition_responses": entries})
+        return outcome, {"responses": answers}
