@@ -1,7 +1,7 @@
 """One broker: builds its parts, connects them, starts and stops them in order.
 
-Start: storage, controller listener, quorum; registration and heartbeats; client listeners at once too, since Metadata can be
-answered as soon as an image is there. Stop (SIGTERM): controlled shutdown with a time limit, listeners, logs, quorum.
+Start: storage, listeners (Metadata can be answered as soon as an image is there), quorum, registration, heartbeats.
+Stop (SIGTERM): controlled shutdown with a time limit, logs, quorum, listeners.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Broker:
             partitions=self.partitions,
             image=lambda: self.metadata.image,
             broker_epoch=self.broker_epoch,
+            spawn=self.spawn,
         )
         self.producer_ids = ProducerIds(config=config, control=self.control, broker_epoch=self.broker_epoch)
         self._server = Server(config=config, logger=logger, dispatch=self.dispatch)
@@ -101,11 +102,12 @@ class Broker:
         self.journal.write("stopped", controlled=is_agreed)
         self.journal.close()
 
-    def spawn(self, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Run in the background; an unexpected exception ends the broker rather than leave it half alive."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._task_done)
+        return task
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

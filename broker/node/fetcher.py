@@ -7,7 +7,7 @@ logs part (then we truncate and ask again). A silent cut ends the request after 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 
 from broker.controller.image import MetadataImage
@@ -36,7 +36,9 @@ class Fetchers:
         partitions: Partitions,
         image: Callable[[], MetadataImage],
         broker_epoch: Callable[[], int],
+        spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]],
     ) -> None:
+        self._spawn = spawn
         self._config, self._logger, self._partitions, self._image = config, logger, partitions, image
         self._broker_epoch = broker_epoch
         self._fetchers: dict[int, tuple[_Fetcher, asyncio.Task[None]]] = {}
@@ -58,7 +60,7 @@ class Fetchers:
                 address=partial(self._address, leader_id),
                 broker_epoch=self._broker_epoch,
             )
-            self._fetchers[leader_id] = (fetcher, asyncio.get_running_loop().create_task(fetcher.run()))
+            self._fetchers[leader_id] = (fetcher, self._spawn(fetcher.run()))
         for fetcher, _ in self._fetchers.values():
             fetcher.partitions_changed.set()
 

@@ -6,6 +6,7 @@ A new incarnation id per process start. STALE_BROKER_EPOCH or BROKER_ID_NOT_REGI
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from uuid import uuid4
 
 from broker.node.channel import ChannelError
@@ -52,10 +53,16 @@ class Lifecycle:
         """Ask the controller to move leadership away. False if it did not allow the stop in time."""
         self._want_shut_down = True
         self._wake.set()
-        try:
-            await asyncio.wait_for(self.may_stop.wait(), self._config.controlled_shutdown_max_wait_ms / 1000)
-        except TimeoutError:
-            return False
+        deadline_ms = monotonic_ms() + self._config.controlled_shutdown_max_wait_ms
+        last_leader_ms = monotonic_ms()
+        while not self.may_stop.is_set():
+            now_ms = monotonic_ms()
+            if self._metadata.leader_id >= 0:
+                last_leader_ms = now_ms
+            if now_ms >= deadline_ms or now_ms - last_leader_ms >= NO_CONTROLLER_MS:
+                return False
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.may_stop.wait(), POLL_MS / 1000)
         return True
 
     async def _register(self) -> None:
@@ -106,10 +113,8 @@ class Lifecycle:
                 return
             is_hurried = error is not ErrorCode.none or (self._want_shut_down and not self.may_stop.is_set())
             wait_ms = RETRY_MS if is_hurried else interval_ms - (monotonic_ms() - sent_ms)
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), max(1, wait_ms) / 1000)
-            except TimeoutError:
-                pass
 
     async def _heartbeat(self) -> ErrorCode:
         message = request(

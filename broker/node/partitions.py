@@ -28,6 +28,7 @@ from broker.replication import (
     AwaitReplication,
     BecomeFollower,
     BecomeLeader,
+    BrokersChanged,
     CompleteProduce,
     Event,
     FetchedFromLeader,
@@ -99,6 +100,7 @@ class Partitions:
         self._hosted: dict[tuple[str, int], HostedPartition] = {}
         self._produces: dict[int, ProduceDone] = {}
         self._next_token = 0
+        self._eligible_epochs: dict[int, int] = {}
         self._is_closed = False
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -123,8 +125,14 @@ class Partitions:
             self._remove(removal.topic, removal.partition)
         for name in delta.topic_configs:
             self._reconfigure(name, new)
+        if delta.brokers:
+            self._eligible_epochs = _eligible_epochs(new)
         for change in delta.leads:
             self._lead(change, new)
+        if delta.brokers:
+            for hosted in self._hosted.values():
+                if hosted.replica.is_leader:
+                    self.perform(hosted, BrokersChanged(eligible_epochs=self._eligible_epochs))
         for change in delta.follows:
             self._follow(change, new)
         if delta.removed or delta.leads or delta.follows or delta.brokers:
@@ -196,6 +204,7 @@ class Partitions:
             log_end_offset=hosted.log.log_end_offset,
             min_insync_replicas=hosted.config.min_insync_replicas,
         )
+        self.perform(hosted, BrokersChanged(eligible_epochs=self._eligible_epochs))
         self.perform(hosted, event)
         if is_new:
             self._wake_all(hosted)
@@ -247,7 +256,7 @@ class Partitions:
         client_id: str,
         correlation_id: int,
     ) -> AppendOutcome:
-        """Append as leader; offsets are written into `buffer`. An error code other than `none`: nothing was appended."""
+        """Offsets are written into `buffer`. Unless the error code is `none`, nothing was appended."""
         replica = hosted.replica
         try:
             result = hosted.log.append(buffer, leader_epoch=replica.leader_epoch, headers=headers)
@@ -425,6 +434,14 @@ class Partitions:
             self.perform(hosted, StopReplica())
         self.checkpoint()
         self._directory.close([hosted.log for hosted in self._hosted.values()])
+
+
+def _eligible_epochs(image: MetadataImage) -> dict[int, int]:
+    return {
+        broker_id: registration.broker_epoch
+        for broker_id, registration in image.brokers.items()
+        if not registration.fenced and not registration.in_controlled_shutdown
+    }
 
 
 def _wake(wakes: set[Wake]) -> None:

@@ -1,7 +1,8 @@
 """The effective configuration of a topic: its overrides over the broker's defaults.
 
 Owns the list of topic settings that DescribeConfigs answers, with where each value came from. Of these the broker acts
-on those in TopicConfig, of which the last three hold from the next opening of the log; the others are kept and shown (retention and compaction come later).
+on those in TopicConfig, of which the last three hold from the next opening of the log; the others are kept and shown
+(retention and compaction come later).
 """
 
 from __future__ import annotations

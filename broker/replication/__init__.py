@@ -4,7 +4,7 @@
                                log_end_offset=from_log)
     actions = replica.handle(event, now_ms)
 
-Events: BecomeLeader, BecomeFollower, StopReplica (from the metadata image), Appended (own append, as leader),
+Events: BecomeLeader, BecomeFollower, BrokersChanged, StopReplica (from the metadata image), Appended (own append),
 FollowerFetched, AwaitReplication (acks=all), IsrProposalAnswered, FetchedFromLeader and Truncated (as follower), Tick
 when next_deadline_ms() has come. Actions: ProposeIsr -> AlterPartition, HighWatermarkAdvanced -> wake fetchers,
 IsrChanged -> journal, CompleteProduce -> answer.
@@ -21,6 +21,7 @@ from broker.replication.types import (
     AwaitReplication,
     BecomeFollower,
     BecomeLeader,
+    BrokersChanged,
     CompleteProduce,
     Event,
     FetchedFromLeader,
@@ -40,6 +41,7 @@ __all__ = [
     "AwaitReplication",
     "BecomeFollower",
     "BecomeLeader",
+    "BrokersChanged",
     "CompleteProduce",
     "EpochEnd",
     "Event",

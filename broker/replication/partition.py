@@ -12,7 +12,7 @@ The rules are Kafka's:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -24,6 +24,7 @@ from broker.replication.types import (
     AwaitReplication,
     BecomeFollower,
     BecomeLeader,
+    BrokersChanged,
     CompleteProduce,
     Event,
     FetchedFromLeader,
@@ -88,6 +89,7 @@ class PartitionReplica:
         self.replicas: tuple[int, ...] = ()
         self.min_insync_replicas = 1
         self.followers: dict[int, FollowerState] = {}
+        self._eligible_epochs: Mapping[int, int] | None = None  # None: not told yet, the controller will judge
         self._proposal: _Proposal | None = None
         # (token, required_offset, deadline_ms), required offsets ascending as appends are
         self._waiting: deque[AwaitReplication] = deque()
@@ -147,6 +149,13 @@ class PartitionReplica:
                 for replica in self.isr
                 if replica != self._config.broker_id and self._is_behind(replica)
             )
+        if self.high_watermark < self.log_end_offset:
+            # One that is about to join holds the HW back until then.
+            deadlines.extend(
+                follower.last_caught_up_ms + self._config.replica_lag_time_max_ms + 1
+                for replica, follower in self.followers.items()
+                if replica not in self.isr and self._is_about_to_join(replica, follower, follower.last_caught_up_ms)
+            )
         return min(deadlines, default=None)
 
     # -- the one door ------------------------------------------------------------------------------------------------
@@ -171,6 +180,9 @@ class PartitionReplica:
                 return self._become_leader(event, now_ms)
             case BecomeFollower():
                 return self._become_follower(event)
+            case BrokersChanged():
+                self._eligible_epochs = event.eligible_epochs
+                return self._advance_high_watermark(now_ms)
             case StopReplica():
                 return self._stop()
 
@@ -268,12 +280,19 @@ class PartitionReplica:
         return actions
 
     def _maybe_expand(self, replica_id: int) -> list[Action]:
-        if self._proposal is not None:
+        if self._proposal is not None or not self._is_eligible(replica_id):
             return []
         end_offset = self.followers[replica_id].log_end_offset
         if end_offset < self.high_watermark or end_offset < self.leader_epoch_start_offset:
             return []
         return [self._propose((*self.isr, replica_id))]
+
+    def _is_eligible(self, replica: int) -> bool:
+        """Not fenced, and of the incarnation that fetched from us, as the controller checks (KIP-841, KIP-903)."""
+        if self._eligible_epochs is None:
+            return True
+        broker_epoch = self.followers[replica].broker_epoch
+        return replica in self._eligible_epochs and broker_epoch in (-1, self._eligible_epochs[replica])
 
     def _maybe_shrink(self, now_ms: int) -> list[Action]:
         if self._proposal is not None:
@@ -327,7 +346,7 @@ class PartitionReplica:
             return []
         lowest = self.log_end_offset
         for replica, follower in self.followers.items():
-            counts = replica in maximal or self._is_about_to_join(follower, now_ms)
+            counts = replica in maximal or self._is_about_to_join(replica, follower, now_ms)
             if counts and follower.log_end_offset < lowest:
                 lowest = follower.log_end_offset
         if lowest <= self.high_watermark:
@@ -335,10 +354,14 @@ class PartitionReplica:
         self.high_watermark = lowest
         return [HighWatermarkAdvanced(high_watermark=lowest), *self._complete_waiting()]
 
-    def _is_about_to_join(self, follower: FollowerState, now_ms: int) -> bool:
-        """A replica that keeps up but is not in the ISR yet holds the HW back, or it could chase it for ever."""
+    def _is_about_to_join(self, replica: int, follower: FollowerState, now_ms: int) -> bool:
+        """A replica that keeps up but is not in the ISR yet holds the HW back, or it could chase it for ever.
+
+        Only while it may join: one that was just fenced kept up until a moment ago and would block for long.
+        """
         return (
-            follower.log_end_offset >= max(self.high_watermark, self.leader_epoch_start_offset)
+            self._is_eligible(replica)
+            and follower.log_end_offset >= max(self.high_watermark, self.leader_epoch_start_offset)
             and follower.last_caught_up_ms > 0
             and now_ms - follower.last_caught_up_ms <= self._config.replica_lag_time_max_ms
         )

@@ -6,6 +6,7 @@ position after the last record.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
@@ -33,6 +34,13 @@ class BecomeFollower:
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
     log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokersChanged:
+    """Broker epochs of the brokers that may be in an ISR: registered, not fenced, not shutting down (KIP-841)."""
+
+    eligible_epochs: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +107,7 @@ class Tick:
 Event = (
     BecomeLeader
     | BecomeFollower
+    | BrokersChanged
     | StopReplica
     | Appended
     | FollowerFetched

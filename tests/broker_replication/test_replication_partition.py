@@ -10,6 +10,7 @@ from broker.replication import (
     AwaitReplication,
     BecomeFollower,
     BecomeLeader,
+    BrokersChanged,
     CompleteProduce,
     Event,
     FetchedFromLeader,
@@ -218,3 +219,22 @@ def test_epoch_of_the_peer_is_fenced() -> None:
     assert replica.check_leader_epoch(5) is ErrorCode.none
     assert replica.check_leader_epoch(4) is ErrorCode.fenced_leader_epoch
     assert replica.check_leader_epoch(6) is ErrorCode.unknown_leader_epoch
+
+
+def test_fenced_replica_that_kept_up_does_not_hold_the_high_watermark_back() -> None:
+    replica = leader()
+    step(replica, BrokersChanged(eligible_epochs={1: 41, 2: 42, 3: 43}))
+    step(replica, Appended(log_end_offset=1))
+    fetched(replica, 2, 1, 5)
+    fetched(replica, 3, 1, 5)
+    step(replica, Appended(log_end_offset=2))
+    fetched(replica, 2, 2, 10)
+    shrunk = BecomeLeader(
+        leader_epoch=5, partition_epoch=8, isr=(1, 2), replicas=(1, 2, 3), log_end_offset=2, min_insync_replicas=1
+    )
+    assert step(replica, shrunk, 20) == [IsrChanged(leader_epoch=5, isr=(1, 2))], "it could still come back"
+    event = BrokersChanged(eligible_epochs={1: 41, 2: 42})
+    assert step(replica, event, 20) == [HighWatermarkAdvanced(high_watermark=2)]
+    assert fetched(replica, 3, 2, 30) == [], "a fenced replica is not proposed"
+    step(replica, BrokersChanged(eligible_epochs={1: 41, 2: 42, 3: 99}))
+    assert fetched(replica, 3, 2, 40) == [], "nor one of an earlier incarnation"
