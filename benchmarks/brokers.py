@@ -83,9 +83,9 @@ class Bench:
                         answering_s=round(subject.answering_s, 3),
                     )
                 )
-            self._measure_idle(subjects)
             for subject in subjects:
                 self._warm_up(subject)
+            self._measure_idle(subjects)
             for number in range(1 - self.effort.uncounted_rounds, self.effort.rounds + 1):
                 ordered = subjects if number % 2 else subjects[::-1]
                 for batch_bytes in shape.produce_aims:
