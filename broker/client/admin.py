@@ -168,18 +168,19 @@ class Admin:
             for each in results(self._client.call(node, api_key, build, deadline_ms)):
                 _raise_error(each.error_code, getattr(each, "error_message", None), f"topic {each.name!r}")
 
-        def ask_once_sent() -> KafkaError | None:
+        def ask_unless_final() -> KafkaError | None:
             try:
                 ask()
             except KafkaError as error:
-                if not error.definite:
+                # UNKNOWN_TOPIC_OR_PARTITION counts as retriable, but here it is the answer.
+                if not error.definite or error.code == ErrorCode.unknown_topic_or_partition:
                     return error
                 raise
             return None
 
-        unknown = self._client.retrying(ask_once_sent, deadline_ms)
-        if unknown is not None:
-            raise unknown
+        final = self._client.retrying(ask_unless_final, deadline_ms)
+        if final is not None:
+            raise final
 
     def _expect_leaders(self, names: Sequence[str], deadline_ms: int) -> None:
         answer = self._client.fetch_metadata(names, deadline_ms)

@@ -11,6 +11,7 @@ import itertools
 import socket
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker.client import native
@@ -64,7 +65,15 @@ class Pending:
 class Connection:
     """Invariant: `pending` holds what waits for an answer, `_silent` what only waits to be written."""
 
-    def __init__(self, node: int, sock: socket.socket, address: str, client_id: str, deadline_ms: int) -> None:
+    def __init__(
+        self,
+        node: int,
+        sock: socket.socket,
+        address: str,
+        client_id: str,
+        deadline_ms: int,
+        correlation_ids: Iterator[int],
+    ) -> None:
         self.node = node
         self.address = address
         self.clock = time.monotonic
@@ -80,13 +89,18 @@ class Connection:
         self._out: deque[memoryview] = deque()
         self._queued_bytes = 0
         self._written_bytes = 0
-        self._next_correlation_id = 0
+        self._correlation_ids = correlation_ids
         self._offered: dict[int, tuple[int, int]] = {}
         self._versions: dict[tuple[ApiKey, int], int | None] = {}
 
     @classmethod
-    def open(cls, node: int, host: str, port: int, config: NetworkConfig, deadline_ms: int) -> Connection:
-        """Begin to connect; raises OSError if that fails at once."""
+    def open(
+        cls, node: int, host: str, port: int, config: NetworkConfig, deadline_ms: int, correlation_ids: Iterator[int]
+    ) -> Connection:
+        """Begin to connect; raises OSError if that fails at once.
+
+        `correlation_ids` is shared by all connections of a client, as in Java: they then order its requests by time.
+        """
         family, address = native.resolve(host, port)[0]
         sock = native.new_socket(family)
         try:
@@ -98,7 +112,7 @@ class Connection:
         except OSError:
             sock.close()
             raise
-        return cls(node, sock, f"{host}:{port}", config.client_id, deadline_ms)
+        return cls(node, sock, f"{host}:{port}", config.client_id, deadline_ms, correlation_ids)
 
     @property
     def wants_write(self) -> bool:
@@ -136,8 +150,7 @@ class Connection:
         return self._versions[key]
 
     def enqueue(self, pending: Pending, message: Message) -> None:
-        pending.correlation_id = self._next_correlation_id
-        self._next_correlation_id = (self._next_correlation_id + 1) % _CORRELATION_MODULUS
+        pending.correlation_id = next(self._correlation_ids) % _CORRELATION_MODULUS
         buffers: list[Buffer] = encode_request(
             pending.api_key, pending.version, pending.correlation_id, self._client_id or None, message
         )

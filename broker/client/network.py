@@ -8,6 +8,7 @@ be called from any thread. Views in an `Answered` message are valid until the ne
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import select
 from collections.abc import Callable, Iterable
@@ -105,6 +106,7 @@ class Network:
         self._wake_sender.setblocking(False)
         self._poll.register(self._wake_receiver.fileno(), select.POLLIN)
         self._masks: dict[int, int] = {}
+        self._correlation_ids = itertools.count()
         self._events: list[NetworkEvent] = []
         self.bytes_out_total = 0
 
@@ -131,7 +133,7 @@ class Network:
         host, port = self._addresses[node]
         deadline_ms = now_ms + self._config.socket_connection_setup_timeout_ms
         try:
-            connection = Connection.open(node, host, port, self._config, deadline_ms)
+            connection = Connection.open(node, host, port, self._config, deadline_ms, self._correlation_ids)
         except OSError as error:
             self._back_off(node)
             self._events.append(Lost(node, (), (), f"{host}:{port}: {error}"))

@@ -1,0 +1,154 @@
+"""The client against real processes of our own brokers: admin, every codec, a killed leader, sequence checks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, RecordMetadata, TopicPartition, read_batches
+from broker.wire.records import decode_records
+from tests.broker_node.cluster_helper import Cluster
+
+pytestmark = pytest.mark.slow
+
+FAST = {
+    "replica.lag.time.max.ms": 1500,
+    "broker.session.timeout.ms": 1500,
+    "broker.heartbeat.interval.ms": 200,
+    "min.insync.replicas": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("client"), settings=FAST) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def admin(cluster: Cluster) -> Iterator[Admin]:
+    with Admin({"bootstrap.servers": cluster.bootstrap(), "default.api.timeout.ms": 30_000}) as opened:
+        yield opened
+
+
+def all_values(cluster: Cluster, topic: str, partitions: int) -> list[bytes | None]:
+    return [
+        record[3]
+        for index in range(partitions)
+        for batch in read_batches(cluster.bootstrap(), TopicPartition(topic, index), timeout_ms=20_000)
+        for record in decode_records(batch)
+    ]
+
+
+def test_the_admin_creates_describes_and_deletes_topics(cluster: Cluster, admin: Admin) -> None:
+    admin.create_topics([NewTopic(name="made", partitions=3, replication_factor=3, config={"retention.ms": "60000"})])
+    topic = admin.describe_topics(["made"])["made"]
+    assert [each.partition for each in topic.partitions] == [0, 1, 2]
+    assert all(sorted(each.replicas) == [1, 2, 3] and each.leader in each.isr for each in topic.partitions)
+    assert admin.describe_configs("topic", "made")["retention.ms"] == "60000"
+    assert admin.describe_configs("broker", "1")["min.insync.replicas"] == "2"
+    described = admin.describe_cluster()
+    assert [each.broker_id for each in sorted(described.brokers, key=lambda each: each.broker_id)] == [1, 2, 3]
+    with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
+        admin.create_topics([NewTopic(name="made", partitions=1, replication_factor=1)])
+    admin.delete_topics(["made"])
+    with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        admin.delete_topics(["made"])
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_comes_back_as_it_was_sent(cluster: Cluster, admin: Admin, codec: str) -> None:
+    topic = f"codec-{codec}"
+    admin.create_topics([NewTopic(name=topic, partitions=2, replication_factor=3)])
+    with Producer({"bootstrap.servers": cluster.bootstrap(), "compression.type": codec}) as producer:
+        futures = [producer.send(topic, b"%06d" % index * 20) for index in range(5000)]
+        assert producer.flush(30) == 0
+        places = [future.get(1) for future in futures]
+    partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+    found: dict[tuple[int, int], bytes | None] = {}
+    with Consumer({"bootstrap.servers": cluster.bootstrap(), "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign(partitions)
+        deadline_s = time.monotonic() + 20
+        while len(found) < 5000 and time.monotonic() < deadline_s:
+            found.update({(each.partition, each.offset): each.value for each in consumer.poll(200)})
+        assert sum(consumer.end_offsets(partitions).values()) == 5000
+    assert found == {(place.partition, place.offset): b"%06d" % index * 20 for index, place in enumerate(places)}
+
+
+def test_a_killed_leader_costs_an_idempotent_producer_nothing(cluster: Cluster, admin: Admin) -> None:
+    admin.create_topics([NewTopic(name="killed", partitions=1, replication_factor=3)])
+    partition = TopicPartition("killed", 0)
+    before = admin.describe_topics(["killed"])["killed"].partitions[0]
+    acked: list[RecordMetadata] = []
+    errors: list[KafkaError] = []
+
+    def on_delivery(place: RecordMetadata | None, error: KafkaError | None) -> None:
+        acked.append(place) if place is not None else errors.append(error)  # type: ignore[arg-type]  # one of the two
+
+    properties = {"bootstrap.servers": cluster.bootstrap(), "request.timeout.ms": 3000, "linger.ms": 1}
+    polled: list[bytes | None] = []
+    stop = threading.Event()
+
+    def consume() -> None:
+        with Consumer({"bootstrap.servers": cluster.bootstrap(), "auto.offset.reset": "earliest"}) as consumer:
+            consumer.assign([partition])
+            while not stop.is_set():
+                polled.extend(record.value for record in consumer.poll(100))
+
+    reader = threading.Thread(target=consume)
+    reader.start()
+    sent = 0
+    try:
+        with Producer(properties) as producer:
+            began_s = time.monotonic()
+            while time.monotonic() - began_s < 5:
+                producer.send("killed", b"%07d" % sent, on_delivery=on_delivery)
+                sent += 1
+                time.sleep(0.001)
+                if before.leader in cluster.processes and time.monotonic() - began_s > 1:
+                    cluster.kill(before.leader)
+            assert producer.flush(30) == 0
+        deadline_s = time.monotonic() + 20
+        while len(polled) < sent and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+    finally:
+        stop.set()
+        reader.join(20)
+        cluster.start(before.leader)
+    after = admin.describe_topics(["killed"])["killed"].partitions[0]
+    assert after.leader_epoch > before.leader_epoch
+    assert errors == []
+    assert [place.offset for place in acked if place.offset >= 0] == sorted(p.offset for p in acked if p.offset >= 0)
+    assert all_values(cluster, "killed", 1) == [b"%07d" % index for index in range(sent)]
+    assert polled == [b"%07d" % index for index in range(sent)]  # the consumer followed the leader
+    epoch, end_offset = admin.offset_for_leader_epoch(partition, before.leader_epoch)
+    assert epoch <= before.leader_epoch
+    assert 0 < end_offset <= sent
+
+
+def test_the_sum_of_many_producers_is_exact(cluster: Cluster, admin: Admin) -> None:
+    admin.create_topics([NewTopic(name="many", partitions=4, replication_factor=3)])
+    acked: list[int] = []
+
+    def work(number: int) -> None:
+        with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "1", "batch.size": 2000}) as producer:
+            futures = [producer.send("many", b"%d-%d" % (number, index)) for index in range(3000)]
+            producer.flush(30)
+            acked.append(sum(future.exception(0) is None for future in futures))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert acked == [3000, 3000, 3000]
+    partitions = [TopicPartition("many", index) for index in range(4)]
+    deadline_s = time.monotonic() + 20
+    while sum(admin.list_offsets(partitions).values()) < 9000 and time.monotonic() < deadline_s:
+        time.sleep(0.05)  # acks=1 answers before the followers have it, and readers see only what they have
+    arrived = Counter(all_values(cluster, "many", 4))
+    assert arrived == Counter(b"%d-%d" % (number, index) for number in range(3) for index in range(3000))
