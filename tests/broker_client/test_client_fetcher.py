@@ -1,0 +1,161 @@
+"""The consumer's core: positions, plans by leader, batches in part, errors, and answers that came too late."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from broker.client.core.batch import TopicPartition
+from broker.client.core.config import parse_consumer
+from broker.client.core.errors import KafkaError
+from broker.client.core.fetcher import EARLIEST, LATEST, FetcherCore, FetchResult
+from broker.client.core.metadata import BrokerAddress, MetadataAnswer, MetadataCache, PartitionState, TopicState
+from broker.wire.errors import ErrorCode
+from broker.wire.records import encode_batch
+
+ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def make(reset: str = "earliest", **properties: object) -> FetcherCore:
+    """Partition 0 led by broker 1, partition 1 by broker 2, leader epoch 4."""
+    metadata = MetadataCache(max_age_ms=10**9, backoff_first_ms=1, backoff_max_ms=1, rng=random.Random(1))
+    states = tuple(PartitionState(partition=index, leader=index + 1, leader_epoch=4) for index in (0, 1))
+    brokers = tuple(BrokerAddress(broker_id=each, host="h", port=1) for each in (1, 2))
+    metadata.on_answer(MetadataAnswer(brokers=brokers, topics=(TopicState(name="t", partitions=states),)), 0)
+    settings = {"bootstrap.servers": "h:1", "auto.offset.reset": reset, **properties}
+    core = FetcherCore(parse_consumer(settings), metadata, random.Random(1))
+    core.assign([ONE, TWO])
+    return core
+
+
+def batch(base_offset: int, count: int) -> bytes:
+    values = [b"%d" % (base_offset + index) for index in range(count)]
+    return encode_batch(values, timestamps_ms=7, base_offset=base_offset)
+
+
+def answer(core: FetcherCore, partition: TopicPartition, result: FetchResult, now_ms: int = 0) -> None:
+    plan = core.plan(now_ms)
+    [node] = [node for node, positions in plan.items() if partition in positions]
+    core.on_sent(node, plan[node])
+    core.on_answer(node, {partition: result}, now_ms)
+    core.check_invariants()
+
+
+def test_nothing_is_fetched_before_a_position_is_known() -> None:
+    core = make()
+    assert core.plan(0) == {}
+    assert core.resets(0) == {ONE: EARLIEST, TWO: EARLIEST}
+    core.on_reset(ONE, 10)
+    assert core.plan(0)[1][ONE].offset == 10
+    assert core.plan(0)[1][ONE].leader_epoch == 4
+    assert 2 not in core.plan(0)
+
+
+def test_one_fetch_per_broker_and_none_for_a_partition_with_unread_records() -> None:
+    core = make()
+    core.seek(ONE, 0)
+    core.seek(TWO, 0)
+    plan = core.plan(0)
+    assert sorted(plan) == [1, 2]
+    core.on_sent(1, plan[1])
+    assert sorted(core.plan(0)) == [2]
+    core.on_answer(1, {ONE: FetchResult(records=batch(0, 3))}, 0)
+    assert sorted(core.plan(0)) == [2]
+    core.take(10)
+    assert core.plan(0)[1][ONE].offset == 3
+
+
+def test_records_before_the_position_are_left_out_of_the_first_batch() -> None:
+    core = make()
+    core.seek(ONE, 7)
+    answer(core, ONE, FetchResult(records=batch(5, 5) + batch(10, 2), high_watermark=12))
+    assert [record.offset for record in core.take(100)] == [7, 8, 9, 10, 11]
+    assert core.position(ONE) == 12
+    assert core.high_watermark(ONE) == 12
+
+
+def test_take_is_limited_and_the_position_is_that_of_the_next_record() -> None:
+    core = make()
+    core.seek(ONE, 0)
+    answer(core, ONE, FetchResult(records=batch(0, 5)))
+    assert [record.value for record in core.take(2)] == [b"0", b"1"]
+    assert core.position(ONE) == 2
+    assert len(core.take(10)) == 3
+    assert core.position(ONE) == 5
+
+
+def test_a_torn_batch_at_the_end_is_fetched_again() -> None:
+    core = make()
+    core.seek(ONE, 0)
+    answer(core, ONE, FetchResult(records=batch(0, 2) + batch(2, 5)[:-3]))
+    assert len(core.take(10)) == 2
+    assert core.plan(0)[1][ONE].offset == 2
+
+
+def test_an_answer_to_a_position_left_by_a_seek_is_dropped() -> None:
+    core = make()
+    core.seek(ONE, 0)
+    core.on_sent(1, core.plan(0)[1])
+    core.seek(ONE, 100)
+    core.on_answer(1, {ONE: FetchResult(records=batch(0, 5))}, 0)
+    assert core.take(10) == []
+    assert core.position(ONE) == 100
+
+
+@pytest.mark.parametrize(("policy", "timestamp"), [("earliest", EARLIEST), ("latest", LATEST)])
+def test_out_of_range_resets_by_policy(policy: str, timestamp: int) -> None:
+    core = make(policy)
+    core.seek(ONE, 99)
+    answer(core, ONE, FetchResult(error_code=ErrorCode.offset_out_of_range))
+    assert core.resets(0)[ONE] == timestamp
+    assert core.position(ONE) is None
+
+
+def test_out_of_range_without_policy_is_raised_once() -> None:
+    core = make("none")
+    assert core.resets(0) == {}
+    core.seek(ONE, 99)
+    answer(core, ONE, FetchResult(error_code=ErrorCode.offset_out_of_range))
+    with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE"):
+        core.take(1)
+    assert core.take(1) == []
+
+
+def test_a_leader_error_backs_off_and_goes_on_at_the_same_offset() -> None:
+    core = make()
+    core.seek(ONE, 5)
+    answer(core, ONE, FetchResult(error_code=ErrorCode.not_leader_or_follower))
+    assert core.plan(0) == {}
+    retry_ms = core.next_retry_ms(0)
+    assert retry_ms is not None
+    assert core.plan(retry_ms)[1][ONE].offset == 5
+
+
+def test_a_lost_connection_backs_off_and_fetches_again() -> None:
+    core = make()
+    core.seek(ONE, 5)
+    core.on_sent(1, core.plan(0)[1])
+    core.on_failed(1, 0)
+    assert core.plan(0) == {}
+    assert core.plan(10_000)[1][ONE].offset == 5
+
+
+def test_a_batch_with_a_wrong_crc_is_raised_and_not_skipped() -> None:
+    core = make()
+    core.seek(ONE, 0)
+    damaged = bytearray(batch(0, 3))
+    damaged[-2] ^= 1
+    answer(core, ONE, FetchResult(records=bytes(damaged)))
+    with pytest.raises(KafkaError, match="CORRUPT_MESSAGE"):
+        core.take(10)
+    assert core.position(ONE) == 0
+
+
+def test_partitions_that_stay_assigned_keep_their_position() -> None:
+    core = make()
+    core.seek(ONE, 5)
+    core.assign([ONE])
+    assert core.position(ONE) == 5
+    with pytest.raises(KafkaError, match="t-1 is not assigned"):
+        core.position(TWO)
