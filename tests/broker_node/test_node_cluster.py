@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aiokafka
 import kafka
@@ -186,7 +187,7 @@ def test_damaged_and_oversized_batches_are_refused(cluster: Cluster) -> None:
         assert _produce_raw(client, "strict", batch) == (ErrorCode.none, 0)
 
 
-def _fetch_raw(client: RawClient, topic: str, offset: int, *, epoch: int = -1, max_wait_ms: int = 0) -> object:
+def _fetch_raw(client: RawClient, topic: str, offset: int, *, epoch: int = -1, max_wait_ms: int = 0) -> Any:
     partition = {
         "partition": 0,
         "current_leader_epoch": epoch,
