@@ -59,7 +59,8 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
             "gaps": kept.collect(queries.GAPS),
             "batches": kept.collect(queries.BATCHES),
         }
-        kept.keep("latencies", queries.LATENCIES)
+        frames["latencies"] = kept.collect(queries.LATENCIES)
+        kept.keep("slot_latencies", queries.SLOT_LATENCIES)
         frames["latency_blocks"] = kept.collect(queries.LATENCY_BLOCKS)
         frames["latency_slots"] = kept.collect(queries.LATENCY_SLOTS)
         stories = _stories(kept, run, sets)
@@ -267,7 +268,6 @@ def _facts(
     batches = frames["batches"]
     size = int(batches["size_bytes"].sum()) if len(batches) else 0
     number = int(batches["batches"].sum()) if len(batches) else 0
-    latency_rows = frames["latency_blocks"]
     gap = frames["gaps"].iloc[0] if len(frames["gaps"]) and counts.acked_total and seconds else None
     return CellFacts(
         cell=cell,
@@ -277,7 +277,9 @@ def _facts(
         throughput_basis="found in the log" if from_log else "acknowledged",
         steady_ratio=steady_ratio(per_slot),
         latency={
-            kind: summarise(latency_rows[latency_rows["kind"] == kind] if len(latency_rows) else latency_rows, criteria, seed)
+            kind: summarise(
+                _of_kind(frames["latencies"], kind), _of_kind(frames["latency_blocks"], kind), criteria, seed
+            )
             for kind in LATENCY_KINDS
         },
         observed={kind: sets[kind].observed if kind in sets else IdentitySet() for kind in SET_KINDS},
@@ -295,6 +297,10 @@ def _facts(
         slots=slots,
         slot_us=slot_us,
     )
+
+
+def _of_kind(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
+    return frame[frame["kind"] == kind] if len(frame) else frame
 
 
 def _with_how(comparison: SetComparison | None, how: str) -> SetComparison:

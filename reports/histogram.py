@@ -8,7 +8,7 @@ import pandas as pd
 
 from reports.criteria import Criteria
 from reports.model import QUANTILES, Latency
-from reports.queries import BOOTSTRAP_BLOCKS, LATENCY_BINS_PER_E_FOLD
+from reports.queries import BOOTSTRAP_BLOCKS, LATENCY_BINS_PER_E_FOLD, SLOT_BINS_PER_E_FOLD
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -16,8 +16,8 @@ _RESAMPLES = 400
 _CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99995, 0.99999)
 
 
-def bin_middle_us(bins: IntArray) -> FloatArray:
-    return np.asarray(np.exp((bins + 0.5) / LATENCY_BINS_PER_E_FOLD), dtype=np.float64)
+def bin_middle_us(bins: IntArray, per_e_fold: int = LATENCY_BINS_PER_E_FOLD) -> FloatArray:
+    return np.asarray(np.exp((bins + 0.5) / per_e_fold), dtype=np.float64)
 
 
 def quantile_us(bins: IntArray, counts: IntArray, quantile: float) -> float:
@@ -32,8 +32,8 @@ def carries(n: int, quantile: float, criteria: Criteria) -> bool:
     return n * (1.0 - quantile) >= criteria.samples_beyond_percentile_min - 1e-9
 
 
-def summarise(frame: pd.DataFrame, criteria: Criteria, seed: int) -> Latency:
-    """One cell's and kind's rows of `LATENCY_BLOCKS` (block, bin, n, low, high, total)."""
+def summarise(frame: pd.DataFrame, blocks: pd.DataFrame, criteria: Criteria, seed: int) -> Latency:
+    """One cell's and kind's rows of `LATENCIES` (bin, n, low, high, total, negative) and of `LATENCY_BLOCKS`."""
     if frame.empty:
         return Latency()
     whole = frame.groupby("bin", sort=True)["n"].sum()
@@ -47,19 +47,21 @@ def summarise(frame: pd.DataFrame, criteria: Criteria, seed: int) -> Latency:
 
     carried = [quantile for quantile in _CURVE if quantile == 0.0 or carries(n, quantile, criteria)]
     curve = [(q, float(min(max(quantile_us(bins, counts, q), low), high))) for q in carried]
+    p99 = value(0.99)
     return Latency(
         n=n,
         quantiles={name: value(quantile) for name, quantile in QUANTILES},
         max_us=high,
         mean_us=round(float(frame["total"].sum()) / n, 1),
-        p99_interval_us=_p99_interval(frame, bins, seed) if carries(n, 0.99, criteria) else None,
+        p99_interval_us=_p99_interval(blocks, p99, seed) if p99 is not None and len(blocks) else None,
         curve=tuple(curve),
-        negative=int(frame.loc[frame["low"] < 0, "n"].sum()),
+        negative=int(frame["negative"].sum()),
     )
 
 
-def _p99_interval(frame: pd.DataFrame, bins: IntArray, seed: int) -> tuple[float, float]:
+def _p99_interval(frame: pd.DataFrame, p99: float, seed: int) -> tuple[float, float]:
     """95 % interval of the p99: whole blocks of time are drawn again, because neighbouring latencies are alike."""
+    bins = np.unique(frame["bin"].to_numpy(dtype=np.int64))
     matrix = np.zeros((BOOTSTRAP_BLOCKS, len(bins)), dtype=np.int64)
     columns = np.searchsorted(bins, frame["bin"].to_numpy(dtype=np.int64))
     np.add.at(matrix, (frame["block"].to_numpy(dtype=np.int64), columns), frame["n"].to_numpy(dtype=np.int64))
@@ -69,9 +71,10 @@ def _p99_interval(frame: pd.DataFrame, bins: IntArray, seed: int) -> tuple[float
     cumulative = np.cumsum(weights @ matrix, axis=1)
     totals = cumulative[:, -1]
     places = (cumulative < np.ceil(0.99 * totals)[:, None]).sum(axis=1)[totals > 0]
-    values = bin_middle_us(bins)[np.minimum(places, len(bins) - 1)]
+    values = bin_middle_us(bins, SLOT_BINS_PER_E_FOLD)[np.minimum(places, len(bins) - 1)]
     low, high = np.quantile(values, (0.025, 0.975))
-    return round(float(low), 1), round(float(high), 1)
+    # The blocks' bins are coarser than those of the p99 itself, which must not fall outside for that alone.
+    return round(min(float(low), p99), 1), round(max(float(high), p99), 1)
 
 
 def rate_interval(per_slot: FloatArray, slot_s: float, seed: int) -> tuple[float, float] | None:

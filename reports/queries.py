@@ -9,6 +9,7 @@ counted in bins of ln(us)*128, which is 0.8 % wide and can be added up over slot
 from __future__ import annotations
 
 LATENCY_BINS_PER_E_FOLD = 128
+SLOT_BINS_PER_E_FOLD = 32
 BOOTSTRAP_BLOCKS = 20
 
 # Words in which something is not as it should be; `acked`, `other`, `present` are bit sets over seq & 63.
@@ -41,10 +42,10 @@ WHERE bits & shiftleft(1L, bit) <> 0
 """
 
 DUPLICATES = """
-SELECT l.cell, l.producer, l.incarnation, l.seq, l.partition, min(l.offset) AS first_offset, count(*) AS copies
-FROM log l LEFT SEMI JOIN bad_words b
-  ON l.cell = b.cell AND l.producer = b.producer AND l.incarnation = b.incarnation
- AND shiftright(l.seq, 6) = b.word AND b.copies <> bit_count(b.present)
+SELECT /*+ BROADCAST(b) */ l.cell, l.producer, l.incarnation, l.seq, l.partition, min(l.offset) AS first_offset,
+       count(*) AS copies
+FROM log l LEFT SEMI JOIN (SELECT * FROM bad_words WHERE copies <> bit_count(present)) b
+  ON l.cell = b.cell AND l.producer = b.producer AND l.incarnation = b.incarnation AND shiftright(l.seq, 6) = b.word
 GROUP BY l.cell, l.producer, l.incarnation, l.seq, l.partition
 """
 
@@ -59,7 +60,7 @@ LATE_ROWS = """
 SELECT cell, partition, producer, incarnation, block, offset, low, high, top
 FROM (SELECT *, max(high) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY offset
                                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
-      FROM (SELECT cell, partition, producer, incarnation, CAST(NULL AS BIGINT) AS block, l.offset,
+      FROM (SELECT /*+ BROADCAST(i) */ cell, partition, producer, incarnation, CAST(NULL AS BIGINT) AS block, l.offset,
                    l.seq AS low, l.seq AS high
             FROM log l LEFT SEMI JOIN (SELECT * FROM order_blocks WHERE NOT regular) i
               ON l.cell = i.cell AND l.partition = i.partition AND l.producer = i.producer
@@ -71,7 +72,7 @@ WHERE low < top
 
 # The late ones are opened, and later copies of a record that had come in time are taken out.
 REORDERED = """
-SELECT c.cell, c.producer, c.incarnation, c.seq
+SELECT /*+ BROADCAST(d) */ c.cell, c.producer, c.incarnation, c.seq
 FROM (SELECT cell, partition, producer, incarnation, seq, min(offset) AS offset
       FROM (SELECT cell, partition, producer, incarnation, low AS seq, offset FROM late_rows WHERE block IS NULL
             UNION ALL
@@ -87,7 +88,7 @@ WHERE d.first_offset IS NULL OR d.first_offset = c.offset
 
 DELIVERED_TWICE = """
 SELECT cell, producer, incarnation, seq
-FROM (SELECT r.*, count(*) OVER (PARTITION BY r.cell, r.consumer, r.partition, r.offset) AS times
+FROM (SELECT /*+ BROADCAST(w) */ r.*, count(*) OVER (PARTITION BY r.cell, r.consumer, r.partition, r.offset) AS times
       FROM recv r LEFT SEMI JOIN
            (SELECT cell, consumer, partition, shiftright(offset, 6) AS word
             FROM recv GROUP BY cell, consumer, partition, shiftright(offset, 6)
@@ -107,13 +108,13 @@ UNION ALL SELECT cell, 'corrupt', producer, incarnation, seq FROM log WHERE crc_
 """
 
 PREDICTED = """
-SELECT s.cell, i.kind, s.producer, s.incarnation, s.seq
+SELECT /*+ BROADCAST(i) */ s.cell, i.kind, s.producer, s.incarnation, s.seq
 FROM send s JOIN interval_blocks i
   ON s.cell = i.cell AND s.partition = i.partition AND shiftright(s.offset, 6) = i.block
  AND s.offset >= i.from_offset AND s.offset < i.end_offset
 WHERE i.kind = 'lost' AND s.status = 0 AND s.offset >= 0 AND s.acked_us < i.before_us
 UNION ALL
-SELECT l.cell, i.kind, l.producer, l.incarnation, l.seq
+SELECT /*+ BROADCAST(i) */ l.cell, i.kind, l.producer, l.incarnation, l.seq
 FROM log l JOIN interval_blocks i
   ON l.cell = i.cell AND l.partition = i.partition AND shiftright(l.offset, 6) = i.block
  AND l.offset >= i.from_offset AND l.offset < i.end_offset
@@ -190,39 +191,55 @@ WHERE t_us >= first_us AND t_us < last_us
 GROUP BY cell, slot
 """
 
-LATENCIES = f"""
-SELECT cell, kind, slot, block, bin, count(*) AS n, min(us) AS low, max(us) AS high, sum(us) AS total
-FROM (SELECT cell, kind, us,
-             CAST(floor((intended_us - first_us) / slot_us) AS INT) AS slot,
-             IF(intended_us >= start_us AND intended_us < end_us,
-                CAST(floor((intended_us - start_us) * {BOOTSTRAP_BLOCKS} / (end_us - start_us)) AS INT), -1) AS block,
-             CAST(floor(ln(CAST(greatest(us, 1L) AS DOUBLE)) * {LATENCY_BINS_PER_E_FOLD}) AS INT) AS bin
-      FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
-                   stack(3, 'corrected', IF(s.status = 0, s.acked_us - s.intended_us, NULL),
-                            'uncorrected', IF(s.status = 0, s.acked_us - s.sent_us, NULL),
-                            'schedule_lag', IF(s.sent_us >= 0, s.sent_us - s.intended_us, NULL)) AS (kind, us)
-            FROM send s JOIN windows w ON s.cell = w.cell
-            UNION ALL
-            SELECT /*+ BROADCAST(w) */ r.cell, r.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
-                   'end_to_end', r.polled_us - r.intended_us
-            FROM recv r JOIN windows w ON r.cell = w.cell)
-      WHERE us IS NOT NULL)
-GROUP BY cell, kind, slot, block, bin
+# One row a record and kind of latency.
+_SAMPLES = """
+SELECT cell, kind, us, intended_us >= start_us AND intended_us < end_us AS inside,
+       CAST(floor((intended_us - first_us) / slot_us) AS INT) AS slot, ln(CAST(greatest(us, 1L) AS DOUBLE)) AS ln_us
+FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
+             stack(3, 'corrected', IF(s.status = 0, s.acked_us - s.intended_us, NULL),
+                      'uncorrected', IF(s.status = 0, s.acked_us - s.sent_us, NULL),
+                      'schedule_lag', IF(s.sent_us >= 0, s.sent_us - s.intended_us, NULL)) AS (kind, us)
+      FROM send s JOIN windows w ON s.cell = w.cell
+      UNION ALL
+      SELECT /*+ BROADCAST(w) */ r.cell, r.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
+             'end_to_end', r.polled_us - r.intended_us
+      FROM recv r JOIN windows w ON r.cell = w.cell)
+WHERE us IS NOT NULL
 """
 
-LATENCY_BLOCKS = """
-SELECT cell, kind, block, bin, sum(n) AS n, min(low) AS low, max(high) AS high, sum(total) AS total
-FROM latencies WHERE block >= 0 GROUP BY cell, kind, block, bin
+# The measured window of each cell, in fine bins.
+LATENCIES = f"""
+SELECT cell, kind, CAST(floor(ln_us * {LATENCY_BINS_PER_E_FOLD}) AS INT) AS bin, count(*) AS n, min(us) AS low,
+       max(us) AS high, sum(us) AS total, count_if(us < 0) AS negative
+FROM ({_SAMPLES}) WHERE inside GROUP BY cell, kind, CAST(floor(ln_us * {LATENCY_BINS_PER_E_FOLD}) AS INT)
+"""
+
+# Every time bucket in coarse bins (3 % wide): fine bins would be about as many as the records.
+SLOT_LATENCIES = f"""
+SELECT cell, kind, slot, CAST(floor(ln_us * {SLOT_BINS_PER_E_FOLD}) AS INT) AS bin, count(*) AS n, min(us) AS low,
+       max(us) AS high, sum(us) AS total
+FROM ({_SAMPLES}) WHERE slot >= 0 AND kind <> 'schedule_lag'
+GROUP BY cell, kind, slot, CAST(floor(ln_us * {SLOT_BINS_PER_E_FOLD}) AS INT)
+"""
+
+# The window's buckets folded into a few blocks, to draw from for the interval of the p99.
+LATENCY_BLOCKS = f"""
+SELECT cell, kind, block, bin, sum(n) AS n
+FROM (SELECT /*+ BROADCAST(w) */ l.cell, l.kind, l.bin, l.n,
+             CAST(floor((w.first_us + l.slot * w.slot_us - w.start_us) * {BOOTSTRAP_BLOCKS} / (w.end_us - w.start_us))
+                  AS INT) AS block
+      FROM slot_latencies l JOIN windows w ON l.cell = w.cell WHERE w.end_us > w.start_us)
+WHERE block >= 0 AND block < {BOOTSTRAP_BLOCKS}
+GROUP BY cell, kind, block, bin
 """
 
 LATENCY_SLOTS = f"""
 SELECT cell, kind, slot, max(n_slot) AS n, min(low) AS min_us, max(high) AS max_us, sum(total) / max(n_slot) AS mean_us,
        least(max(high), exp((min(IF(rank_bin >= ceil(0.99 * n_slot), bin, NULL)) + 0.5)
-                            / {LATENCY_BINS_PER_E_FOLD})) AS p99_us
+                            / {SLOT_BINS_PER_E_FOLD})) AS p99_us
 FROM (SELECT *, sum(n) OVER (PARTITION BY cell, kind, slot ORDER BY bin) AS rank_bin,
              sum(n) OVER (PARTITION BY cell, kind, slot) AS n_slot
-      FROM (SELECT cell, kind, slot, bin, sum(n) AS n, min(low) AS low, max(high) AS high, sum(total) AS total
-            FROM latencies WHERE slot >= 0 AND kind <> 'schedule_lag' GROUP BY cell, kind, slot, bin))
+      FROM slot_latencies)
 GROUP BY cell, kind, slot
 """
 

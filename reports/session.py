@@ -45,7 +45,7 @@ def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
     java_options = [f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"]
     if small:
         java_options.append("-XX:TieredStopAtLevel=1")
-    return {
+    settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
@@ -65,6 +65,10 @@ def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.ansi.enabled": "false",
     }
+    if small:
+        # Every sort and hash table takes a page at least: with the default of 16 MB they cost more than their work.
+        settings["spark.buffer.pageSize"] = "1m"
+    return settings
 
 
 def parquet_bytes(directory: Path) -> int:

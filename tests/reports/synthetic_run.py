@@ -240,7 +240,10 @@ class SyntheticCell:
 
     def _write_sends(self, rng: random.Random, batches: list[_Batch], unknown: set[Identity]) -> None:
         interval_us = SECOND_US * self.producers // self.rate_per_s
+        died_us = START_US + self.seconds * SECOND_US // 2 - 1
         for batch in batches:
+            # A leader that is gone acknowledges nothing: what it acknowledged, it did before its successor came.
+            latest_us = died_us if batch.truncated else 2**62
             for place, seq in enumerate(batch.seqs):
                 is_unknown = (batch.producer, 0, seq) in unknown
                 intended_us = START_US + seq * interval_us
@@ -255,7 +258,7 @@ class SyntheticCell:
                     size_bytes=100,
                     intended_us=intended_us,
                     sent_us=intended_us + rng.randint(50, 400),
-                    acked_us=batch.sent_us + self.service_us + rng.randint(0, 900),
+                    acked_us=min(batch.sent_us + self.service_us + rng.randint(0, 900), latest_us),
                     offset=-1 if is_unknown else batch.appended_at[0] + place,
                 )
                 self.truth.acked += not is_unknown
