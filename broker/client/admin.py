@@ -27,7 +27,7 @@ from broker.wire.messages import Message, request
 _RESOURCE_TYPES = {"topic": 2, "broker": 4}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class NewTopic:
     """-1 for partitions or replication_factor means the brokers' default."""
 
