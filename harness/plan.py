@@ -1,7 +1,8 @@
-"""From a suite to the cells of a run, in the order in which they are carried out. Pure: same suite, same seed, same plan.
+"""From a suite to the cells of a run, in the order in which they are carried out. Pure: same suite, same seed, same
+plan.
 
-A sweep is its baseline and cells that differ from it by one setting each; their order is shuffled by the seed, so that a host
-that warms up or slows down does not favour a knob. Chaos cells follow in the suite's order.
+A sweep is its baseline and cells that differ from it by one setting each; their order is shuffled by the seed, so
+that a host that warms up or slows down does not favour a knob. Chaos cells follow in the suite's order.
 Shown by tests/harness/test_harness_plan.py.
 """
 

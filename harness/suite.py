@@ -1,7 +1,7 @@
 """What a run is: the suite model. One YAML file a suite; defaults are here and nowhere else.
 
-Composes the workload model (workloads) with chaos scenarios by name, and adds the sweep, the topic and the cluster. Kafka's
-settings keep Kafka's names. Shown by tests/harness/test_harness_suite.py.
+Composes the workload model (workloads) with chaos scenarios by name, and adds the sweep, the topic and the cluster.
+Kafka's settings keep Kafka's names. Shown by tests/harness/test_harness_suite.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`harness cluster up|status|down`: a cluster that outlives the command, found again by a small state file.
 
-State: $XDG_STATE_HOME/kafka-harness/clusters/<name>.json with pids and their start times, so that `down` never touches a process
-that only took over a pid. Shown by tests/harness/test_harness_cluster_cli.py.
+State: $XDG_STATE_HOME/kafka-harness/clusters/<name>.json with pids and their start times, so that `down` never
+touches a process that only took over a pid. Shown by tests/harness/test_harness_cluster_cli.py.
 """
 
 from __future__ import annotations

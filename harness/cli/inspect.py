@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from chaos.faults import FAULTS
@@ -50,7 +50,7 @@ def _describe(name: str) -> str:
 
 
 def list_things(what: str, *, as_json: bool) -> None:
-    tables = {
+    tables: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "scenarios": _scenarios,
         "suites": _suites,
         "faults": _faults,

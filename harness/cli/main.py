@@ -10,9 +10,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-import click
 import typer
 
 from harness import VERSION
@@ -30,6 +29,9 @@ cluster_app = typer.Typer(help="A cluster that stays up until it is taken down."
 app.add_typer(cluster_app, name="cluster")
 
 CLUSTER_ENGINES: Final = ("reference", "kafka", "external")
+
+# Typer carries a click of its own since 0.27 and used the installed one before: the class is found through what it exports.
+_ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 _Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")
@@ -68,8 +70,9 @@ def run(
     from harness.suite import load_suite
 
     options = RunOptions(
-        engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run, toxiproxy=toxiproxy,
-        spark_master=spark_master, run_dir=run_dir, make_report=not no_report, argv=tuple(sys.argv[1:]),
+        engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
+        toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
+        argv=tuple(sys.argv[1:]),
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
 
@@ -94,8 +97,9 @@ def chaos(
     from harness.cli.run import RunOptions, chaos_suite, run_suites
 
     options = RunOptions(
-        engine=cluster, bootstrap_server=None, client=client, seed=seed, dry_run=dry_run, toxiproxy=toxiproxy,
-        spark_master=spark_master, run_dir=run_dir, make_report=not no_report, argv=tuple(sys.argv[1:]),
+        engine=cluster, bootstrap_server=None, client=client, seed=seed, dry_run=dry_run,
+        toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
+        argv=tuple(sys.argv[1:]),
     )  # fmt: skip
     raise typer.Exit(run_suites([chaos_suite(scenarios or [], case or [], set_ or [])], options))
 
@@ -212,9 +216,9 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     try:
         result = app(args=None if arguments is None else list(arguments), standalone_mode=False)
         return int(result) if isinstance(result, int) else int(ExitCode.PASS)
-    except click.exceptions.Abort:
+    except typer.Abort:
         return ExitCode.INTERRUPTED
-    except click.ClickException as error:
+    except _ClickException as error:
         error.show()
         return ExitCode.USAGE
     except HarnessError as error:

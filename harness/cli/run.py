@@ -28,7 +28,8 @@ ENGINES: Final = ("reference", "kafka", "external")
 RUNS: Final = Path("runs")
 # When several suites run, the worst of their exit codes counts, in this order.
 _WORST_FIRST: Final = (
-    ExitCode.INTERRUPTED, ExitCode.HARNESS_ERROR, ExitCode.ENVIRONMENT, ExitCode.FAIL, ExitCode.INCONCLUSIVE, ExitCode.PASS,
+    ExitCode.INTERRUPTED, ExitCode.HARNESS_ERROR, ExitCode.ENVIRONMENT, ExitCode.FAIL, ExitCode.INCONCLUSIVE,
+    ExitCode.PASS,
 )  # fmt: skip
 
 

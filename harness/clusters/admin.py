@@ -33,7 +33,8 @@ class Admin:
         self._addresses = addresses
 
     def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """CellError with the broker's words when it refuses or nobody answers in 20 s. An existing topic is an error."""
+        """CellError with the broker's words when it refuses or nobody answers in 20 s. An existing topic is an
+        error."""
         topic = {
             "name": name,
             "num_partitions": partitions,

@@ -30,7 +30,8 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One ordered link: connections that `source` opens to `target` (source None: clients) go through a proxy of their own."""
+    """One ordered link: connections that `source` opens to `target` (source None: clients) go through a proxy of
+    their own."""
 
     kind: LinkKind
     source: BrokerId | None

@@ -1,8 +1,8 @@
 """Become another program that dies with its parent: `python -I -S launcher.py PARENT_PID COMMAND...`.
 
-Linux kills a process whose parent *thread* ends when PR_SET_PDEATHSIG is set; the setting survives execve. It is set here,
-after the fork and in a single-threaded program, because doing so between fork and exec of a threaded parent may deadlock.
-Imports the standard library only, and is run by path: it must start in some 20 ms.
+Linux kills a process whose parent *thread* ends when PR_SET_PDEATHSIG is set; the setting survives execve. It is set
+here, after the fork and in a single-threaded program, because doing so between fork and exec of a threaded parent may
+deadlock. Imports the standard library only, and is run by path: it must start in some 20 ms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Free TCP ports for brokers and proxies, outside the range from which the kernel takes ports of outgoing connections.
 
-A broker that is killed and restarted must find its port free again. A port of the ephemeral range may meanwhile have become
-the source port of somebody's connection; so ports are taken below that range. Shown by tests/harness/test_harness_ports.py.
+A broker that is killed and restarted must find its port free again. A port of the ephemeral range may meanwhile have
+become the source port of somebody's connection; so ports are taken below that range. Shown by
+tests/harness/test_harness_ports.py.
 """
 
 from __future__ import annotations

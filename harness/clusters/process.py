@@ -1,8 +1,8 @@
 """Child processes: started so that they die with the harness (or outlive it, when asked), stopped within a bound.
 
-Owns the one thread that forks. PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a broker restarted from the
-chaos timeline's thread would be killed when the timeline ends; every fork is therefore made by one thread that lives as long
-as the process. Shown by tests/harness/test_harness_process.py.
+Owns the one thread that forks. PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a broker restarted from
+the chaos timeline's thread would be killed when the timeline ends; every fork is therefore made by one thread that
+lives as long as the process. Shown by tests/harness/test_harness_process.py.
 """
 
 from __future__ import annotations
@@ -116,13 +116,11 @@ def spawn(
 ) -> ManagedProcess:
     """Start a child in a session of its own, so that a Ctrl-C at the terminal reaches the harness only.
 
-    Without `outlive_parent` the kernel kills it when the harness dies, even by SIGKILL. With `pipes` its stdin and stdout
-    are pipes; otherwise stdin is empty and stdout goes with stderr.
+    Without `outlive_parent` the kernel kills it when the harness dies, even by SIGKILL. With `pipes` its stdin and
+    stdout are pipes; otherwise stdin is empty and stdout goes with stderr.
     """
-    if outlive_parent:
-        argv = list(command)
-    else:
-        argv = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
+    launcher = () if outlive_parent else (sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()))
+    argv = [*launcher, *command]
 
     def job() -> subprocess.Popen[bytes]:
         stderr: IO[bytes] | int = subprocess.DEVNULL if stderr_path is None else stderr_path.open("ab")

@@ -1,7 +1,8 @@
 """A cluster of broker processes on this host, of either engine: start, ask, break, mend, stop.
 
-Carries out a ClusterLayout. Implements base.Cluster and the process and role part of chaos' ClusterPort. Thread-safe: the
-chaos timeline, the Metadata prober and the orchestrator call it at once. Shown by tests/harness/test_harness_reference.py.
+Carries out a ClusterLayout. Implements base.Cluster and the process and role part of chaos' ClusterPort. Thread-safe:
+the chaos timeline, the Metadata prober and the orchestrator call it at once. Shown by
+tests/harness/test_harness_reference.py.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ class ProcessCluster:
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def state(self, topic: str | None) -> ClusterState | None:
-        """The answer of the first broker that answers, preferring one with the newest leader epochs. None: nobody did."""
+        """The answer of the first broker that answers, preferring one with the newest leader epochs. None: nobody
+        did."""
         best: ClusterState | None = None
         for broker in self._askable():
             answer = self.state_seen_by(broker, topic)

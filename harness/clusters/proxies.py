@@ -1,12 +1,13 @@
 """A proxy for every link of a cluster: which Toxiproxy server carries which link, and the clients towards the servers.
 
-Plain links (broker to broker, broker to controller) go through the chosen server: a URL, the real one, or the embedded one.
-Client links go through the embedded server, because only it knows Kafka; where the chosen server is another one, the two are
-chained, so that both kinds of toxic work on them.
+Plain links (broker to broker, broker to controller) go through the chosen server: a URL, the real one, or the
+embedded one. Client links go through the embedded server, because only it knows Kafka; where the chosen server is
+another one, the two are chained, so that both kinds of toxic work on them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from pathlib import Path
 from typing import Final
@@ -64,10 +65,8 @@ class LinkProxies:
             client = self._client(self._plain)
             for url, name in self._created:
                 if url == self._plain.url:
-                    try:
+                    with contextlib.suppress(NotFound, ToxiproxyError):
                         client.delete(name)
-                    except (NotFound, ToxiproxyError):
-                        pass
         self._created.clear()
         for client in self._clients.values():
             client.close()
@@ -104,7 +103,8 @@ class LinkProxies:
             self._plain = self._kafka
 
     def _create(self, between_brokers: list[Link], from_clients: list[Link]) -> None:
-        assert self._plain is not None and self._kafka is not None
+        assert self._plain is not None
+        assert self._kafka is not None
         plain = [self._spec(link.name, link.listen, link.upstream) for link in between_brokers]
         if self._plain is self._kafka:
             kafka = [self._spec(link.name, link.listen, link.upstream) for link in from_clients]

@@ -1,4 +1,5 @@
-"""One cell from topic to outcome: load, faults, healing, final read, compaction. Leaves the cluster healthy for the next.
+"""One cell from topic to outcome: load, faults, healing, final read, compaction. Leaves the cluster healthy for the
+next.
 
 Whatever goes wrong, faults are healed, the load process ends, the recorders stop, and cell.json says how far it came.
 Shown by tests/harness/test_harness_demo.py (real parts).
@@ -6,14 +7,14 @@ Shown by tests/harness/test_harness_demo.py (real parts).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.clusters.admin import Admin
 from harness.clusters.base import Cluster
-from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.process_cluster import ProcessCluster, ignore_process_event
 from harness.errors import CellError
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
@@ -66,6 +67,10 @@ class Outcome:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+def _nothing() -> None:
+    """Until somebody wants to hear of it."""
+
+
 class CellRun:
     def __init__(
         self,
@@ -81,11 +86,12 @@ class CellRun:
         self._directory = cell_directory(context.run_dir, planned.cell_id)
         self._directory.mkdir(parents=True, exist_ok=True)
         self._outcome = Outcome(started_us=context.clock.now_us())
-        self._admin = Admin(lambda: cluster.direct_addresses())
+        self._admin = Admin(cluster.direct_addresses)
         self._cluster_events = JsonlWriter(events_path(context.run_dir, planned.cell_id, "cluster"))
         self._stats = JsonlWriter(events_path(context.run_dir, planned.cell_id, "stats"))
         self._dead_logs = DeadLogs(planned.topic_name, planned.partitions)
-        self.on_load_finished = lambda: None  # the orchestrator starts the next load process from here
+        # The orchestrator starts the next load process from here.
+        self.on_load_finished: Callable[[], object] = _nothing
 
     def carry_out(self) -> Outcome:
         """Never raises for what cluster or load do: the outcome says it."""
@@ -263,7 +269,7 @@ class CellRun:
             observer.close()
             wire.close()
             if isinstance(cluster, ProcessCluster):
-                cluster.on_process_event = lambda kind, broker: None
+                cluster.on_process_event = ignore_process_event
 
     def _on_process_event(self, kind: str, broker: int) -> None:
         self._cluster_events.append(

@@ -1,7 +1,8 @@
-"""The final read: every partition from offset 0 to its end by a reader that had no part in the run, into log and batches.
+"""The final read: every partition from offset 0 to its end by a reader that had no part in the run, into log and
+batches.
 
-Ground truth of a cell. It is complete only if the batches read join without a gap from the log's start to the end offset
-that the leader gave both before and after. Shown by tests/harness/test_harness_final_read.py.
+Ground truth of a cell. It is complete only if the batches read join without a gap from the log's start to the end
+offset that the leader gave both before and after. Shown by tests/harness/test_harness_final_read.py.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def read_log(
             continue
         if not position == end_offsets[partition] == after:
             tally.problems.append(
-                f"partition {partition}: read to offset {position}, end offset {end_offsets[partition]} before, {after} after"
+                f"partition {partition}: read to offset {position}, "
+                f"end offset {end_offsets[partition]} before, {after} after"
             )
         if should_stop():
             tally.problems.append("interrupted")

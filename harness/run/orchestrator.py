@@ -129,7 +129,8 @@ class Run:
         return WorkloadProcess(self._context.run_dir / "load.stderr.log")
 
     def _start_standby(self) -> None:
-        """Its imports take a second of CPU: done while nothing is measured, beside the final read of the cell before."""
+        """Its imports take a second of CPU: done while nothing is measured, beside the final read of the cell
+        before."""
         if self._standby is None and not self._stop.is_set():
             self._standby = self._new_load_process()
 

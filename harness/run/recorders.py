@@ -84,7 +84,8 @@ class JournalTail:
 
 
 class LeaderProbe:
-    """Writes a `leader` event whenever leader, epoch or ISR of a partition change in the eyes of the best-informed broker."""
+    """Writes a `leader` event whenever leader, epoch or ISR of a partition change in the eyes of the best-informed
+    broker."""
 
     def __init__(
         self, topic: str, ask: Callable[[], ClusterState | None], clock: RunClock, writer: JsonlWriter

@@ -1,4 +1,5 @@
-"""The report: `python -m reports RUN_DIR` as a child, so that Spark never shares a process with anything; then the verdicts.
+"""The report: `python -m reports RUN_DIR` as a child, so that Spark never shares a process with anything; then the
+verdicts.
 
 Knows of the analysis only results/verdicts.json. Shown by tests/harness/test_harness_cli.py.
 """

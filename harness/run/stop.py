@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM as a flag that every wait of a run looks at; a second signal is not waited for.
 
-The first signal lets the run undo its faults, stop its processes and write down what it has. A third one ends the process at
+The first signal lets the run undo its faults, stop its processes and write down what it has. A third one ends the
+process at
 once: the kernel then kills the children, and `harness clean` undoes the rest from the leases.
 """
 

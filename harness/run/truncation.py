@@ -1,8 +1,8 @@
 """What a dead leader's log held and the surviving log does not: `truncated` events for engines without a journal.
 
-While a broker is dead its segment files are read (same batch format everywhere). When a new leader stands, it is asked with
-OffsetForLeaderEpoch where each of the dead log's epochs ends: what the dead log has beyond is what a truncation removes.
-Shown by tests/harness/test_harness_truncation.py.
+While a broker is dead its segment files are read (same batch format everywhere). When a new leader stands, it is
+asked with OffsetForLeaderEpoch where each of the dead log's epochs ends: what the dead log has beyond is what a
+truncation removes. Shown by tests/harness/test_harness_truncation.py.
 """
 
 from __future__ import annotations
@@ -41,23 +41,28 @@ class DumpedLog:
 
 
 def read_partition_headers(directory: Path) -> Iterator[BatchHeader]:
-    """Headers of all whole batches in a partition's directory, in order. A torn or zeroed tail ends a segment's reading."""
+    """Headers of all whole batches in a partition's directory, in order. A torn or zeroed tail ends a segment's
+    reading."""
     for path in sorted(directory.glob("*.log")):
         if path.stat().st_size == 0:
             continue
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            # Batches are views of the map, which cannot be closed under them: only their headers leave this loop.
-            view = memoryview(data)
-            batches = iter_batches(view)
-            headers = []
-            try:
-                headers = [batch.header for batch in batches]
-            except CorruptBatchError:
-                pass
-            finally:
-                del batches
-                view.release()
+            # Batches are views of the map, which cannot be closed under them: only their headers leave this block.
+            with memoryview(data) as view:
+                headers = _headers(view)
         yield from headers
+
+
+def _headers(view: memoryview) -> list[BatchHeader]:
+    """As many as there are: bytes that are no batch end the reading, they do not undo it."""
+    headers: list[BatchHeader] = []
+    try:
+        for batch in iter_batches(view):
+            headers.append(batch.header)  # a comprehension would lose them at the exception
+            batch.buffer.release()
+    except CorruptBatchError:
+        pass
+    return headers
 
 
 def dump_epochs(headers: Iterable[BatchHeader]) -> tuple[EpochRange, ...]:
@@ -77,7 +82,8 @@ def truncated_ranges(
 ) -> list[tuple[int, EpochRange]] | None:
     """(end offset that survives, range of the dead log) for each epoch of which something is gone. None: no answer.
 
-    `epoch_end_offset(epoch)` is the present leader's answer: (its largest epoch <= the one asked for, where that one ends).
+    `epoch_end_offset(epoch)` is the present leader's answer: (its largest epoch <= the one asked for, where that one
+    ends).
     """
     gone = []
     for found in dumped.epochs:

@@ -1,11 +1,12 @@
 """The load process `python -m workloads`: started ahead of time, given its plan, listened to, stopped.
 
-Its stdout is JSON lines (docs/contracts.md). A thread reads them into a bounded queue; a line that is no JSON is an error of
-that process and is shown. Shown by tests/harness/test_harness_workload_process.py.
+Its stdout is JSON lines (docs/contracts.md). A thread reads them into a bounded queue; a line that is no JSON is an
+error of that process and is shown. Shown by tests/harness/test_harness_workload_process.py.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import sys
@@ -82,10 +83,8 @@ class WorkloadProcess:
         """End it within `grace_s` whatever it does; returns the exit code."""
         stdin = self._process.popen.stdin
         if stdin is not None and not stdin.closed:
-            try:
+            with contextlib.suppress(OSError):
                 stdin.close()
-            except OSError:
-                pass
         code = self._process.stop(grace_s)
         self._reader.join(timeout=2.0)
         return code
@@ -114,7 +113,5 @@ class WorkloadProcess:
 
     def _offer(self, event: Event) -> None:
         """Progress may be dropped when nobody listens; all else waits its turn, within a bound."""
-        try:
+        with contextlib.suppress(queue.Full):
             self._events.put(event, timeout=0.0 if event.get("event") == "progress" else 5.0)
-        except queue.Full:
-            pass

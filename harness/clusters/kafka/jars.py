@@ -1,7 +1,7 @@
 """The jars of Apache Kafka and the JVM to run them: found, or fetched once by Maven into the cache.
 
-Cache: $HARNESS_CACHE_DIR/kafka/libs, else $XDG_CACHE_HOME/kafka-harness/kafka/libs (default ~/.cache). KAFKA_HARNESS_JARS
-names a directory of jars to use instead. Knows nothing of how nodes are started.
+Cache: $HARNESS_CACHE_DIR/kafka/libs, else $XDG_CACHE_HOME/kafka-harness/kafka/libs (default ~/.cache).
+KAFKA_HARNESS_JARS names a directory of jars to use instead. Knows nothing of how nodes are started.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Layout of three (or more) combined Apache Kafka nodes without Docker, each ordered link behind an address of its own.
 
-Linux answers on all of 127.0.0.0/8 and a JVM takes a private hosts file, so broker i sees broker j at 127.0.i.j (the proxy of
-the link i -> j) while j itself listens on 127.0.0.j. Pure but for the choice of the port offset.
+Linux answers on all of 127.0.0.0/8 and a JVM takes a private hosts file, so broker i sees broker j at 127.0.i.j (the
+proxy of the link i -> j) while j itself listens on 127.0.0.j. Pure but for the choice of the port offset.
 Shown by tests/harness/test_harness_layouts.py and, with real nodes, test_harness_kafka.py.
 """
 
@@ -46,12 +46,14 @@ DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
 
 
 def new_cluster_id() -> str:
-    """22 base64 characters, as StorageTool wants them; the first is a letter, as a leading dash would read as an option."""
+    """22 base64 characters, as StorageTool wants them; the first is a letter, as a leading dash would read as an
+    option."""
     return "H" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
 
 
 def choose_base_port(brokers: int, source: random.Random) -> int:
-    """A port such that four ports from it are free on every node's address; random, so that parallel runs do not meet."""
+    """A port such that four ports from it are free on every node's address; random, so that parallel runs do not
+    meet."""
     upper = ephemeral_range_start() - len(_LISTENERS)
     for _ in range(_TRIES):
         base = source.randrange(10_000, upper, len(_LISTENERS))
@@ -103,9 +105,10 @@ def _links(ids: list[BrokerId], base_port: int) -> tuple[Link, ...]:
             if i == j:
                 continue
             own, far = f"127.0.{i}.{j}", f"127.0.0.{j}"
-            for kind, listener in (("internal", "INTERNAL"), ("controller", "CONTROLLER")):
-                listen, upstream = _address(own, base_port, listener), _address(far, base_port, listener)
-                links.append(Link(kind=kind, source=i, target=j, listen=listen, upstream=upstream))  # type: ignore[arg-type]
+            listen, upstream = _address(own, base_port, "INTERNAL"), _address(far, base_port, "INTERNAL")
+            links.append(Link(kind="internal", source=i, target=j, listen=listen, upstream=upstream))
+            listen, upstream = _address(own, base_port, "CONTROLLER"), _address(far, base_port, "CONTROLLER")
+            links.append(Link(kind="controller", source=i, target=j, listen=listen, upstream=upstream))
     return tuple(links)
 
 

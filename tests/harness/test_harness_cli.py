@@ -1,0 +1,185 @@
+"""The command line: each exit code, data on stdout and problems on stderr, and what it prints of verdicts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import execute
+from harness.cli.run import chaos_suite
+from harness.errors import ExitCode
+from harness.plan import build_plan
+from harness.run.reporting import exit_code_of, plain_table, print_verdicts
+from harness.run.rundir import create_run_directory, reproduce_command
+from harness.scenarios import cases_of
+from harness.suite import load_suite
+
+SUITE = "name: mine\nworkload: {rate_per_s: 10}\nsweep: {baseline: {acks: all}, vary: {linger.ms: [1]}}\n"
+
+
+@pytest.fixture
+def suite_file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(SUITE)
+    return path
+
+
+def test_a_valid_suite_is_ok(suite_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["validate", str(suite_file), "demo", "leader-loss"]) == ExitCode.PASS
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == f"{suite_file}: ok, suite with 2 cells"
+    assert out[2] == "leader-loss: ok, scenario with 2 cases"
+
+
+def test_a_wrong_suite_is_a_usage_error_on_stderr(suite_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite_file.write_text(SUITE.replace("rate_per_s", "rate"))
+    assert execute(["validate", str(suite_file)]) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"{suite_file}:2: workload.rate: no such key" in captured.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "no-such-suite"],
+        ["run", "demo", "--cluster", "kafak", "--dry-run"],
+        ["run", "demo", "--client", "nobody", "--dry-run"],
+        ["run", "demo", "--cluster", "external", "--dry-run"],
+        ["run", "demo", "--bootstrap-server", "localhost:9092", "--dry-run"],
+        ["run", "demo", "--set", "nonsense", "--dry-run"],
+        ["run", "--no-such-option"],
+        ["run"],
+        ["nothing"],
+        ["list", "nothing"],
+        ["schema", "nothing"],
+        ["report", "/no/such/run"],
+        ["chaos", "leader-los", "--dry-run"],
+        ["chaos", "leader-loss", "--case", "acks-2", "--dry-run"],
+        ["cluster", "up", "--cluster", "external"],
+        ["cluster", "up", "--name", "../x"],
+    ],
+)
+def test_usage_errors_exit_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(arguments) == ExitCode.USAGE
+    assert capsys.readouterr().err
+
+
+def test_external_refuses_chaos_and_runs_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "demo", "--cluster", "external", "--bootstrap-server", "localhost:9092", "--dry-run"]
+    assert execute(arguments) == ExitCode.USAGE
+    assert "chaos cells need a cluster of our own" in capsys.readouterr().err
+    assert execute([*arguments, "--set", "chaos=[]"]) == ExitCode.PASS
+
+
+def test_dry_run_prints_the_plan_in_order_and_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["run", "demo", "--dry-run", "--seed", "3"]) == ExitCode.PASS
+    lines = capsys.readouterr().out.splitlines()
+    suite = load_suite("demo")
+    cells = build_plan(suite, cases_of, seed=3, client=suite.client)
+    assert [line.split()[1] for line in lines[1:]] == [cell.cell_id for cell in cells]
+    assert "seed 3" in lines[0]
+
+
+def test_the_demo_has_the_seven_chaos_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = build_plan(load_suite("demo"), cases_of, seed=7, client="reference")
+    expect = {cell.cell_id: cell.expect for cell in cells if cell.kind == "chaos"}
+    damaged = {
+        cell_id: [name for name, what in damage.items() if what == "predicted"] for cell_id, damage in expect.items()
+    }
+    assert damaged == {
+        "chaos-leader-loss-acks-1": ["lost"],
+        "chaos-leader-loss-acks-all": [],
+        "chaos-response-lost-idempotence-off": ["duplicated"],
+        "chaos-response-lost-idempotence-on": [],
+        "chaos-request-refused-in-flight-5": ["reordered"],
+        "chaos-request-refused-in-flight-1": [],
+        "chaos-request-refused-in-flight-5-idempotent": [],
+    }
+
+
+def test_chaos_takes_cases_by_name() -> None:
+    suite = chaos_suite(["leader-loss"], ["acks-all"], [])
+    assert [cell.cell_id for cell in build_plan(suite, cases_of, seed=1, client="x")] == ["chaos-leader-loss-acks-all"]
+
+
+@pytest.mark.parametrize("what", ["scenarios", "suites", "faults", "clients", "clusters"])
+def test_list_prints_rows_and_json(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["list", what]) == ExitCode.PASS
+    text = capsys.readouterr().out
+    assert execute(["list", what, "--json"]) == ExitCode.PASS
+    rows = json.loads(capsys.readouterr().out)
+    assert rows
+    assert all(row["name"] in text for row in rows)
+
+
+def test_schema_is_json_schema_of_the_models(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["schema"]) == ExitCode.PASS
+    schema = json.loads(capsys.readouterr().out)
+    assert {"name", "workload", "sweep", "chaos"} <= set(schema["properties"])
+    assert schema["additionalProperties"] is False
+    assert execute(["schema", "runlog"]) == ExitCode.PASS
+    assert set(json.loads(capsys.readouterr().out)["streams"]) == {"send", "recv", "log", "batches"}
+
+
+def test_a_run_directory_is_never_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "old").write_text("precious")
+    assert execute(["run", "smoke", "--run-dir", str(tmp_path)]) == ExitCode.USAGE
+    assert "not empty" in capsys.readouterr().err
+    first, second = (create_run_directory(tmp_path / "runs", "x") for _ in range(2))
+    assert first != second
+
+
+def test_a_bug_of_ours_exits_with_5(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(_names: object) -> int:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("harness.cli.inspect.validate_files", broken)
+    assert execute(["validate", "demo"]) == ExitCode.HARNESS_ERROR
+    assert "ZeroDivisionError: a bug" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["--version"]) == ExitCode.PASS
+    assert capsys.readouterr().out.strip() == "0.1.0"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        ({"exit_code": 0}, ExitCode.PASS),
+        ({"exit_code": 1}, ExitCode.FAIL),
+        ({"exit_code": 4}, ExitCode.INCONCLUSIVE),
+        ({"exit_code": 77}, ExitCode.HARNESS_ERROR),
+        ({}, ExitCode.HARNESS_ERROR),
+    ],
+)
+def test_the_verdict_decides_the_exit_code(verdicts: dict[str, int], code: ExitCode) -> None:
+    assert exit_code_of(verdicts) == code
+
+
+def test_the_last_line_is_the_reports_path(capsys: pytest.CaptureFixture[str]) -> None:
+    cell = {
+        "cell_id": "chaos-x", "verdict": "fail", "reasons": ["lost 2"], "throughput_records_per_s": 1234.5,
+        "latency_us": {"corrected": {"p50": 1500, "p99": 9000}, "uncorrected": {"p99": 8000}},
+        "lost": 412, "duplicated": 0, "reordered": 0,
+        "predicted": {"lost": {"predicted": 410, "observed": 412, "both": 410, "only_predicted": 0, "only_observed": 2}},
+    }  # fmt: skip
+    print_verdicts({"cells": [cell], "verdict": "fail"}, Path("/runs/a/report.html"))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "/runs/a/report.html"
+    row = next(line for line in lines if line.startswith("chaos-x "))
+    assert row.split() == ["chaos-x", "fail", "1,234", "1.5", "9.0", "8.0", "412", "0", "0", "410", "!=", "412", "lost"]
+    assert "chaos-x: lost 2" in lines
+
+
+def test_plain_tables_align_words_left_and_figures_right() -> None:
+    assert plain_table(("a", "b", "n"), [("xx", "y", "10")]) == ["a   b   n", "xx  y  10"]
+
+
+def test_the_command_can_be_repeated_with_the_same_seed() -> None:
+    assert reproduce_command(["run", "demo"], 7) == "harness run demo --seed 7"
+    assert reproduce_command(["run", "demo", "--seed", "3"], 3) == "harness run demo --seed 3"
+    assert reproduce_command(["run", "a b.yaml", "--seed=3"], 3) == "harness run 'a b.yaml' --seed=3"

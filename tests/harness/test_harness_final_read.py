@@ -1,0 +1,93 @@
+"""The final read is complete only if every offset up to the leader's end was read, with nothing in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from broker.wire.batch import RawBatch, iter_batches
+from broker.wire.records import CodecId, encode_batch
+from harness.run.final_read import FinalRead, read_log
+from runlog.events import RunClock
+from runlog.parquet import read_stream
+from runlog.payload import make
+
+
+class Log:
+    """A partition as bytes."""
+
+    def __init__(self, data: bytes, *ends: int) -> None:
+        self._data, self._ends = data, list(ends)
+
+    def end_offset(self, partition: int) -> int:
+        return self._ends.pop(0) if len(self._ends) > 1 else self._ends[0]
+
+    def batches(self, partition: int, to_offset: int) -> Iterable[RawBatch]:
+        return iter_batches(self._data)
+
+
+def values(first_seq: int, count: int) -> list[bytes]:
+    return [
+        make(producer=1, incarnation=0, seq=seq, intended_ns=1_000_000 + seq * 1_000, body=b"x" * 100)
+        for seq in range(first_seq, first_seq + count)
+    ]
+
+
+def batch(base: int, count: int, codec: CodecId = CodecId.NONE) -> bytes:
+    return bytes(
+        encode_batch(values(base, count), timestamps_ms=0, base_offset=base, partition_leader_epoch=2, codec=codec)
+    )
+
+
+def read(tmp_path: Path, log: Log) -> FinalRead:
+    return read_log(tmp_path, "c", reader=log, partitions=[0], clock=RunClock(t0_monotonic_ns=1_000_000))
+
+
+def test_every_record_and_batch_gets_a_row(tmp_path: Path) -> None:
+    result = read(tmp_path, Log(batch(0, 3) + batch(3, 4, CodecId.LZ4), 7))
+    assert (result.complete, result.reason, result.end_offsets, result.records) == (True, "", {0: 7}, 7)
+    log = read_stream(tmp_path, "log", "c").to_pydict()
+    assert log["seq"] == log["offset"] == list(range(7))
+    assert log["batch_base_offset"] == [0, 0, 0, 3, 3, 3, 3]
+    assert log["crc_ok"] == [1] * 7
+    assert log["intended_us"] == list(range(7))
+    batches = read_stream(tmp_path, "batches", "c").to_pydict()
+    assert batches["records"] == [3, 4]
+    assert batches["codec"] == [0, 3]
+    plain = len(batch(3, 4))
+    assert batches["uncompressed_bytes"] == [len(batch(0, 3)), plain]
+    assert batches["size_bytes"][1] < plain
+
+
+def test_a_log_that_ends_early_is_incomplete(tmp_path: Path) -> None:
+    result = read(tmp_path, Log(batch(0, 3), 7))
+    assert not result.complete
+    assert "read to offset 3, end offset 7" in result.reason
+
+
+def test_a_gap_between_batches_is_incomplete(tmp_path: Path) -> None:
+    result = read(tmp_path, Log(batch(0, 3) + batch(5, 2), 7))
+    assert not result.complete
+    assert "a batch at offset 5, expected 3" in result.reason
+
+
+def test_an_end_offset_that_moves_is_incomplete(tmp_path: Path) -> None:
+    result = read(tmp_path, Log(batch(0, 3), 3, 4))
+    assert not result.complete
+    assert "4 after" in result.reason
+
+
+def test_foreign_records_are_counted_and_left_out(tmp_path: Path) -> None:
+    data = bytes(encode_batch([b"not ours", *values(0, 1)], timestamps_ms=0, base_offset=0, partition_leader_epoch=0))
+    result = read(tmp_path, Log(data, 2))
+    assert (result.complete, result.records, result.foreign) == (True, 2, 1)
+    assert read_stream(tmp_path, "log", "c").num_rows == 1
+
+
+def test_an_unreachable_partition_says_why(tmp_path: Path) -> None:
+    class Dead(Log):
+        def end_offset(self, partition: int) -> int:
+            raise TimeoutError("no leader")
+
+    result = read(tmp_path, Dead(b"", 0))
+    assert (result.complete, result.reason) == (False, "partition 0: TimeoutError: no leader")

@@ -1,0 +1,97 @@
+"""Layouts: every ordered link has an address of its own, and a proxied broker reaches its peers by nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.clusters.base import ClusterLayout
+from harness.clusters.kafka.layout import kafka_layout, new_cluster_id
+from harness.clusters.layout_reference import reference_layout
+from harness.clusters.ports import PortAllocator, ephemeral_range_start, is_free
+
+
+def reference(tmp_path: Path, *, proxied: bool) -> ClusterLayout:
+    return reference_layout(
+        tmp_path,
+        brokers=3,
+        settings={"num.partitions": "4"},
+        proxied=proxied,
+        journal_appends=True,
+        ports=PortAllocator(),
+    )
+
+
+def kafka(tmp_path: Path, *, proxied: bool) -> ClusterLayout:
+    return kafka_layout(
+        tmp_path,
+        brokers=3,
+        settings={"num.partitions": "4"},
+        proxied=proxied,
+        java="java",
+        jars=Path("/jars"),
+        base_port=20_000,
+        cluster_id=new_cluster_id(),
+    )
+
+
+@pytest.mark.parametrize("make", [reference, kafka])
+def test_a_proxied_cluster_has_a_proxy_for_every_ordered_link(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    layout = make(tmp_path, proxied=True)
+    expected = {f"client-{j}" for j in (1, 2, 3)}
+    expected |= {
+        f"{kind}-{i}-{j}" for kind in ("internal", "controller") for i in (1, 2, 3) for j in (1, 2, 3) if i != j
+    }
+    assert {link.name for link in layout.links} == expected
+    assert len({str(link.listen) for link in layout.links}) == len(layout.links)
+    for node in layout.nodes:
+        link = next(link for link in layout.links if link.name == f"client-{node.broker_id}")
+        assert node.advertised == link.listen
+        assert f"EXTERNAL://{link.listen}" in node.properties["advertised.listeners"]
+        assert node.properties["num.partitions"] == "4"
+
+
+@pytest.mark.parametrize("make", [reference, kafka])
+def test_an_unproxied_cluster_has_no_link_and_advertises_itself(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    layout = make(tmp_path, proxied=False)
+    assert layout.links == ()
+    for node in layout.nodes:
+        assert f"EXTERNAL://{node.advertised}" in node.properties["listeners"]
+
+
+def test_a_reference_broker_dials_peers_by_its_own_links(tmp_path: Path) -> None:
+    layout = reference(tmp_path, proxied=True)
+    for node in layout.nodes:
+        for kind in ("internal", "controller"):
+            routes = dict(entry.split("@") for entry in node.properties[f"harness.routes.{kind}"].split(","))
+            assert routes == {
+                str(link.target): str(link.listen)
+                for link in layout.links
+                if link.kind == kind and link.source == node.broker_id
+            }
+
+
+def test_a_kafka_node_sees_peers_at_the_links_addresses_and_itself_directly(tmp_path: Path) -> None:
+    for node in kafka(tmp_path, proxied=True).nodes:
+        own = node.broker_id
+        text = next(text for path, text in node.files.items() if path.name == "hosts")
+        hosts = {name: address for address, name in (line.split() for line in text.splitlines())}
+        assert hosts == {
+            "localhost": "127.0.0.1",
+            **{f"broker-{peer}": f"127.0.{own}.{peer}" if peer != own else f"127.0.0.{own}" for peer in (1, 2, 3)},
+        }
+
+
+def test_cluster_ids_have_the_form_that_storage_tool_takes() -> None:
+    ids = {new_cluster_id() for _ in range(50)}
+    assert len(ids) == 50
+    assert all(len(text) == 22 and text[0].isalpha() for text in ids)
+
+
+def test_ports_are_distinct_free_and_below_the_ephemeral_range() -> None:
+    ports = PortAllocator()
+    taken = [ports.take() for _ in range(50)]
+    assert len(set(taken)) == 50
+    assert all(10_000 <= port < ephemeral_range_start() for port in taken)
+    assert all(is_free("127.0.0.1", port) for port in taken)

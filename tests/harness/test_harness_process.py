@@ -1,0 +1,71 @@
+"""Children die with their parent, even by SIGKILL and from whatever thread they came; or outlive it when asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.clusters.process import is_same_process, spawn, start_ticks, wait_until
+
+SLEEP = (sys.executable, "-c", "import time; time.sleep(60)")
+
+
+def test_start_ticks_tell_a_process_from_its_successor() -> None:
+    own = start_ticks(os.getpid())
+    assert own is not None
+    assert is_same_process(os.getpid(), own)
+    assert not is_same_process(os.getpid(), own + 1)
+    assert start_ticks(2**22 + 1) is None
+
+
+def test_a_child_outlives_the_thread_that_asked_for_it() -> None:
+    started = []
+    thread = threading.Thread(target=lambda: started.append(spawn("sleeper", SLEEP, stderr_path=None)))
+    thread.start()
+    thread.join()
+    (process,) = started
+    try:
+        assert not wait_until(lambda: not process.is_running(), timeout_s=0.5)
+    finally:
+        process.kill_and_wait()
+    assert process.popen.returncode == -signal.SIGKILL
+
+
+def test_a_stopped_child_can_be_stopped_for_good(tmp_path: Path) -> None:
+    process = spawn("sleeper", SLEEP, stderr_path=tmp_path / "stderr")
+    process.send_signal(signal.SIGSTOP)
+    assert process.stop(grace_s=5) == -signal.SIGTERM
+
+
+PARENT = """
+import sys, time
+from harness.clusters.process import spawn
+command = (sys.executable, "-c", "import time; time.sleep(60)")
+child = spawn("sleeper", command, stderr_path=None, outlive_parent={outlive})
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outlive", [False, True])
+def test_a_child_dies_with_a_killed_parent_unless_it_is_to_outlive_it(outlive: bool) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT.format(outlive=outlive)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child_pid = int(parent.stdout.readline())
+    ticks = start_ticks(child_pid)
+    assert ticks is not None
+    parent.kill()
+    parent.wait()
+    try:
+        died = wait_until(lambda: not is_same_process(child_pid, ticks), timeout_s=2.0)
+        assert died is not outlive
+    finally:
+        if is_same_process(child_pid, ticks):
+            os.kill(child_pid, signal.SIGKILL)
