@@ -202,9 +202,7 @@ def _examples(sets: Mapping[str, Mapping[str, SetComparison]]) -> list[tuple[str
     return chosen
 
 
-def _stories(
-    kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetComparison]]
-) -> dict[str, tuple[Story, ...]]:
+def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetComparison]]) -> dict[str, tuple[Story, ...]]:
     known = {cell.cell_id for cell in run.cells}
     examples = [item for item in _examples(sets) if item[0] in known]
     if not examples:

@@ -37,8 +37,8 @@ GROUP BY cell, producer, incarnation, seq HAVING count(*) > 1""",
         title="Reordered in the log",
         rule="The record's first offset comes after the first offset of a record that the same producer sent later "
         "to the same partition.",
-        sql="""WITH firsts AS (SELECT cell, partition, producer, incarnation, seq, min("offset") AS first_offset FROM log
-  GROUP BY cell, partition, producer, incarnation, seq),
+        sql="""WITH firsts AS (SELECT cell, partition, producer, incarnation, seq, min("offset") AS first_offset
+  FROM log GROUP BY cell, partition, producer, incarnation, seq),
 running AS (SELECT *, max(seq) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY first_offset) AS top
   FROM firsts)
 SELECT DISTINCT cell, producer, incarnation, seq FROM running WHERE seq < top""",

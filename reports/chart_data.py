@@ -246,7 +246,9 @@ def price_data(judged: Sequence[Judged]) -> dict[str, Rows]:
         )
     for row in rows:
         row["front"] = not any(
-            other["throughput"] >= row["throughput"] and other["p99"] <= row["p99"] and other is not row
+            other["throughput"] >= row["throughput"]
+            and other["p99"] <= row["p99"]
+            and other is not row
             and (other["throughput"] > row["throughput"] or other["p99"] < row["p99"])
             for other in rows
         )

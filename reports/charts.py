@@ -14,6 +14,8 @@ from reports.model import Json
 _SERIES = ["asked", "sent", "acked", "received"]
 _LATENCIES = ["corrected p99", "corrected mean", "uncorrected p99"]
 _CURVES = ["corrected", "uncorrected", "end to end"]
+# Light enough for dark words on them, in both themes.
+_LANE_COLORS = ["#56B4E9", "#E69F00", "#2DB88F", "#E39AC4", "#F0E442", "#FF8B4D"]
 _STATES = ["up", "paused", "down"]
 # Altair's chart classes share no useful base type; the charts here are built and turned into JSON at once.
 Chart = Any
@@ -50,7 +52,7 @@ def _time() -> Chart:
     panels = [_rates(), _time_latency(), _isr(), _leaders(), _brokers()]
     zoom = alt.selection_interval(bind="scales", encodings=["x"], name="zoom", zoom="wheel![event.shiftKey]")
     panels[0] = panels[0].add_params(zoom)
-    return alt.vconcat(*panels, spacing=10).resolve_scale(x="shared", color="independent")
+    return alt.vconcat(*panels, spacing=10).resolve_scale(x="shared", color="independent", strokeDash="independent")
 
 
 def _rates() -> Chart:
@@ -59,7 +61,7 @@ def _rates() -> Chart:
         .mark_line(interpolate="step-after", strokeWidth=1.5)
         .encode(
             x=_seconds(),
-            y=alt.Y("rate:Q", title="records/s", axis=alt.Axis(format="~s", tickCount=4)),
+            y=alt.Y("rate:Q", title="records/s", axis=alt.Axis(format=",~r", tickCount=4)),
             color=alt.Color("series:N", scale=alt.Scale(domain=_SERIES), title=None),
             strokeDash=alt.StrokeDash(
                 "series:N", scale=alt.Scale(domain=_SERIES, range=[[2, 2], [6, 2], [1, 0], [8, 3, 2, 3]]), title=None
@@ -134,7 +136,9 @@ def _lanes(data: str, title: str, color: Chart, *, bottom: bool) -> Chart:
 
 
 def _leaders() -> Chart:
-    return _lanes("leaders", "leader", alt.Color("broker:N", legend=None), bottom=False)
+    return _lanes(
+        "leaders", "leader", alt.Color("broker:N", legend=None, scale=alt.Scale(range=_LANE_COLORS)), bottom=False
+    )
 
 
 def _brokers() -> Chart:
@@ -181,7 +185,12 @@ def _price() -> Chart:
         .mark_point(size=90, filled=True)
         .encode(
             x=alt.X("throughput:Q", title="throughput, records/s", scale=alt.Scale(zero=False, padding=24)),
-            y=alt.Y("p99:Q", title="p99, ms (log)", scale=alt.Scale(type="log", padding=12), axis=alt.Axis(format="~g")),
+            y=alt.Y(
+                "p99:Q",
+                title="p99, ms (log)",
+                scale=alt.Scale(type="log", nice=False, padding=16),
+                axis=alt.Axis(format="~g"),
+            ),
             color=alt.Color("safety:N", scale=alt.Scale(domain=safety), title=None),
             shape=alt.Shape("safety:N", scale=alt.Scale(domain=safety), title=None),
             tooltip=tooltips,
@@ -197,15 +206,22 @@ def _price() -> Chart:
 
 def _sweep(field: str, title: str, limit: float) -> Chart:
     """One knob's effect on one figure: baseline and the cells that differ from it in that knob alone."""
-    y = alt.Y(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, limit], nice=True), axis=alt.Axis(format="~s", tickCount=4))
+    y = alt.Y(
+        f"{field}:Q",
+        title=title,
+        scale=alt.Scale(domain=[0, limit], nice=True),
+        axis=alt.Axis(format=",~r", tickCount=4),
+    )
     x = alt.X("value:N", title=None, sort=None, axis=alt.Axis(labelAngle=0, labelLimit=70, labelOverlap=False))
     base = alt.Chart(alt.NamedData("sweep"))
     line = base.mark_line(style="effect").encode(x=x, y=f"mean({field}):Q")
     bars = base.mark_rule(style="interval").encode(x=x, y=f"{field}_low:Q", y2=f"{field}_high:Q")
-    points = base.mark_point(size=70, filled=True).encode(
+    points = base.mark_point(size=100, filled=True).encode(
         x=x,
         y=y,
-        shape=alt.Shape("role:N", scale=alt.Scale(domain=["baseline", "changed"], range=["diamond", "circle"]), legend=None),
+        shape=alt.Shape(
+            "role:N", scale=alt.Scale(domain=["baseline", "changed"], range=["diamond", "circle"]), legend=None
+        ),
         color=alt.Color("role:N", scale=alt.Scale(domain=["changed", "baseline"]), legend=None),
         tooltip=["title:N", "role:N", "value:N", alt.Tooltip(f"{field}:Q", format=",.2f")],
     )

@@ -30,16 +30,15 @@ _VERBS = {"lost": "lost", "duplicated": "duplicated", "reordered": "reordered"}
 
 def verdict_sentences(judged: Sequence[Judged]) -> list[Sentence]:
     """At most three: the state of the run, the damage with its prediction, the price of safety."""
-    return [
-        sentence for sentence in (_state(judged), _damage(judged), _safety(judged)) if sentence is not None
-    ]
+    return [sentence for sentence in (_state(judged), _damage(judged), _safety(judged)) if sentence is not None]
 
 
 def _state(judged: Sequence[Judged]) -> Sentence:
     numbers = {result: sum(item.verdict.result == result for item in judged) for result in (PASS, FAIL, INCONCLUSIVE)}
     if numbers[FAIL]:
         first = next(item for item in judged if item.verdict.result == FAIL)
-        text = f"{numbers[FAIL]} of {len(judged)} cells failed; first {first.facts.cell.title}: {first.verdict.reasons[0]}."
+        text = f"{numbers[FAIL]} of {len(judged)} cells failed; first {first.facts.cell.title}: "
+        text += f"{first.verdict.reasons[0]}."
         return Sentence(text=text, target=f"cell-{first.facts.cell.cell_id}")
     if numbers[INCONCLUSIVE]:
         first = next(item for item in judged if item.verdict.result == INCONCLUSIVE)
@@ -142,46 +141,81 @@ def _send_steps(facts: CellFacts, story: Story, row: Json) -> list[Step]:
         Step(t_us=row["intended_us"], what="intended", detail=f"due by the schedule, for partition {row['partition']}"),
         Step(t_us=row["sent_us"], what="sent", detail="handed to the client"),
     ]
-    places = [(row["partition"], row["offset"], False)] if row["offset"] >= 0 else []
-    places += [(r["partition"], r["offset"], True) for r in story.log if (r["partition"], r["offset"], False) not in places]
-    for partition, offset, _ in places:
-        steps += _journal_steps(facts, partition, offset, row["t_us"])
-    steps += _wire_steps(facts, [(partition, offset) for partition, offset, _ in places])
+    acked_us = int(row["t_us"])
+    in_log = {(found["partition"], found["offset"]): int(found["code"]) for found in story.log}
+    crcs: set[object] = set()
+    for (partition, offset), epoch in in_log.items():
+        steps += [_append_step(e, offset) for e in _appends(facts, partition, offset) if e.get("leader_epoch") == epoch]
+        crcs |= _crcs_at(facts, partition, offset, 2**62)
+    acked_at = (row["partition"], row["offset"])
+    if row["offset"] >= 0 and acked_at not in in_log:
+        steps += _lost_steps(facts, *acked_at, acked_us)
+        crcs |= _crcs_at(facts, *acked_at, acked_us)
+    if not any(step.what == "appended" for step in steps) and row["offset"] >= 0:
+        steps += _leader_of_the_time(facts, *acked_at, acked_us)
+    steps += _wire_steps(facts, crcs)
     at = f" at partition {row['partition']} offset {row['offset']}" if row["offset"] >= 0 else ""
-    steps.append(Step(t_us=row["t_us"], what=outcome, detail=f"the client was told{at}" if at else "no offset"))
+    steps.append(Step(t_us=acked_us, what=outcome, detail=f"the client was told{at}" if at else "no offset"))
     return steps
 
 
-def _journal_steps(facts: CellFacts, partition: int, offset: int, acked_us: int) -> list[Step]:
+def _appends(facts: CellFacts, partition: int, offset: int) -> list[Json]:
+    return [
+        event
+        for event in facts.cell.events
+        if event.get("kind") == "appended"
+        and event.get("partition") == partition
+        and int(event["base_offset"]) <= offset <= int(event["last_offset"])
+    ]
+
+
+def _append_step(event: Json, offset: int) -> Step:
+    detail = f"broker {event.get('broker')}, leader epoch {event.get('leader_epoch')}, offset {offset}"
+    detail += f", in the batch {event['base_offset']}–{event['last_offset']}"
+    return Step(t_us=int(event.get("t_us", 0)), what="appended", detail=detail)
+
+
+def _lost_steps(facts: CellFacts, partition: int, offset: int, acked_us: int) -> list[Step]:
+    """From the append that was acknowledged to the truncation; later the offset belongs to another record."""
     steps: list[Step] = []
+    for event in _appends(facts, partition, offset):
+        if int(event.get("t_us", 0)) <= acked_us:
+            steps.append(_append_step(event, offset))
+        else:
+            detail = f"broker {event.get('broker')} gave offset {offset} to another record in epoch "
+            detail += str(event.get("leader_epoch"))
+            steps.append(Step(t_us=int(event["t_us"]), what="offset given again", detail=detail, bad=True))
     changes = [event for event in facts.cell.events if event.get("kind") in ("became_leader", "leader")]
-    appended = False
     for event in facts.cell.events:
-        if event.get("partition") != partition:
+        if event.get("kind") != "truncated" or event.get("partition") != partition:
             continue
-        t_us = int(event.get("t_us", 0))
-        if event.get("kind") == "appended" and int(event["base_offset"]) <= offset <= int(event["last_offset"]):
-            appended = True
-            detail = f"broker {event.get('broker')}, leader epoch {event.get('leader_epoch')}, offset {offset}"
-            detail += f", in the batch {event['base_offset']}–{event['last_offset']}"
-            steps.append(Step(t_us=t_us, what="appended", detail=detail))
-        removed = event.get("kind") == "truncated" and int(event["to_offset"]) <= offset < int(event["from_offset"])
-        if removed and acked_us < t_us:
-            epoch = int(event.get("leader_epoch", -1))
-            cause_us = leader_change_us(changes, partition, epoch)
-            if cause_us is not None and cause_us > acked_us:
-                steps.append(_leader_step(changes, partition, cause_us))
-            detail = f"broker {event.get('broker')} removed offsets {event['to_offset']}–{int(event['from_offset']) - 1}"
-            detail += f" of epoch {epoch}: the new leader did not have them"
-            steps.append(Step(t_us=t_us, what="truncated", detail=detail, bad=True))
-    if not appended:
-        leaders = [e for e in changes if e.get("partition") == partition and int(e.get("t_us", 0)) <= acked_us]
-        if leaders:
-            last = leaders[-1]
-            leader = last.get("leader", last.get("broker"))
-            detail = f"by the leader of that time: broker {leader}, epoch {last.get('leader_epoch')}, offset {offset}"
-            steps.append(Step(t_us=acked_us, what="appended", detail=detail))
+        if not int(event["to_offset"]) <= offset < int(event["from_offset"]) or int(event["t_us"]) < acked_us:
+            continue
+        epoch = int(event.get("leader_epoch", -1))
+        cause_us = leader_change_us(changes, partition, epoch)
+        if cause_us is not None and cause_us > acked_us:
+            steps.append(_leader_step(changes, partition, cause_us))
+        detail = f"broker {event.get('broker')} removed offsets {event['to_offset']}–{int(event['from_offset']) - 1}"
+        detail += f" of epoch {epoch}: the new leader did not have them"
+        steps.append(Step(t_us=int(event["t_us"]), what="truncated", detail=detail, bad=True))
     return steps
+
+
+def _leader_of_the_time(facts: CellFacts, partition: int, offset: int, acked_us: int) -> list[Step]:
+    """Without a journal of appends: whoever led the partition when the client got its answer had appended it."""
+    leaders = [
+        event
+        for event in facts.cell.events
+        if event.get("kind") in ("became_leader", "leader")
+        and event.get("partition") == partition
+        and int(event.get("t_us", 0)) <= acked_us
+    ]
+    if not leaders:
+        return []
+    last = leaders[-1]
+    leader = last.get("leader", last.get("broker"))
+    detail = f"by the leader of that time: broker {leader}, epoch {last.get('leader_epoch')}, offset {offset}"
+    return [Step(t_us=acked_us, what="appended", detail=detail)]
 
 
 def _leader_step(changes: Sequence[Json], partition: int, cause_us: int) -> Step:
@@ -193,15 +227,25 @@ def _leader_step(changes: Sequence[Json], partition: int, cause_us: int) -> Step
     return Step(t_us=cause_us, what="leader change", detail=detail)
 
 
-def _wire_steps(facts: CellFacts, places: Sequence[tuple[int, int]]) -> list[Step]:
-    """Every attempt of the batch on the wire: found by the offset of an attempt that was appended."""
-    crcs = {
-        line.get("crc")
+def _crcs_at(facts: CellFacts, partition: int, offset: int, until_us: int) -> set[object]:
+    """CRC of the batch that the wire last saw appended over this offset until then: at most one."""
+    covering = [
+        line
         for line in facts.cell.wire
-        for partition, offset in places
         if line.get("partition") == partition
-        and 0 <= int(line.get("base_offset", -1)) <= offset < int(line.get("base_offset", -1)) + int(line.get("records", 0))
-    }
+        and 0 <= int(line.get("base_offset", -1)) <= offset
+        and offset < int(line["base_offset"]) + int(line.get("records", 0))
+        and int(line.get("t_us", 0)) <= until_us
+    ]
+    return {max(covering, key=_time_us).get("crc")} if covering else set()
+
+
+def _time_us(line: Json) -> int:
+    return int(line.get("t_us", 0))
+
+
+def _wire_steps(facts: CellFacts, crcs: set[object]) -> list[Step]:
+    """Every attempt of these batches on the wire."""
     outcomes = {
         "refused": "the proxy refused the request; the broker never saw it",
         "dropped": "appended, but the response was withheld",

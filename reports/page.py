@@ -24,6 +24,8 @@ from reports.verdict import PASS, achieved_ratio
 
 RANGES_SHOWN = 60
 TABLE_ROWS_MAX = 150  # longer time tables are in results/time.csv
+# Only the embedder is called from the page.
+_VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
 _SIGNS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 
 
@@ -70,7 +72,7 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         settings=_settings(judged),
         command=" ".join(str(word) for word in run.manifest.get("argv", [])),
         payload=payload,
-        vega=Markup(_script_safe(vl_convert.javascript_bundle())),
+        vega=Markup(_script_safe(vl_convert.javascript_bundle(_VEGA_GLOBALS))),
     )
 
 
@@ -142,6 +144,7 @@ def _cell_view(item: Judged) -> Json:
         "kind": cell.kind,
         "facts": facts,
         "verdict": item.verdict,
+        "brief": configuration.text() if cell.kind == "chaos" else "",
         "settings": chart_data.settings_text(cell) or configuration.text(),
         "configuration": configuration,
         "corrected": facts.latency["corrected"],

@@ -246,9 +246,7 @@ def _is_removed(batch: _Batch, removed: list[Interval]) -> bool:
     base = batch.base_offset
     assert base is not None
     return any(
-        item.partition == batch.partition
-        and item.from_offset <= base < item.end_offset
-        and batch.t_us < item.before_us
+        item.partition == batch.partition and item.from_offset <= base < item.end_offset and batch.t_us < item.before_us
         for item in removed
     )
 

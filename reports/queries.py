@@ -60,8 +60,8 @@ LATE_ROWS = """
 SELECT cell, partition, producer, incarnation, block, offset, low, high, top
 FROM (SELECT *, max(high) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY offset
                                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
-      FROM (SELECT /*+ BROADCAST(i) */ cell, partition, producer, incarnation, CAST(NULL AS BIGINT) AS block, l.offset,
-                   l.seq AS low, l.seq AS high
+      FROM (SELECT /*+ BROADCAST(i) */ cell, partition, producer, incarnation, CAST(NULL AS BIGINT) AS block,
+                   l.offset, l.seq AS low, l.seq AS high
             FROM log l LEFT SEMI JOIN (SELECT * FROM order_blocks WHERE NOT regular) i
               ON l.cell = i.cell AND l.partition = i.partition AND l.producer = i.producer
              AND l.incarnation = i.incarnation AND shiftright(l.offset, 8) = i.block
@@ -158,7 +158,8 @@ SELECT s.cell,
        count_if(status = 1) AS failed_total, count_if(status = 2) AS unknown_total,
        coalesce(sum(IF(inside AND status = 0, size_bytes, 0)), 0L) AS acked_bytes,
        count_if(status = 0 AND acked_us >= start_us AND acked_us < end_us) AS acks_in_window
-FROM (SELECT /*+ BROADCAST(w) */ s.*, w.start_us, w.end_us, s.intended_us >= w.start_us AND s.intended_us < w.end_us AS inside
+FROM (SELECT /*+ BROADCAST(w) */ s.*, w.start_us, w.end_us,
+             s.intended_us >= w.start_us AND s.intended_us < w.end_us AS inside
       FROM send s JOIN windows w ON s.cell = w.cell) s
 GROUP BY s.cell
 """

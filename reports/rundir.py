@@ -22,9 +22,7 @@ def read_run(directory: Path) -> Run:
     notes: list[str] = []
     manifest = _read_object(directory / "manifest.json", notes)
     cells_directory = directory / "cells"
-    found = (
-        sorted(path.name for path in cells_directory.iterdir() if path.is_dir()) if cells_directory.is_dir() else []
-    )
+    found = sorted(path.name for path in cells_directory.iterdir() if path.is_dir()) if cells_directory.is_dir() else []
     if not manifest and not found:
         raise RunDirectoryError(f"{directory}: no manifest.json and no cells/: not a run directory")
     planned = [str(item) for item in manifest.get("cells", []) if isinstance(item, str)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,7 +76,12 @@ def _open_stream(spark: SparkSession, stream: Stream, root: Path, files: list[Pa
     if not files:
         return spark.createDataFrame([], schema)
     reader = spark.read.schema(schema).option("basePath", f"file://{root.resolve()}")
-    return reader.parquet(*(f"file://{path.resolve()}" for path in files))
+    return reader.parquet(*(f"file://{_without_globs(path.resolve())}" for path in files))
+
+
+def _without_globs(path: Path) -> str:
+    """Spark reads a path as a pattern: signs that mean something in one are escaped."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
 
 
 def _is_parquet(path: Path) -> bool:

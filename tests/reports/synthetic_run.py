@@ -323,9 +323,7 @@ class SyntheticCell:
 
     def _write_journal(self, logs: dict[int, list[tuple[int, int, _Batch]]], truncated: list[dict[str, Any]]) -> None:
         events = self.lines["cluster"]
-        events += [
-            {"t_us": 100_000, "broker": b, "kind": "started", "source": "process"} for b in (1, 2, 3)
-        ]
+        events += [{"t_us": 100_000, "broker": b, "kind": "started", "source": "process"} for b in (1, 2, 3)]
         for partition in range(self.partitions):
             common = {"source": "journal", "topic": "t", "partition": partition, "leader_epoch": 0, "t_us": 200_000}
             events.append({**common, "broker": 1 + partition % 3, "kind": "became_leader", "log_end_offset": 0})
@@ -333,7 +331,9 @@ class SyntheticCell:
         if self.damage.lost_batches:
             middle_us = START_US + self.seconds * SECOND_US // 2
             common = {"source": "journal", "topic": "t", "partition": 0}
-            events.append({**common, "t_us": middle_us, "broker": 2, "kind": "isr_changed", "leader_epoch": 1, "isr": [2, 3]})
+            events.append(
+                {**common, "t_us": middle_us, "broker": 2, "kind": "isr_changed", "leader_epoch": 1, "isr": [2, 3]}
+            )
             events.append({"t_us": middle_us - 100_000, "broker": 1, "kind": "killed", "source": "process"})
             events.append({"t_us": middle_us + 250_000, "broker": 1, "kind": "started", "source": "process"})
         events += truncated
@@ -358,7 +358,12 @@ class SyntheticCell:
                 ]
         if self.kind == "chaos":
             middle_us = START_US + self.seconds * SECOND_US // 2
-            fault = {"id": "f1", "kind": "kill" if self.damage.lost_batches else "toxic", "target": "leader", "resolved": "1"}
+            fault = {
+                "id": "f1",
+                "kind": "kill" if self.damage.lost_batches else "toxic",
+                "target": "leader",
+                "resolved": "1",
+            }
             self.lines["faults"] += [
                 {**fault, "t_us": middle_us - 100_000, "phase": "applied", "detail": {}},
                 {

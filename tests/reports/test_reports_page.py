@@ -1,0 +1,139 @@
+"""The page: one small offline file that Chromium opens without a console message, light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from reports.narrative import story_steps, verdict_sentences
+from reports.outputs import Judged
+from reports.page import render
+from reports.verdict import judge
+from tests.reports.conftest import Planted
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PAGE_BYTES_MAX = 5_000_000
+# Opens everything, waits for the charts and writes down what it saw.
+PROBE = """<script>
+document.querySelectorAll("details").forEach(d => { d.open = true; });
+setTimeout(() => {
+  const charts = [...document.querySelectorAll("[data-chart]")];
+  charts.forEach(c => c.scrollIntoView());
+  setTimeout(() => {
+    const out = document.createElement("output");
+    out.id = "probe";
+    out.dataset.charts = charts.length;
+    out.dataset.drawn = charts.filter(c => c.querySelector("svg.marks")).length;
+    out.dataset.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+    out.dataset.width = innerWidth;
+    out.dataset.ground = getComputedStyle(document.body).backgroundColor;
+    document.body.append(out);
+  }, 6000);
+}, 1000);
+</script>
+</body>"""
+
+
+@pytest.fixture(scope="module")
+def judged(planted: Planted) -> list[Judged]:
+    return [Judged(facts=item, verdict=judge(item)) for item in planted.facts]
+
+
+@pytest.fixture(scope="module")
+def page(planted: Planted, judged: list[Judged]) -> str:
+    return render(planted.run, judged)
+
+
+@pytest.mark.spark
+def test_the_page_is_one_file_that_asks_the_network_for_nothing(page: str) -> None:
+    assert len(page.encode()) < PAGE_BYTES_MAX
+    markup = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", markup)
+    assert "url(http" not in page
+    assert "@import" not in markup
+    assert page.count("window.vegaEmbed") == 1
+
+
+@pytest.mark.spark
+def test_every_chart_has_its_data_and_a_table(page: str, judged: list[Judged]) -> None:
+    wanted = set(re.findall(r'data-chart="([^"]+)"', page))
+    assert {f"time-{item.facts.cell.cell_id}" for item in judged} < wanted
+    for name in wanted:
+        assert f'"{name}":' in page
+    assert page.count("Table behind the chart") >= len(judged)
+
+
+@pytest.mark.spark
+def test_the_first_sentences_are_made_from_the_figures(judged: list[Judged]) -> None:
+    sentences = [sentence.text for sentence in verdict_sentences(judged)]
+    failed = sum(item.verdict.result == "fail" for item in judged)
+    assert 2 <= len(sentences) <= 3
+    assert sentences[0].startswith(f"{failed} of {len(judged)} cells failed")
+    lost = next(item for item in judged if item.facts.cell.cell_id == "lost").facts.set_count("lost")
+    assert f"lost {lost:,} (exactly the predicted)" in sentences[1]
+
+
+@pytest.mark.spark
+def test_the_story_of_a_lost_record_goes_from_intended_to_lost(judged: list[Judged]) -> None:
+    facts = next(item for item in judged if item.facts.cell.cell_id == "all-2").facts
+    steps = {story.kind: [step.what for step in story_steps(facts, story)] for story in facts.stories}
+    lost = steps["lost"]
+    assert lost[:2] == ["intended", "sent"]
+    assert lost[-1] == "lost"
+    assert lost.index("acknowledged") < lost.index("leader change") < lost.index("truncated")
+    assert steps["duplicated"].count("appended") == 2
+    assert steps["duplicated"].count("attempt 1") == 1
+    assert steps["duplicated"][-1] == "duplicated"
+    assert "attempt 2" in steps["reordered"]
+
+
+@pytest.mark.spark
+def test_titles_from_a_suite_cannot_become_markup(planted: Planted, judged: list[Judged]) -> None:
+    cell = planted.run.cells[0]
+    cell.document["title"] = "</script><script>alert(1)</script>"
+    try:
+        assert "<script>alert(1)" not in render(planted.run, judged)
+    finally:
+        cell.document["title"] = cell.cell_id
+
+
+def open_page(path: Path, *, width: int, dark: bool) -> tuple[dict[str, str], list[str]]:
+    assert CHROMIUM is not None
+    with tempfile.TemporaryDirectory() as profile:
+        command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+        command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+        command += [f"--user-data-dir={profile}", f"--window-size={width},1200", "--virtual-time-budget=30000"]
+        command += [f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--enable-logging=stderr"]
+        command += ["--dump-dom", path.as_uri()]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    probe = re.search(r'<output id="probe"([^>]*)>', done.stdout)
+    assert probe, done.stderr[-2000:]
+    seen = dict(re.findall(r'data-(\w+)="([^"]*)"', probe.group(1)))
+    return seen, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+@pytest.mark.spark
+@pytest.mark.chromium
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1300, 360])
+def test_chromium_draws_every_chart_without_a_console_message(
+    page: str, tmp_path: Path, width: int, dark: bool
+) -> None:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on PATH")
+    path = tmp_path / "report.html"
+    head, _, tail = page.rpartition("</body>")
+    path.write_text(head + PROBE + tail, encoding="utf-8")
+    seen, console = open_page(path, width=width, dark=dark)
+    assert console == []
+    assert int(seen["charts"]) > 20
+    assert seen["drawn"] == seen["charts"]
+    assert int(seen["overflow"]) <= 0, "the page is wider than the window"
+    assert (seen["ground"] == "rgb(255, 255, 255)") is not dark
+    assert int(seen["width"]) == width

@@ -1,0 +1,90 @@
+"""Runs that were interrupted can still be reported: what is missing is named and nothing passes by accident."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from reports.__main__ import main
+from reports.analyse import analyse
+from reports.outputs import Judged, write_results
+from reports.page import write_page
+from reports.rundir import RunDirectoryError, read_run
+from reports.verdict import judge
+from tests.reports.synthetic_run import Damage, SyntheticCell, write_run
+
+
+def report(spark: SparkSession, directory: Path) -> dict[str, dict[str, object]]:
+    run = read_run(directory)
+    judged = [Judged(facts=item, verdict=judge(item)) for item in analyse(spark, run)]
+    document = write_results(run, judged)
+    assert write_page(run, judged).stat().st_size > 100_000
+    assert json.loads((directory / "results" / "verdicts.json").read_text()) == document
+    return {cell["cell_id"]: cell for cell in document["cells"]}
+
+
+@pytest.mark.spark
+def test_every_kind_of_wreck_is_reported_as_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
+    names = ["sound", "no-log", "cut-parquet", "torn-lines", "no-cell-json", "never-started", "no-outcome"]
+    cells = [SyntheticCell(cell_id=name, seed=9, damage=Damage(duplicated_batches=2)).build() for name in names[:6]]
+    directory = write_run(tmp_path / "run", cells)
+    for path in directory.glob("log/cell=no-log/*"):
+        path.unlink()
+    cut = next(directory.glob("send/cell=cut-parquet/*.parquet"))
+    cut.write_bytes(cut.read_bytes()[:-100])
+    lines = directory / "cells" / "torn-lines" / "wire.jsonl"
+    lines.write_bytes(lines.read_bytes() + b'{"outcome": "dropp')
+    (directory / "cells" / "no-cell-json" / "cell.json").unlink()
+    for stream in ("send", "recv", "log", "batches"):
+        for path in directory.glob(f"{stream}/cell=never-started/*"):
+            path.unlink()
+    running = directory / "cells" / "no-outcome"
+    running.mkdir()
+    (running / "cell.json").write_text(json.dumps({"cell_id": "no-outcome", "kind": "chaos", "title": "in progress"}))
+
+    found = report(spark, directory)
+    assert {name: cell["verdict"] for name, cell in found.items()} == {
+        "sound": "pass",
+        "torn-lines": "pass",
+        "no-log": "inconclusive",
+        "cut-parquet": "inconclusive",
+        # The duplicates are in the log for all to see, and no expectation allows them any more.
+        "no-cell-json": "fail",
+        "never-started": "inconclusive",
+        "no-outcome": "inconclusive",
+    }
+    assert "unreadable" in str(found["cut-parquet"]["reasons"])
+
+
+@pytest.mark.spark
+def test_a_run_without_any_stream_is_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "cells" / "a").mkdir(parents=True)
+    (tmp_path / "cells" / "a" / "cell.json").write_text('{"cell_id": "a", "kind": "sweep"}')
+    assert report(spark, tmp_path)["a"]["verdict"] == "inconclusive"
+
+
+def test_a_directory_that_is_no_run_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RunDirectoryError, match="not a run directory"):
+        read_run(tmp_path)
+    assert main([str(tmp_path)]) == 2
+    assert "not a run directory" in capsys.readouterr().err
+
+
+def test_planned_cells_that_never_began_are_named(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"cells": ["first", "second"]}')
+    (tmp_path / "cells" / "first").mkdir(parents=True)
+    run = read_run(tmp_path)
+    assert [cell.cell_id for cell in run.cells] == ["first"]
+    assert "second" in run.notes[0]
+
+
+def test_times_of_wire_lines_are_put_on_the_runs_clock(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"t0_monotonic_ns": 1000000, "cells": ["a"]}')
+    (tmp_path / "cells" / "a").mkdir(parents=True)
+    (tmp_path / "cells" / "a" / "wire.jsonl").write_text('{"mono_ns": 3500000}\n[1]\nnonsense\n{"mono_ns": 1')
+    cell = read_run(tmp_path).cells[0]
+    assert [line["t_us"] for line in cell.wire] == [2500]
+    assert any("1 unreadable" in note for note in cell.notes)

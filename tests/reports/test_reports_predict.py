@@ -1,0 +1,155 @@
+"""The rules of prediction, one by one, on hand-made event lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reports.model import Cell
+from reports.predict import Interval, predict
+
+
+def cell(
+    *, events: tuple[dict[str, Any], ...] = (), wire: tuple[dict[str, Any], ...] = (), idempotent: bool = False
+) -> Cell:
+    properties = {"enable.idempotence": str(idempotent).lower()}
+    return Cell(
+        cell_id="c", document={"topic": {"name": "t"}, "properties": properties}, events=tuple(events), wire=tuple(wire)
+    )
+
+
+def event(kind: str, t_us: int, **values: Any) -> dict[str, Any]:
+    return {"kind": kind, "t_us": t_us, "topic": "t", "partition": 0, "source": "journal", **values}
+
+
+def exchange(order: int, crc: int, outcome: str, base: int, **values: Any) -> dict[str, Any]:
+    common = {"topic": "t", "partition": 0, "client_id": "p", "records": 10, "error_code": 0 if base >= 0 else 7}
+    return {
+        **common,
+        "mono_ns": order,
+        "correlation_id": order,
+        "crc": crc,
+        "outcome": outcome,
+        "base_offset": base,
+        **values,
+    }
+
+
+def intervals(subject: Cell, kind: str) -> list[tuple[int, int]]:
+    return [(item.from_offset, item.end_offset) for item in predict(subject).intervals if item.kind == kind]
+
+
+TRUNCATED = event("truncated", 900, broker=1, leader_epoch=3, from_offset=50, to_offset=40)
+
+
+def test_a_truncation_takes_its_offsets_from_the_time_of_the_next_epochs_leader() -> None:
+    changes = (event("became_leader", 100, leader_epoch=3), event("became_leader", 500, leader_epoch=4))
+    found = predict(cell(events=(*changes, TRUNCATED))).intervals
+    assert found == (Interval(kind="lost", partition=0, from_offset=40, end_offset=50, before_us=500),)
+
+
+def test_the_probe_stands_in_for_a_missing_journal() -> None:
+    probe = event("leader", 620, leader_epoch=4, source="probe")
+    dump = {**TRUNCATED, "source": "log_dump"}
+    prediction = predict(cell(events=(probe, dump)))
+    assert prediction.intervals[0].before_us == 620
+    assert "log_dump" in prediction.how["lost"]
+
+
+def test_a_truncation_of_nothing_or_of_another_topic_predicts_nothing() -> None:
+    nothing = {**TRUNCATED, "from_offset": 40}
+    assert predict(cell(events=(nothing, {**TRUNCATED, "topic": "__other"}))).intervals == ()
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        (exchange(2, 7, "delivered", 130), [(100, 110)]),  # appended again elsewhere
+        (exchange(2, 7, "delivered", 100), []),  # recognised: answered with the first offset
+        (exchange(2, 7, "delivered", -1), []),  # the retry failed
+    ],
+)
+def test_a_withheld_response_duplicates_when_the_retry_was_appended_elsewhere(
+    second: dict[str, Any], expected: list[tuple[int, int]]
+) -> None:
+    assert intervals(cell(wire=(exchange(1, 7, "dropped", 100), second)), "duplicated") == expected
+
+
+@pytest.mark.parametrize(("idempotent", "expected"), [(False, [(100, 110)]), (True, [])])
+def test_a_retry_that_the_wire_did_not_see_duplicates_unless_the_producer_is_idempotent(
+    idempotent: bool, expected: list[tuple[int, int]]
+) -> None:
+    assert intervals(cell(wire=(exchange(1, 7, "dropped", 100),), idempotent=idempotent), "duplicated") == expected
+
+
+def test_the_journal_decides_whether_a_batch_was_appended_twice() -> None:
+    def appended(base: int, crc: int) -> dict[str, Any]:
+        return event("appended", 5, base_offset=base, last_offset=base + 9, crc=crc, client_id="p", correlation_id=1)
+
+    again = exchange(3, 7, "unanswered", -1)
+    wire = (exchange(1, 7, "dropped", 100), exchange(2, 8, "dropped", 110), again)
+    journal = (appended(100, 7), appended(110, 8), appended(120, 8))
+    assert intervals(cell(events=journal, wire=wire), "duplicated") == [(110, 120)]
+
+
+def test_a_dropped_response_with_an_error_was_no_append() -> None:
+    wire = (exchange(1, 7, "dropped", 100, error_code=19), exchange(2, 7, "delivered", 100))
+    assert intervals(cell(wire=wire), "duplicated") == []
+
+
+def test_a_refused_batch_is_late_when_its_successor_was_appended_before_it() -> None:
+    wire = (exchange(1, 1, "refused", -1), exchange(2, 2, "delivered", 0), exchange(3, 1, "delivered", 10))
+    assert intervals(cell(wire=wire), "reordered") == [(10, 20)]
+
+
+def test_a_refused_batch_with_nothing_behind_it_stays_in_order() -> None:
+    wire = (exchange(1, 1, "refused", -1), exchange(2, 1, "delivered", 0), exchange(3, 2, "delivered", 10))
+    assert intervals(cell(wire=wire), "reordered") == []
+
+
+def test_other_clients_and_partitions_do_not_make_a_batch_late() -> None:
+    other = exchange(2, 2, "delivered", 0, client_id="q")
+    elsewhere = exchange(3, 3, "delivered", 0, partition=1)
+    wire = (exchange(1, 1, "refused", -1), other, elsewhere, exchange(4, 1, "delivered", 10))
+    assert intervals(cell(wire=wire), "reordered") == []
+
+
+def test_the_journal_knows_successors_that_passed_after_the_fault_was_disarmed() -> None:
+    wire = (exchange(5, 1, "refused", -1),)
+    journal = (
+        event("appended", 8, base_offset=0, last_offset=4, crc=2, client_id="p", correlation_id=6),
+        event("appended", 9, base_offset=5, last_offset=14, crc=1, client_id="p", correlation_id=9),
+    )
+    assert intervals(cell(events=journal, wire=wire), "reordered") == [(5, 15)]
+
+
+def test_correlation_ids_that_restart_are_not_trusted_for_order() -> None:
+    wire = (
+        exchange(1, 1, "refused", -1, correlation_id=90),
+        exchange(2, 2, "delivered", 0, correlation_id=3),
+        exchange(3, 1, "delivered", 10, correlation_id=4),
+    )
+    assert intervals(cell(wire=wire), "reordered") == [(10, 20)]
+
+
+def test_batches_that_a_truncation_removed_say_nothing_about_order() -> None:
+    wire = (
+        exchange(1, 1, "delivered", 40, t_us=100),
+        exchange(2, 2, "delivered", 40, t_us=700),
+        exchange(3, 3, "delivered", 38, t_us=800),
+    )
+    changes = (event("became_leader", 500, leader_epoch=4),)
+    assert intervals(cell(events=(*changes, TRUNCATED), wire=wire[:1] + wire[2:]), "reordered") == []
+    assert intervals(cell(wire=wire[:1] + wire[2:]), "reordered") == [(40, 50)]
+
+
+def test_records_that_came_back_in_another_batch_are_predicted_by_their_first_append() -> None:
+    """librdkafka without idempotence puts the records of a lost answer back into its queue: the retry has another CRC."""
+    journal = (
+        event("appended", 5, base_offset=100, last_offset=109, crc=7, client_id="p", correlation_id=1),
+        event("appended", 9, base_offset=110, last_offset=129, crc=8, client_id="p", correlation_id=2),
+    )
+    wire = (exchange(1, 7, "dropped", 100), exchange(2, 8, "delivered", 110, records=20))
+    assert intervals(cell(events=journal, wire=wire), "duplicated") == [(100, 110)]
+    assert intervals(cell(events=journal, wire=wire, idempotent=True), "duplicated") == []

@@ -1,0 +1,181 @@
+"""The verdict as a table: facts in, pass, fail or inconclusive out; and the rulings of `lawful.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from reports.lawful import IMPOSSIBLE, LAWFUL, UNLAWFUL, Configuration, configuration_of, rule
+from reports.model import Cell, CellFacts, Counts, IdentitySet, Latency, Run, SetComparison
+from reports.outputs import Judged, exit_code, junit
+from reports.verdict import FAIL, INCONCLUSIVE, PASS, judge, worst
+
+SOME = IdentitySet(count=5, hash=1)
+PROVED = ({"id": "f", "phase": "applied", "kind": "kill", "target": "leader"}, {"id": "f", "phase": "proved"})
+
+
+def comparison(both: int = 0, only_predicted: int = 0, only_observed: int = 0) -> SetComparison:
+    return SetComparison(
+        both=IdentitySet(count=both),
+        only_predicted=IdentitySet(count=only_predicted),
+        only_observed=IdentitySet(count=only_observed),
+    )
+
+
+def facts(
+    *,
+    kind: str = "chaos",
+    expect: dict[str, str] | None = None,
+    sets: dict[str, SetComparison] | None = None,
+    observed: dict[str, IdentitySet] | None = None,
+    faults: tuple[dict[str, Any], ...] = PROVED,
+    status: str = "done",
+    complete: bool = True,
+    missing: tuple[str, ...] = (),
+    acked: int = 10_000,
+    sent_per_slot: int = 100,
+    cpu_share: float | None = 0.3,
+    steady: float | None = 0.97,
+    rate: int = 1000,
+) -> CellFacts:
+    outcome = {
+        "status": status,
+        "measure_start_us": 0,
+        "measure_end_us": 5_000_000,
+        "final_read": {"complete": complete, "reason": "" if complete else "partition 2 has no leader"},
+        "health": {} if cpu_share is None else {"cpu_share": cpu_share},
+    }
+    document = {"kind": kind, "expect": expect or {}, "outcome": outcome, "workload": {"rate_per_s": rate}}
+    slots = pd.DataFrame({"t_us": range(0, 5_000_000, 100_000), "sent": [sent_per_slot] * 50})
+    return CellFacts(
+        cell=Cell(cell_id="c", document=document, faults=faults if kind == "chaos" else ()),
+        counts=Counts(acked=acked, acked_total=acked),
+        predictions={name: (sets or {}).get(name, comparison()) for name in ("lost", "duplicated", "reordered")},
+        observed=observed or {},
+        latency={"schedule_lag": Latency()},
+        missing_streams=missing,
+        steady_ratio=steady,
+        slots=slots,
+    )
+
+
+CASES: list[tuple[str, CellFacts, str]] = [
+    ("a safe cell without damage", facts(), PASS),
+    ("damage where none is expected", facts(sets={"lost": comparison(only_observed=1)}), FAIL),
+    ("predicted damage where none is expected", facts(sets={"lost": comparison(both=1)}), FAIL),
+    ("predicted but unseen where none is expected", facts(sets={"lost": comparison(only_predicted=1)}), INCONCLUSIVE),
+    ("exactly what was predicted", facts(expect={"lost": "predicted"}, sets={"lost": comparison(both=9)}), PASS),
+    (
+        "one too many",
+        facts(expect={"lost": "predicted"}, sets={"lost": comparison(both=9, only_observed=1)}),
+        FAIL,
+    ),
+    (
+        "one too few",
+        facts(expect={"duplicated": "predicted"}, sets={"duplicated": comparison(both=9, only_predicted=1)}),
+        FAIL,
+    ),
+    ("damage was to be shown and was not", facts(expect={"reordered": "predicted"}), INCONCLUSIVE),
+    ("any number", facts(expect={"lost": "any"}, sets={"lost": comparison(only_observed=3)}), PASS),
+    ("fault not proved", facts(faults=PROVED[:1]), INCONCLUSIVE),
+    ("fault without effect", facts(faults=({"id": "f", "phase": "not_effective"},)), INCONCLUSIVE),
+    ("no fault at all", facts(faults=()), INCONCLUSIVE),
+    (
+        "one of two faults not proved",
+        facts(faults=(*PROVED, {"id": "g", "phase": "applied"})),
+        INCONCLUSIVE,
+    ),
+    ("final read incomplete", facts(complete=False), INCONCLUSIVE),
+    (
+        "final read incomplete hides whether records are lost",
+        facts(complete=False, sets={"lost": comparison(only_observed=4)}),
+        INCONCLUSIVE,
+    ),
+    (
+        "duplicates are seen even so",
+        facts(complete=False, sets={"duplicated": comparison(only_observed=4)}),
+        FAIL,
+    ),
+    ("interrupted", facts(status="interrupted"), INCONCLUSIVE),
+    ("stream missing", facts(missing=("log: no file",)), INCONCLUSIVE),
+    ("too few records", facts(acked=99), INCONCLUSIVE),
+    ("corrupt records", facts(observed={"corrupt": SOME}), FAIL),
+    ("records that nobody sent", facts(observed={"unexpected": SOME}), FAIL),
+    ("delivered twice", facts(observed={"dup_delivered": SOME}), FAIL),
+    ("recovered records are no damage", facts(observed={"recovered": SOME}), PASS),
+    ("a slow generator in a chaos cell is no matter", facts(sent_per_slot=10, cpu_share=1.0), PASS),
+    ("sweep as asked", facts(kind="sweep"), PASS),
+    ("sweep with a saturated generator", facts(kind="sweep", sent_per_slot=80, cpu_share=0.97), INCONCLUSIVE),
+    ("sweep short of the rate, cause unknown", facts(kind="sweep", sent_per_slot=80, cpu_share=None), INCONCLUSIVE),
+    ("sweep beyond what the brokers carry", facts(kind="sweep", sent_per_slot=80, cpu_share=0.4), PASS),
+    ("unsteady sweep", facts(kind="sweep", steady=0.3), INCONCLUSIVE),
+    ("sweep with loss", facts(kind="sweep", sets={"lost": comparison(only_observed=1)}), FAIL),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), [(case[1], case[2]) for case in CASES], ids=[case[0] for case in CASES])
+def test_verdict(given: CellFacts, expected: str) -> None:
+    verdict = judge(given)
+    assert verdict.result == expected, verdict.checks
+    assert verdict.reasons
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [([], 4), ([PASS], 0), ([PASS, INCONCLUSIVE], 4), ([INCONCLUSIVE, FAIL, PASS], 1)],
+)
+def test_the_exit_code_is_that_of_the_worst_cell(results: list[str], expected: int) -> None:
+    samples = {PASS: facts(), FAIL: facts(observed={"corrupt": SOME}), INCONCLUSIVE: facts(status="failed")}
+    judged = [Judged(facts=samples[result], verdict=judge(samples[result])) for result in results]
+    assert [item.verdict.result for item in judged] == results
+    assert exit_code(judged) == expected
+    assert worst(results) == {0: PASS, 1: FAIL, 4: INCONCLUSIVE}[expected]
+
+
+def test_junit_has_failures_and_errors_where_the_checks_have_them() -> None:
+    bad = facts(observed={"corrupt": SOME}, complete=False)
+    text = junit(Run(directory="/", manifest={}, cells=()), [Judged(facts=bad, verdict=judge(bad))])
+    assert text.count("<failure ") == 1
+    assert text.count("<error ") == 1
+    assert 'failures="1"' in text
+
+
+RULINGS = [
+    ("lost", Configuration(acks="0"), IMPOSSIBLE),
+    ("lost", Configuration(acks="1"), LAWFUL),
+    ("lost", Configuration(acks="1", replication_factor=1), UNLAWFUL),
+    ("lost", Configuration(acks="all", min_isr=2), UNLAWFUL),
+    ("lost", Configuration(acks="all", min_isr=1), UNLAWFUL),
+    ("lost", Configuration(acks="all", min_isr=2, unclean_election=True), LAWFUL),
+    ("duplicated", Configuration(), LAWFUL),
+    ("duplicated", Configuration(retries=0), UNLAWFUL),
+    ("duplicated", Configuration(idempotence=True), UNLAWFUL),
+    ("reordered", Configuration(max_in_flight=5), LAWFUL),
+    ("reordered", Configuration(max_in_flight=1), UNLAWFUL),
+    ("reordered", Configuration(max_in_flight=5, idempotence=True), UNLAWFUL),
+    ("dup_delivered", Configuration(), UNLAWFUL),
+    ("dup_delivered", Configuration(truncated=True), LAWFUL),
+    ("recovered", Configuration(), LAWFUL),
+    ("unexpected", Configuration(), UNLAWFUL),
+    ("corrupt", Configuration(), UNLAWFUL),
+]
+
+
+@pytest.mark.parametrize(("anomaly", "configuration", "expected"), RULINGS)
+def test_ruling(anomaly: str, configuration: Configuration, expected: str) -> None:
+    ruling = rule(anomaly, configuration)
+    assert ruling.lawful == expected
+    assert ruling.reason
+    assert ruling.source
+
+
+def test_the_configuration_in_force_is_what_was_read_back() -> None:
+    document = {
+        "properties": {"acks": "1", "enable.idempotence": "true"},
+        "topic": {"replication_factor": 3, "config": {"min.insync.replicas": "2"}},
+        "outcome": {"effective": {"client": {"acks": "-1"}, "broker": {"min.insync.replicas": "1"}}},
+    }
+    found = configuration_of(Cell(cell_id="c", document=document))
+    assert found == Configuration(acks="all", idempotence=True, replication_factor=3, min_isr=2)
