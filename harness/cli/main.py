@@ -30,7 +30,7 @@ app.add_typer(cluster_app, name="cluster")
 
 CLUSTER_ENGINES: Final = ("reference", "kafka", "external")
 
-# Typer carries a click of its own since 0.27 and used the installed one before: the class is found through what it exports.
+# Newer versions of typer carry a click of their own, older ones import it: found through what typer itself exports.
 _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 _Set = Annotated[

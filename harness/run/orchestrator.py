@@ -7,9 +7,10 @@ Shown by tests/harness/test_harness_demo.py.
 from __future__ import annotations
 
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from runlog.events import RunClock, write_manifest
 
 CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read; only for the estimate of time left
 CHAOS_OVERHEAD_MS: Final = 5_000
+STANDBY: Final = 2  # load processes that are started ahead of time
 CLUSTER_FAILURES_MAX: Final = 2  # then the environment is broken and further cells would only wait
 
 
@@ -77,14 +79,14 @@ class Run:
         self._cluster: Cluster | None = None
         self._cluster_key: ClusterKey | None = None
         self._cluster_number = 0
-        self._standby: WorkloadProcess | None = None
+        self._standby: deque[WorkloadProcess] = deque()
 
     def execute(self) -> ExitCode:
         """PASS when every cell was carried out (the report judges them), else what went wrong."""
         write_manifest(self._context.run_dir, self._manifest)
         statuses: Counter[str] = Counter()
         try:
-            self._start_standby()
+            self._fill_standby()
             self._run_cells(statuses)
         finally:
             self._clean_up()
@@ -115,12 +117,11 @@ class Run:
                 self._drop_cluster()  # the next cell begins on a cluster that nothing has happened to
 
     def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> Outcome:
-        load = self._standby or self._new_load_process()
-        self._standby = None
+        load = self._standby.popleft() if self._standby else self._new_load_process()
         chaos = timeline_driver(planned, cluster, self._context) if planned.kind == "chaos" else None
         cell = CellRun(self._context, planned, cluster, load, order, chaos)
-        if order + 1 < len(self._request.cells):
-            cell.on_load_finished = self._start_standby
+        if order + STANDBY < len(self._request.cells):
+            cell.on_load_finished = self._fill_standby
         return cell.carry_out()
 
     # --- load processes ---------------------------------------------------------------------------------------------
@@ -128,11 +129,11 @@ class Run:
     def _new_load_process(self) -> WorkloadProcess:
         return WorkloadProcess(self._context.run_dir / "load.stderr.log")
 
-    def _start_standby(self) -> None:
-        """Its imports take a second of CPU: done while nothing is measured, beside the final read of the cell
-        before."""
-        if self._standby is None and not self._stop.is_set():
-            self._standby = self._new_load_process()
+    def _fill_standby(self) -> None:
+        """Imports take a second of CPU: done while nothing is measured, beside the final read of a cell, and for the
+        cell after the next, so that nobody waits for them."""
+        while len(self._standby) < STANDBY and not self._stop.is_set():
+            self._standby.append(self._new_load_process())
 
     # --- clusters ---------------------------------------------------------------------------------------------------
 
@@ -177,9 +178,7 @@ class Run:
     def _clean_up(self) -> None:
         """On every way out, each step even if the one before failed."""
         steps: list[Callable[[], Any]] = [self._drop_cluster, self._context.lease.close]
-        if self._standby is not None:
-            standby = self._standby
-            steps.insert(0, lambda: standby.stop(1.0))
+        steps = [*(partial(standby.stop, 1.0) for standby in self._standby), *steps]
         problems = []
         for step in steps:
             try:
