@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from chaos.faults import (
-    kafka_drop_response,
-    kafka_refuse_request,
+    bandwidth,
+    black_hole,
+    kafka_toxics,
     kill,
     latency,
     link_cut,
     link_stall,
+    one_way_cut,
     pause,
+    reset,
     restart,
+    slicing,
     terminate,
 )
 from chaos.faults.base import FaultSpec
@@ -19,13 +23,17 @@ FAULTS: dict[str, FaultSpec] = {
     spec.name: spec
     for spec in (
         link_cut.SPEC,
+        one_way_cut.SPEC,
         link_stall.SPEC,
+        black_hole.SPEC,
+        reset.SPEC,
         latency.SPEC,
+        bandwidth.SPEC,
+        slicing.SPEC,
         kill.SPEC,
         terminate.SPEC,
         pause.SPEC,
         restart.SPEC,
-        kafka_drop_response.SPEC,
-        kafka_refuse_request.SPEC,
+        *kafka_toxics.SPECS,
     )
 }

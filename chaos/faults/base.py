@@ -49,6 +49,10 @@ class FaultRun(Protocol):
     def prove(self) -> Proof: ...
 
 
+def _no_problem(parameters: Mapping[str, Parameter]) -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSpec:
     """One entry of the table of faults."""
@@ -62,6 +66,8 @@ class FaultSpec:
     parameters: Mapping[str, Parameter]  # with their defaults
     # Most faults show at once; those that wait for traffic can be proved only when they end.
     is_proved_at_heal: bool = False
+    # Says what is wrong with parameters whose names and types are right.
+    problem: Callable[[Mapping[str, Parameter]], str | None] = _no_problem
 
     def check_target(self, target: str) -> None:
         """Raises TargetError."""

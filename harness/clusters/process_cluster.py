@@ -226,16 +226,17 @@ class ProcessCluster:
         return () if found is None else found.replicas
 
     def controller(self) -> int | None:
-        """The active controller as the quorum knows it."""
+        """The active controller of the newest epoch that any broker knows of."""
+        newest: tuple[int, int] | None = None
         for broker in self._askable():
             probe = self.probe(broker)
             try:
-                leader = probe.quorum_leader()
+                answer = probe.quorum_leader()
             finally:
                 probe.close()
-            if leader is not None and leader >= 0:
-                return leader
-        return None
+            if answer is not None and answer[1] >= 0:
+                newest = answer if newest is None else max(newest, answer)
+        return None if newest is None else newest[1]
 
     # --- one broker -------------------------------------------------------------------------------------------------
 
