@@ -49,8 +49,8 @@ def _is_match(toxic: Toxic, scope: Scope) -> bool:
     if toxic.text("api") != scope.api or toxic.text("client_id") not in ("", scope.client_id):
         return False
     topic, partition = toxic.text("topic"), toxic.number("partition")
-    if not topic and partition == -1:
-        return True
+    if (not topic and partition == -1) or (scope.api == "Metadata" and not scope.partitions):
+        return True  # Metadata that names no topic asks for all
     return any(
         topic in ("", name) and (partition == -1 or number in (-1, partition)) for name, number in scope.partitions
     )
