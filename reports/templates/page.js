@@ -58,13 +58,18 @@
     element.dataset.drawn = String(element.clientWidth);
   };
 
-  // A lane chart without lanes would only be a riddle: panels whose own data are empty are left out.
+  // A lane chart without lanes would only be a riddle: panels whose own data are empty are left out. So are empty layers
+  // of the panels that stay, because Vega warns of each. The zoom hangs on the name of the first layer of all.
   const dropEmpty = spec => {
     if (!spec.vconcat) return;
-    spec.vconcat = spec.vconcat.filter(view => view.layer.some(
-      layer => layer.data.name !== "faults" && spec.datasets[layer.data.name].length));
-    const last = spec.vconcat[spec.vconcat.length - 1];
-    if (last) last.layer.forEach(layer => {
+    const filled = layer => spec.datasets[layer.data.name].length > 0;
+    const zoomed = spec.vconcat[0].layer.find(layer => layer.name);
+    spec.vconcat = spec.vconcat.filter(view => view.layer.some(layer => layer.data.name !== "faults" && filled(layer)));
+    spec.vconcat.forEach(view => { view.layer = view.layer.filter(filled); });
+    const first = spec.vconcat[0], last = spec.vconcat[spec.vconcat.length - 1];
+    if (!first) return;
+    if (zoomed) first.layer[0].name = zoomed.name;
+    last.layer.forEach(layer => {
       if (layer.encoding.x && layer.encoding.x.axis) Object.assign(layer.encoding.x.axis,
         {labels: true, ticks: true, title: "seconds since the cell began; shift + wheel zooms, drag moves"});
     });

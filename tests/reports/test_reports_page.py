@@ -109,7 +109,8 @@ def open_page(path: Path, *, width: int, dark: bool) -> tuple[dict[str, str], li
         command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
         command += [f"--user-data-dir={profile}", f"--window-size={width},1200", "--virtual-time-budget=30000"]
         command += [f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--enable-logging=stderr"]
-        command += ["--dump-dom", path.as_uri()]
+        # Without a picture to take, Chromium draws no frame, and a chart is drawn when it comes into view.
+        command += [f"--screenshot={path.with_suffix('.png')}", "--dump-dom", path.as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     probe = re.search(r'<output id="probe"([^>]*)>', done.stdout)
     assert probe, done.stderr[-2000:]
