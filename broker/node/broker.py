@@ -83,6 +83,8 @@ class Broker:
         self.spawn(self.partitions.run_timers())
         self.journal.write("started")
         self.logger.info("started", log_dirs=self.config.log_dirs)
+        if self.config.harness_discard:
+            self.logger.warning("discarding", cause="harness.discard=true: acknowledged records are not stored")
 
     async def stop(self) -> None:
         """Bounded by controlled.shutdown.max.wait.ms; everything is on disk afterwards."""

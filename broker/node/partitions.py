@@ -53,7 +53,10 @@ TICK_MS = 50  # how late a deadline of a core may be noticed
 class HostedPartition:
     """One partition on this broker."""
 
-    __slots__ = ("config", "consumer_wakes", "follower_wakes", "index", "log", "replica", "topic", "topic_id")
+    __slots__ = (
+        "config", "consumer_wakes", "discarded_offset", "follower_wakes", "index", "log", "replica", "topic",
+        "topic_id",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class HostedPartition:
         self.log, self.replica, self.config = log, replica, config
         self.follower_wakes: set[Wake] = set()  # called once the log end offset grew, or the role changed
         self.consumer_wakes: set[Wake] = set()  # called once the high watermark grew, or the role changed
+        self.discarded_offset = 0  # with harness.discard: the offset that the next batch is told
 
     @property
     def key(self) -> tuple[str, int]:

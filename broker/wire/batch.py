@@ -207,6 +207,16 @@ def set_base_offset_and_epoch(
     _EPOCH.pack_into(buffer, position + 12, leader_epoch)
 
 
+def set_log_append_time(buffer: bytearray | memoryview, timestamp_ms: int, position: int = 0) -> None:
+    """Mark the batch as stamped by the broker (KIP-32) and renew its CRC, which covers both fields."""
+    header = parse_batch_header(buffer, position)
+    fields = header._replace(attributes=header.attributes | _TIMESTAMP_TYPE_FLAG, max_timestamp=timestamp_ms)
+    BATCH_HEADER.pack_into(buffer, position, *fields)
+    end = position + header.size_bytes
+    crc = crc32c.crc32c(memoryview(buffer)[position + ATTRIBUTES_POSITION : end])
+    BATCH_HEADER.pack_into(buffer, position, *fields._replace(crc=crc))
+
+
 def set_base_offset(buffer: bytearray | memoryview, base_offset: int, position: int = 0) -> None:
     _OFFSET.pack_into(buffer, position, base_offset)
 

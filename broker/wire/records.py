@@ -20,6 +20,7 @@ from broker.wire.batch import (
     parse_batch_header,
     set_base_offset,
     set_base_offset_and_epoch,
+    set_log_append_time,
     validate_batches,
 )
 from broker.wire.batch_decoder import (
@@ -54,6 +55,7 @@ __all__ = [
     "parse_batch_header",
     "set_base_offset",
     "set_base_offset_and_epoch",
+    "set_log_append_time",
     "uncompressed_size_bytes",
     "validate_batches",
 ]
