@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Coroutine
+from typing import Any
 
 from broker.controller.image import MetadataImage
 from broker.node.config import NodeConfig
 from broker.node.connection import Request
 from broker.node.control import ControllerClient, LocalRequest
+from broker.node.coordinators import CoordinatorHost
 from broker.node.fetcher import Fetchers
 from broker.node.handlers import HANDLERS
 from broker.node.isr import IsrSender
@@ -62,6 +64,8 @@ class Broker:
             spawn=self.spawn,
         )
         self.producer_ids = ProducerIds(config=config, control=self.control, broker_epoch=self.broker_epoch)
+        # By FindCoordinator's key type. Any: each host has its own shards, this file knows none of them.
+        self.coordinators: dict[int, CoordinatorHost[Any]] = {}
         self._server = Server(config=config, logger=logger, dispatch=self.dispatch)
         self._tasks: set[asyncio.Task[None]] = set()
         self._image_waiters: list[asyncio.Future[None]] = []
@@ -94,6 +98,8 @@ class Broker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._fetchers.close()
+        for coordinator in self.coordinators.values():
+            coordinator.close()
         self.partitions.close()
         await asyncio.sleep(0)  # the answers of what waited go out
         self.metadata.stop()
@@ -147,6 +153,8 @@ class Broker:
             for broker_id in delta.unfenced:
                 self.journal.write("broker_unfenced", broker=broker_id, by=self.config.node_id)
         self.lifecycle.image_changed()
+        for coordinator in self.coordinators.values():
+            coordinator.image_changed()
         waiters, self._image_waiters = self._image_waiters, []
         for waiter in waiters:
             if not waiter.done():
