@@ -76,14 +76,25 @@
   };
 
   const failed = error => console.error("chart", error);
-  const watcher = new IntersectionObserver(entries => entries.forEach(entry => {
-    if (entry.isIntersecting && !entry.target.dataset.drawn) {
-      entry.target.dataset.drawn = "pending";
-      draw(entry.target).catch(failed);
-    }
-  }), {rootMargin: "400px"});
+  const start = element => {
+    if (element.dataset.drawn || !element.clientWidth) return Promise.resolve();
+    element.dataset.drawn = "pending";
+    return draw(element).catch(failed);
+  };
+  // What is in view comes first; the rest follows while nothing else is to do, so that print and a quick scroll find it.
+  const watcher = new IntersectionObserver(
+    entries => entries.forEach(entry => { if (entry.isIntersecting) start(entry.target); }), {rootMargin: "400px"});
   const charts = [...document.querySelectorAll("[data-chart]")];
   charts.forEach(element => watcher.observe(element));
+  const idle = callback => window.requestIdleCallback ? requestIdleCallback(callback, {timeout: 1000}) : setTimeout(callback, 100);
+  const drawRest = async () => {
+    const next = charts.find(element => !element.dataset.drawn && element.clientWidth);
+    if (!next) return;
+    await start(next);
+    idle(drawRest);
+  };
+  idle(drawRest);
+  document.addEventListener("toggle", () => idle(drawRest), true);
   const redraw = force => charts.forEach(element => {
     if (views.has(element) && element.clientWidth && (force || element.dataset.drawn !== String(element.clientWidth)))
       draw(element).catch(failed);
