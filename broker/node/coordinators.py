@@ -8,7 +8,6 @@ record format and no request: the shard (broker/coordinator) and the handlers do
 from __future__ import annotations
 
 import asyncio
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,9 +17,9 @@ from broker.controller.image import MetadataImage, PartitionState
 from broker.coordinator.keys import partition_for
 from broker.coordinator.runtime import Append, Emit, Ledger, Loaded, LoadedMarker, LoadedRecord, Reply, Shard, Tick
 from broker.node.channel import ChannelError
+from broker.node.clock import monotonic_ms, wall_ms
 from broker.node.control import ControllerClient
 from broker.node.logs import Logger
-from broker.node.metadata import monotonic_ms
 from broker.node.partitions import HostedPartition, Partitions
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -237,7 +236,7 @@ class CoordinatorHost(Generic[S]):
         batch = encode_batch(
             [record.value for record in action.records],
             keys=[record.key for record in action.records],
-            timestamps_ms=time.time_ns() // 1_000_000,
+            timestamps_ms=wall_ms(),
             codec=self._codec,
             producer_id=action.producer_id,
             producer_epoch=action.producer_epoch,

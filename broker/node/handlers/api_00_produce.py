@@ -8,10 +8,10 @@ Not done: transactions, recompression by compression.type, throttling.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from broker.node.clock import wall_ms
 from broker.node.control import AnyRequest
 from broker.node.partitions import HostedPartition
 from broker.wire.apis import ApiKey
@@ -128,7 +128,7 @@ def _produce(
 def _stamp(records: memoryview, header: BatchHeader, result: dict[str, object]) -> BatchHeader:
     """LogAppendTime into the batch and into the answer. The header keeps the CRC that the client sent: the journal
     tells by it which batch of the wire this was."""
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = wall_ms()
     set_log_append_time(records, now_ms)
     result["log_append_time"] = now_ms
     return header._replace(max_timestamp=now_ms)
