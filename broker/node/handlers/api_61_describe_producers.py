@@ -38,7 +38,7 @@ def _partition(broker: Broker, topic: str, index: int) -> dict[str, object]:
 
 def _producers(hosted: HostedPartition) -> list[dict[str, object]]:
     state = hosted.log.producers
-    described = []
+    described: list[dict[str, object]] = []
     for producer_id, entry in state.items():
         start = state.transactions.first_offset_of(producer_id)
         described.append(
