@@ -19,7 +19,8 @@ from broker.log.errors import LogError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.log.partition_log import LogConfig, PartitionLog
 from broker.log.producers import Verdict
-from broker.node.clock import monotonic_ms
+from broker.log.transactions import EndMarker
+from broker.node.clock import monotonic_ms, wall_ms
 from broker.node.config import NodeConfig
 from broker.node.journal import Journal
 from broker.node.logs import Logger
@@ -48,6 +49,12 @@ from broker.wire.records import BatchHeader
 Wake: TypeAlias = Callable[[], None]
 ProduceDone: TypeAlias = Callable[[ErrorCode], None]
 
+_REFUSALS = {
+    Verdict.OUT_OF_ORDER: ErrorCode.out_of_order_sequence_number,
+    Verdict.INVALID_EPOCH: ErrorCode.invalid_producer_epoch,
+    Verdict.INVALID_TXN_STATE: ErrorCode.invalid_txn_state,
+    Verdict.COORDINATOR_FENCED: ErrorCode.transaction_coordinator_fenced,
+}
 TICK_MS = 50  # how late a deadline of a core may be noticed
 
 
@@ -301,9 +308,50 @@ class Partitions:
             )
         else:
             self._journal_refused("out_of_order_sequence", hosted, headers[0], -1, client_id, correlation_id)
-            is_order = result.verdict is Verdict.OUT_OF_ORDER
-            code = ErrorCode.out_of_order_sequence_number if is_order else ErrorCode.invalid_producer_epoch
-            return AppendOutcome(error_code=code)
+            return AppendOutcome(error_code=_REFUSALS[result.verdict])
+        return AppendOutcome(
+            error_code=ErrorCode.none, base_offset=result.base_offset, required_offset=result.last_offset + 1
+        )
+
+    def append_marker(
+        self,
+        hosted: HostedPartition,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        marker: EndMarker,
+        transaction_version: int,
+    ) -> AppendOutcome:
+        """End the producer's transaction in this log. Unless the error code is `none`, nothing was appended."""
+        try:
+            result = hosted.log.append_marker(
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                marker=marker,
+                leader_epoch=hosted.replica.leader_epoch,
+                timestamp_ms=wall_ms(),
+                transaction_version=transaction_version,
+            )
+        except OSError as error:
+            self._logger.error("append_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error)))
+            return AppendOutcome(error_code=ErrorCode.kafka_storage_error, message=str(error))
+        facts = {"producer_id": producer_id, "producer_epoch": producer_epoch, "is_commit": marker.is_commit}
+        if result.verdict is not Verdict.OK:
+            error_code = _REFUSALS[result.verdict]
+            where = {"topic": hosted.topic, "partition": hosted.index}
+            self._journal.write("transaction_marker_refused", **where, **facts, error=error_code.name)
+            return AppendOutcome(error_code=error_code)
+        self._journal.write(
+            "transaction_marker",
+            topic=hosted.topic,
+            partition=hosted.index,
+            leader_epoch=hosted.replica.leader_epoch,
+            offset=result.base_offset,
+            coordinator_epoch=marker.coordinator_epoch,
+            **facts,
+        )
+        self.perform(hosted, Appended(log_end_offset=hosted.log.log_end_offset))
+        hosted.follower_wakes.call_all()
         return AppendOutcome(
             error_code=ErrorCode.none, base_offset=result.base_offset, required_offset=result.last_offset + 1
         )
@@ -412,6 +460,7 @@ class Partitions:
         for action in hosted.replica.handle(event, monotonic_ms()):
             match action:
                 case HighWatermarkAdvanced():
+                    hosted.log.high_watermark_advanced(hosted.replica.high_watermark)
                     hosted.consumer_wakes.call_all()
                 case CompleteProduce():
                     self._produces.pop(action.token)(action.error_code)
