@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from broker.log.errors import LogCorruptError
 from broker.log.filesystem import FileSystem
 from broker.log.segment import Segment, file_name
+from broker.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 from broker.wire.records import BatchHeader
 
 
@@ -40,6 +41,7 @@ class RecoveredSegments:
     segments: list[Segment]
     scanned_headers: list[BatchHeader]
     scanned_segments: int
+    scanned_from: int | None  # base offset of the first scanned segment; None: all were trusted
     cut_bytes: int
     cut_reason: str
     deleted_segments: int
@@ -66,6 +68,7 @@ def open_segments(
     segments: list[Segment] = []
     headers: list[BatchHeader] = []
     scanned = cut_bytes = deleted = 0
+    scanned_from: int | None = None
     reason = ""
     for number, base_offset in enumerate(bases):
         if reason or (segments and base_offset < segments[-1].next_offset):
@@ -80,6 +83,7 @@ def open_segments(
             found, cut, why = segment.recover()
             headers += found
             scanned, cut_bytes = scanned + 1, cut_bytes + cut
+            scanned_from = base_offset if scanned_from is None else scanned_from
             reason = why
             segment.save_index()
         segments.append(segment)
@@ -87,6 +91,7 @@ def open_segments(
         segments=segments,
         scanned_headers=headers,
         scanned_segments=scanned,
+        scanned_from=scanned_from,
         cut_bytes=cut_bytes,
         cut_reason=reason,
         deleted_segments=deleted,
@@ -95,7 +100,8 @@ def open_segments(
 
 def delete_stray_files(filesystem: FileSystem, directory: str, bases: set[int]) -> None:
     """Remove index files without a segment and half-written temporaries."""
-    expected = {file_name(base, ".index") for base in bases}
+    suffixes = (".index", TRANSACTION_INDEX_SUFFIX)
+    expected = {file_name(base, suffix) for base in bases for suffix in suffixes}
     for name in filesystem.list_directory(directory):
-        if name.endswith(".tmp") or (name.endswith(".index") and name not in expected):
+        if name.endswith(".tmp") or (name.endswith(suffixes) and name not in expected):
             filesystem.remove(f"{directory}/{name}")

@@ -1,4 +1,4 @@
-"""One segment file and its index: append whole batches, find one by offset, cut.
+"""One segment file and its indexes: append whole batches, find one by offset, cut.
 
 Owns: byte positions. It knows nothing of epochs, producers or other segments. Files are named by 20-digit base offset.
 Shown by tests/broker_log/test_log_segment.py.
@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from broker.log.errors import LogCorruptError
 from broker.log.filesystem import Buffer, File, FileSystem
 from broker.log.index import OffsetIndex
+from broker.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
+from broker.log.transaction_index import TransactionIndex
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import (
     BATCH_OVERHEAD_BYTES,
@@ -39,13 +41,14 @@ class Segment:
     The file is never longer than `size_bytes`, except between a crash and `recover`.
     """
 
-    __slots__ = ("_file", "_filesystem", "_index", "_path_stem", "base_offset", "next_offset", "size_bytes")
+    __slots__ = ("_file", "_filesystem", "_index", "_path_stem", "aborted", "base_offset", "next_offset", "size_bytes")
 
     def __init__(self, filesystem: FileSystem, directory: str, base_offset: int, *, index_interval_bytes: int) -> None:
         self._filesystem = filesystem
         self._path_stem = f"{directory}/{file_name(base_offset, '')}"
         self._file: File = filesystem.open(self._path_stem + ".log")
         self._index = OffsetIndex(index_interval_bytes)
+        self.aborted = TransactionIndex(filesystem, self._path_stem + TRANSACTION_INDEX_SUFFIX)
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
@@ -153,6 +156,8 @@ class Segment:
         cut_bytes = file_bytes - self.size_bytes
         if cut_bytes:
             self._file.truncate(self.size_bytes)
+        self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
+        self.aborted.truncate_to(self.base_offset)  # written anew when the log replays this segment
         return headers, cut_bytes, reason
 
     def _check_batch(self, position: int, file_bytes: int) -> BatchHeader:
@@ -181,6 +186,7 @@ class Segment:
                 self.next_offset = header.next_offset
         except CorruptBatchError:
             return False
+        self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
         return position == self.size_bytes
 
     def truncate_to(self, offset: int) -> None:
@@ -188,6 +194,7 @@ class Segment:
         position = self.position_of(offset)
         self._file.truncate(position)
         self._index.truncate_to(position)
+        self.aborted.truncate_to(offset)
         self.size_bytes = position
         self.next_offset = self.base_offset
         start = self._index.position_at_or_before(position)
@@ -201,14 +208,17 @@ class Segment:
 
     def sync(self) -> None:
         self._file.sync()
+        self.aborted.sync()
 
     def save_index(self) -> None:
         self._index.save(self._filesystem, self._path_stem + ".index")
 
     def close(self) -> None:
         self._file.close()
+        self.aborted.close()
 
     def delete(self) -> None:
         self._file.close()
+        self.aborted.delete()
         for suffix in (".log", ".index"):
             self._filesystem.remove(self._path_stem + suffix)

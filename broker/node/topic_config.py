@@ -21,6 +21,7 @@ class TopicConfig:
     segment_bytes: int
     index_interval_bytes: int
     flush_messages: int | None  # None: the operating system decides
+    has_log_append_time: bool  # message.timestamp.type (KIP-32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,7 @@ def topic_config(config: NodeConfig, image: MetadataImage, topic: str) -> TopicC
         segment_bytes=_number(overrides, "segment.bytes", config.log_segment_bytes),
         index_interval_bytes=_number(overrides, "index.interval.bytes", config.log_index_interval_bytes),
         flush_messages=None if flush_messages >= LONG_MAX else flush_messages,
+        has_log_append_time=overrides.get("message.timestamp.type") == "LogAppendTime",
     )
 
 

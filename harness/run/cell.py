@@ -7,7 +7,7 @@ Shown by tests/harness/test_harness_demo.py (real parts).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -63,6 +63,12 @@ class Outcome:
     )
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def window_us(self) -> tuple[int, int] | None:
+        if self.measure_start_us is None or self.measure_end_us is None:
+            return None
+        return self.measure_start_us, self.measure_end_us
+
     def as_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
@@ -92,6 +98,10 @@ class CellRun:
         self._dead_logs = DeadLogs(planned.topic_name, planned.partitions)
         # The orchestrator starts the next load process from here.
         self.on_load_finished: Callable[[], object] = _nothing
+
+    def add_notes(self, notes: Iterable[str]) -> None:
+        """What was known of the cell before it began; part of its outcome."""
+        self._outcome.notes += notes
 
     def carry_out(self) -> Outcome:
         """Never raises for what cluster or load do: the outcome says it."""

@@ -20,6 +20,7 @@ from harness.clusters.factory import build_cluster, external_cluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, ExitCode, HarnessError
 from harness.plan import PlannedCell
+from harness.run.attempts import ATTEMPTS_MAX, put_aside, unsteady
 from harness.run.cell import CellRun, Outcome
 from harness.run.context import RunContext
 from harness.run.progress import Progress
@@ -103,7 +104,7 @@ class Run:
             self._progress.begin_cell(order + 1, planned.title, self._seconds_left(order))
             try:
                 cluster = self._cluster_for(planned)
-                outcome = self._run_cell(planned, cluster, order)
+                outcome = self._attempt_cell(planned, cluster, order)
             except EnvironmentFault as error:
                 cluster_failures += 1
                 self._drop_cluster()
@@ -116,10 +117,31 @@ class Run:
             if outcome.status == "failed":
                 self._drop_cluster()  # the next cell begins on a cluster that nothing has happened to
 
-    def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> Outcome:
+    def _attempt_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> Outcome:
+        """A sweep cell that the host disturbed is run again; what was put aside stays in its notes."""
+        notes: list[str] = []
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            outcome = self._run_cell(planned, cluster, order, notes)
+            if planned.kind != "sweep" or outcome.status != "done" or attempt == ATTEMPTS_MAX:
+                break
+            why = unsteady(
+                self._context.run_dir,
+                planned.cell_id,
+                acks=str(planned.properties.get("acks", "all")),
+                window_us=outcome.window_us,
+            )
+            if why is None:
+                break
+            notes.append(f"attempt {attempt} was put aside: {why}")
+            self._progress.say(f"{planned.title}: attempt {attempt} {why}; once more")
+            put_aside(self._context.run_dir, planned.cell_id, attempt)
+        return outcome
+
+    def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> Outcome:
         load = self._standby.popleft() if self._standby else self._new_load_process()
         chaos = timeline_driver(planned, cluster, self._context) if planned.kind == "chaos" else None
         cell = CellRun(self._context, planned, cluster, load, order, chaos)
+        cell.add_notes(notes)
         if order + STANDBY < len(self._request.cells):
             cell.on_load_finished = self._fill_standby
         return cell.carry_out()
