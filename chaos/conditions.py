@@ -1,7 +1,7 @@
 """Conditions that a step of a timeline waits for.
 
 `isr == 1` (any of == != < <= > >=) · `leader changed` (since the last step that waited for it, or the start) ·
-`no leader` · `controller changed` (likewise) · `broker stopped` (a process ended that nobody had asked to) ·
+`no leader` · `has leader` · `controller changed` (likewise) · `broker stopped` (a process ended that nobody had asked to) ·
 `high watermark lags by 100` · `acked >= 5000` · `acked grew by 500` (since this step began to wait).
 """
 
@@ -27,7 +27,8 @@ _ISR = re.compile(r"isr (==|!=|<=|>=|<|>) (\d+)")
 _ACKED = re.compile(r"acked >= (\d+)")
 _GREW = re.compile(r"acked grew by (\d+)")
 _LAG = re.compile(r"high watermark lags by (\d+)")
-_LEADER, _CONTROLLER, _NO_LEADER, _STOPPED = "leader changed", "controller changed", "no leader", "broker stopped"
+_LEADER, _CONTROLLER, _STOPPED = "leader changed", "controller changed", "broker stopped"
+_NO_LEADER, _HAS_LEADER = "no leader", "has leader"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +63,7 @@ def parse(text: str) -> Condition:
     if found := _LAG.fullmatch(words):
         return _lags(words, int(found[1]))
     raise ValueError(
-        f"{text!r} is no condition: isr == N, leader changed, no leader, controller changed, broker stopped, "
+        f"{text!r} is no condition: isr == N, leader changed, no leader, has leader, controller changed, broker stopped, "
         "high watermark lags by N, acked >= N, acked grew by N"
     )
 
@@ -79,6 +80,11 @@ def _leader_changed(port: ClusterPort, of: PartitionOfInterest, observed: Observ
 def _no_leader(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
     leader = port.leader(of.topic, of.partition)
     return leader is None, {"leader": leader}
+
+
+def _has_leader(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+    leader = port.leader(of.topic, of.partition)
+    return leader is not None and port.is_running(leader), {"leader": leader}
 
 
 def _controller_changed(
@@ -131,6 +137,7 @@ def _lags(text: str, count: int) -> Condition:
 _BY_TEXT: dict[str, Callable[[ClusterPort, PartitionOfInterest, Observed], tuple[bool, dict[str, object]]]] = {
     _LEADER: _leader_changed,
     _NO_LEADER: _no_leader,
+    _HAS_LEADER: _has_leader,
     _CONTROLLER: _controller_changed,
     _STOPPED: _stopped,
 }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from chaos.faults import (
     bandwidth,
+    bit_flip,
     black_hole,
+    disk,
     kafka_toxics,
     kill,
     latency,
@@ -12,6 +14,7 @@ from chaos.faults import (
     link_stall,
     one_way_cut,
     pause,
+    power_loss,
     reset,
     restart,
     slicing,
@@ -34,6 +37,9 @@ FAULTS: dict[str, FaultSpec] = {
         terminate.SPEC,
         pause.SPEC,
         restart.SPEC,
+        power_loss.SPEC,
+        bit_flip.SPEC,
+        *disk.SPECS,
         *kafka_toxics.SPECS,
     )
 }

@@ -39,6 +39,7 @@ class FaultContext:
     brokers: tuple[int, ...] = ()
     links: tuple[str, ...] = ()
     toxic_name: str
+    of: PartitionOfInterest
 
 
 class FaultRun(Protocol):
@@ -82,6 +83,7 @@ class FaultSpec:
         """Resolve the target now. Raises TargetError."""
         if self.target_kind == "broker":
             return FaultContext(
-                port=port, lease=lease, brokers=resolve_brokers(target, port, of), toxic_name=toxic_name
+                port=port, lease=lease, brokers=resolve_brokers(target, port, of), toxic_name=toxic_name, of=of
             )
-        return FaultContext(port=port, lease=lease, links=resolve_links(target, port, of), toxic_name=toxic_name)
+        links = resolve_links(target, port, of)
+        return FaultContext(port=port, lease=lease, links=links, toxic_name=toxic_name, of=of)

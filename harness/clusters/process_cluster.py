@@ -101,6 +101,11 @@ class ProcessCluster:
     def journal_paths(self) -> Mapping[int, Path]:
         return {broker: node.journal_path for broker, node in self._nodes.items() if node.journal_path is not None}
 
+    def disk_control(self, broker_id: int) -> Path | None:
+        """The control file of a reference broker's storage (broker/log/disk_faults.py)."""
+        path = self._nodes[broker_id].properties.get("harness.disk.faults")
+        return None if path is None else Path(path)
+
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
         path = self._nodes[broker_id].log_dir / f"{topic}-{partition}"
         return path if path.is_dir() else None

@@ -96,6 +96,8 @@ class CellRun:
         self._cluster_events = JsonlWriter(events_path(context.run_dir, planned.cell_id, "cluster"))
         self._stats = JsonlWriter(events_path(context.run_dir, planned.cell_id, "stats"))
         self._dead_logs = DeadLogs(planned.topic_name, planned.partitions)
+        if chaos is not None:
+            chaos.on_cluster_event = self._cluster_events.append
         # The orchestrator starts the next load process from here.
         self.on_load_finished: Callable[[], object] = _nothing
 
