@@ -91,6 +91,9 @@ class Run:
         try:
             self._fill_standby()
             self._run_cells(statuses)
+        except HarnessError:
+            if not self._stop.is_set():  # else it is a consequence of stopping in the middle of something
+                raise
         finally:
             self._clean_up()
             self._manifest["status"] = "interrupted" if self._stop.is_set() else "finished"
@@ -179,6 +182,7 @@ class Run:
                 proxy_choice=self._request.proxy_choice,
                 lease=self._context.lease,
                 seed=self._request.seed,
+                should_stop=self._stop.is_set,
             )
         self._cluster, self._cluster_key = cluster, key
         cluster.start()
