@@ -23,7 +23,9 @@ ATTEMPTS_MAX: Final = 3  # a configuration that is unsteady by nature must not b
 SLOT_US: Final = 100_000
 
 
-def unsteady(run_dir: Path, cell_id: str, *, acks: str, window_us: tuple[int, int] | None) -> str | None:
+def unsteady(
+    run_dir: Path, cell_id: str, *, acks: str, started_us: int, window_us: tuple[int, int] | None
+) -> str | None:
     """Why the cell's figures should not be believed; None when they are steady, or too short to tell."""
     criteria = Criteria()
     if window_us is None or window_us[1] - window_us[0] < criteria.steady_window_us_min:
@@ -32,9 +34,11 @@ def unsteady(run_dir: Path, cell_id: str, *, acks: str, window_us: tuple[int, in
     stream, column = ("recv", "polled_us") if acks == "0" else ("send", "acked_us")
     table = read_stream(run_dir, stream, cell_id)
     times_us = table[column].to_numpy()
-    inside = times_us[(times_us >= start_us) & (times_us < end_us)]
-    per_slot = np.bincount((inside - start_us) // SLOT_US, minlength=(end_us - start_us) // SLOT_US)
-    ratio = steady_ratio(per_slot[: (end_us - start_us) // SLOT_US].astype(np.float64))
+    # Slots count from the cell's start, as in the report, or a case near the limit would be judged twice differently.
+    first, end = -(-(start_us - started_us) // SLOT_US), (end_us - started_us) // SLOT_US
+    slots = (times_us[times_us >= started_us] - started_us) // SLOT_US
+    per_slot = np.bincount(slots[slots < end], minlength=end)[first:end]
+    ratio = steady_ratio(per_slot.astype(np.float64))
     if ratio is None or ratio >= criteria.steady_ratio_min:
         return None
     return f"unsteady, the slowest third of the window had {ratio:.0%} of the fastest third's rate"

@@ -27,6 +27,7 @@ from harness.run.progress import Progress
 from harness.run.rundir import build_manifest
 from harness.run.stop import StopFlag
 from harness.run.timeline_driver import timeline_driver
+from harness.run.warm_up import warm_up
 from harness.run.workload_process import WorkloadProcess
 from harness.suite import Suite
 from runlog.events import RunClock, write_manifest
@@ -34,6 +35,7 @@ from runlog.events import RunClock, write_manifest
 CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read; only for the estimate of time left
 CHAOS_OVERHEAD_MS: Final = 5_000
 STANDBY: Final = 2  # load processes that are started ahead of time
+WARMED_ENGINES: Final = frozenset({"kafka"})  # those that run on a JVM
 CLUSTER_FAILURES_MAX: Final = 2  # then the environment is broken and further cells would only wait
 
 
@@ -89,6 +91,9 @@ class Run:
         try:
             self._fill_standby()
             self._run_cells(statuses)
+        except HarnessError:
+            if not self._stop.is_set():  # else it is a consequence of stopping in the middle of something
+                raise
         finally:
             self._clean_up()
             self._manifest["status"] = "interrupted" if self._stop.is_set() else "finished"
@@ -128,6 +133,7 @@ class Run:
                 self._context.run_dir,
                 planned.cell_id,
                 acks=str(planned.properties.get("acks", "all")),
+                started_us=outcome.started_us,
                 window_us=outcome.window_us,
             )
             if why is None:
@@ -176,9 +182,14 @@ class Run:
                 proxy_choice=self._request.proxy_choice,
                 lease=self._context.lease,
                 seed=self._request.seed,
+                should_stop=self._stop.is_set,
             )
         self._cluster, self._cluster_key = cluster, key
         cluster.start()
+        if cluster.engine in WARMED_ENGINES:
+            load = self._standby.popleft() if self._standby else self._new_load_process()
+            self._manifest.setdefault("warm_ups", []).append(warm_up(cluster, planned, self._context, load))
+            self._fill_standby()
         return cluster
 
     def _key_of(self, planned: PlannedCell) -> ClusterKey:
