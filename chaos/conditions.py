@@ -1,7 +1,7 @@
 """Conditions that a step of a timeline waits for.
 
 `isr == 1` (any of == != < <= > >=) · `leader changed` (since the last step that waited for it, or the start) ·
-`no leader` · `has leader` · `controller changed` (likewise) · `broker stopped` (a process ended that nobody had asked to) ·
+`no leader` · `has leader` · `controller changed` (likewise) · `broker stopped` (one that ran when the wait began) ·
 `high watermark lags by 100` · `acked >= 5000` · `acked grew by 500` (since this step began to wait).
 """
 
@@ -63,8 +63,8 @@ def parse(text: str) -> Condition:
     if found := _LAG.fullmatch(words):
         return _lags(words, int(found[1]))
     raise ValueError(
-        f"{text!r} is no condition: isr == N, leader changed, no leader, has leader, controller changed, broker stopped, "
-        "high watermark lags by N, acked >= N, acked grew by N"
+        f"{text!r} is no condition: isr == N, leader changed, no leader, has leader, controller changed, "
+        "broker stopped, high watermark lags by N, acked >= N, acked grew by N"
     )
 
 

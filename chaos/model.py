@@ -53,7 +53,7 @@ class _Model(BaseModel):
 
 
 class Expect(_Model):
-    """Per damage: `none`; exactly what is `predicted`, and more than nothing; `exact`, the predicted or nothing; `any`."""
+    """Per damage: `none`; exactly what is `predicted`, which is not nothing; `exact`: that, or nothing; `any`."""
 
     lost: Expectation = "none"
     duplicated: Expectation = "none"
@@ -250,6 +250,9 @@ class Scenario(_Model):
     workload: dict[str, Any] = Field(default_factory=dict)  # Any: checked by the workload model
     timeline: tuple[Step, ...] = Field(default=(), max_length=100)
     swarm: Swarm | None = None
+    until_done: bool = Field(
+        default=False, description="the load ends with the timeline instead of after measure_ms, which is the longest"
+    )
     criteria: Criteria = ()
     cases: dict[str, Case] = Field(min_length=1)
 

@@ -52,7 +52,7 @@ class ClusterPort(Protocol):
         """The control file of the broker's storage; None for a broker whose disk cannot be told to fail."""
 
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
-        """Take from a dead broker's segment files what a loss of power would; bytes dropped by file."""
+        """Take from a dead broker's segment files what a loss of power would; bytes dropped of each of its files."""
 
     def link_names(self) -> Sequence[str]:
         """`client-<j>`, `internal-<i>-<j>`, `controller-<i>-<j>`; empty for a cluster without proxies."""

@@ -51,6 +51,7 @@ class ScenarioCase:
     engines: Sequence[str] = ("reference", "kafka")
     tags: Sequence[str] = ()
     has_faults: bool = True
+    until_done: bool = False
     criteria: Sequence[Mapping[str, Any]] = ()  # as the document of a cell has them
 
 
@@ -84,6 +85,7 @@ class PlannedCell:
     engines: Sequence[str] = ("reference", "kafka", "external")
     tags: Sequence[str] = ()
     has_faults: bool = False
+    until_done: bool = False  # the load ends with the timeline; measure_ms is the longest
     criteria: Sequence[Mapping[str, Any]] = ()
 
     @property
@@ -209,6 +211,7 @@ def _chaos_cell(
         engines=case.engines,
         tags=case.tags,
         has_faults=case.has_faults,
+        until_done=case.until_done,
         criteria=case.criteria,
     )
 

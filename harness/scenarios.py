@@ -60,5 +60,6 @@ def _case(reference: str, scenario: Scenario, name: str) -> ScenarioCase:
         engines=scenario.engines,
         tags=scenario.tags,
         has_faults=scenario.has_faults,
+        until_done=scenario.until_done,
         criteria=tuple(item.model_dump() for item in scenario.criteria_of(name)),
     )

@@ -20,7 +20,7 @@ DISK = "disk"  # source of a truncation that a power loss made, not a leader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Offsets [from_offset, end_offset) of a partition. For `lost`: only sends acknowledged in [after_us, before_us)."""
+    """Offsets [from_offset, end_offset) of a partition. For `lost`: sends acknowledged in [after_us, before_us)."""
 
     kind: str
     partition: int

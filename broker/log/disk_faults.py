@@ -1,11 +1,11 @@
 """A disk that fails on demand: a FileSystem around another one, switched by a control file while the broker runs.
 
-Owns: which calls on segment files are slowed, refused or silently not done, and the account of what a loss of power would
-leave of them. Metadata, checkpoints and indexes go through untouched: it is the partitions' data that is at stake.
+Owns: which calls on segment files are slowed, refused or silently not done, and the account of what a loss of power
+would leave of them. Metadata, checkpoints and indexes go through untouched: the partitions' data is at stake.
 
 The control file (`harness.disk.faults`) is JSON, replaced as a whole; it is looked at at most every 20 ms:
 
-    {"faults": [{"call": "write", "error": "ENOSPC"}, {"call": "sync", "delay_ms": 200}, {"call": "sync", "lost": true}]}
+    {"faults": [{"call": "write", "error": "ENOSPC"}, {"call": "any", "delay_ms": 20}, {"call": "sync", "lost": true}]}
 
 `call` is write, sync, truncate, read or any; `skip` lets so many calls pass first. What was done is counted in
 `<control file>.seen`. Beside it, `<control file>.durable` says how far each segment file is safe, one line a note:
@@ -79,9 +79,7 @@ class DiskControl:
         self._next_look_s = 0.0
         self._counts: dict[str, int] = {}
         self._noted: dict[str, float] = {}
-        self._durable = os.open(
-            path + DURABLE_SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
-        )
+        self._durable = os.open(path + DURABLE_SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
     def apply(self, call: str, path: str) -> bool:
         """Do to this call what the control file asks. True if it must only look done. Raises OSError."""

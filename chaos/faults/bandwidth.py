@@ -1,4 +1,4 @@
-"""bandwidth: a link carries at most `rate_kb_per_s` (1000 bytes). Proved by the time that a known load takes over it."""
+"""bandwidth: a link carries at most `rate_kb_per_s` (1000 bytes). Proved by the time that a known load takes."""
 
 from __future__ import annotations
 

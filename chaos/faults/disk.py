@@ -1,7 +1,7 @@
 """Faults of a broker's disk: full, failing, read-only, slow, or one that only says that it has synced.
 
 They act through the reference broker's own storage, which looks at a control file (`broker/log/disk_faults.py`), so no
-privilege is needed and the n-th call is meant exactly. Proved by the number of calls that were refused, delayed or lost.
+privilege is needed and the n-th call is meant exactly. Proved by the number of calls refused, delayed or lost.
 A broker that cannot write stops itself, as Kafka's does with its last log directory; healing starts it again.
 """
 

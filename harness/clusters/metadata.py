@@ -84,7 +84,10 @@ class BrokerProbe:
         return int(answer.leader_epoch), int(answer.end_offset)
 
     def quorum_leader(self) -> tuple[int, int] | None:
-        """(epoch, active controller) as this broker knows them, the controller -1 if it knows of none. In KRaft the controller id of Metadata is just some broker."""
+        """(epoch, active controller) as this broker knows them, the controller -1 if it knows of none.
+
+        In KRaft the controller id of Metadata is just some broker.
+        """
         topics = ({"topic_name": "__cluster_metadata", "partitions": ({"partition_index": 0},)},)
         response = self.call(ApiKey.DESCRIBE_QUORUM, topics=topics)
         if response is None or int(response.error_code) != 0 or not response.topics:

@@ -1,7 +1,7 @@
 """A loss of power, after the fact: cuts a dead broker's segment files to what its disk would have kept.
 
-The broker's storage notes how far each file was synced (`chaos.durable` reads it). What is cut of the cell's own topic is
-told as `truncated` events with source `disk`, so that the prediction can say what of it nobody else had.
+The broker's storage notes how far each file was synced (`chaos.durable` reads it). What is cut of the cell's own topic
+is told as `truncated` events with source `disk`, so that the prediction can say what of it nobody else had.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def drop_unsynced(
             continue
         kept = min(path.stat().st_size, size + torn_bytes)
         cut = path.stat().st_size - kept
+        dropped[f"{path.parent.name}/{path.name}"] = max(0, cut)
         if cut > 0:
             os.truncate(path, kept)
-            dropped[f"{path.parent.name}/{path.name}"] = cut
     events: list[dict[str, Any]] = []
     for partition, path in directories.items():
         left = dump_epochs(read_partition_headers(path))

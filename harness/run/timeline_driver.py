@@ -50,6 +50,11 @@ class TimelineDriver:
         self._thread = threading.Thread(target=self._run, args=(measure_start_us,), name="timeline", daemon=True)
         self._thread.start()
 
+    @property
+    def has_ended(self) -> bool:
+        """All steps are done, or one failed."""
+        return self._thread is not None and not self._thread.is_alive()
+
     def drop_unsynced(self, broker: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         """Of a dead broker; what is gone of the cell's topic is told to `on_cluster_event`."""
         topic = self._planned.topic_name
@@ -166,10 +171,8 @@ class _CellPort:
         control = self._cluster.disk_control(broker_id)
         if control is None:
             raise UsageError("power_loss needs reference brokers, whose storage accounts for what is synced")
-        found = self._driver.drop_unsynced(
-            broker_id, control.with_name(control.name + ".durable"), writeback_ms, torn_bytes
-        )
-        return found
+        account = control.with_name(control.name + ".durable")
+        return self._driver.drop_unsynced(broker_id, account, writeback_ms, torn_bytes)
 
     def link_names(self) -> Sequence[str]:
         return self._cluster.link_names()

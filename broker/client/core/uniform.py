@@ -57,7 +57,7 @@ def _heads_of(size: int, delta_ms: int, count: int) -> list[bytes]:
     """At least `count` heads: end of the record before, length, attributes, deltas, null key, value length.
 
     Sender threads of several producers share what is kept, so a list is never changed once it is there: a longer one
-    takes its place. (Two threads that extended one list wrote wrong offset deltas: records out of order in their batch.)
+    takes its place. (Two threads that extended one list wrote wrong offset deltas: records out of order in a batch.)
     """
     key = (size, delta_ms)
     heads = _heads.get(key, [])

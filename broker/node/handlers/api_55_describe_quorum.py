@@ -1,7 +1,7 @@
 """DescribeQuorum (key 55), versions 0-2 (KIP-595, KIP-836): who leads the metadata quorum, as this voter believes.
 
-Not done: forwarding to the leader. Each broker is a voter and answers for itself, so log end offsets of other voters are
--1, and a broker that is cut off answers with an older leader epoch.
+Not done: forwarding to the leader. Each broker is a voter and answers for itself, so log end offsets of other voters
+are -1, and a broker that is cut off answers with an older leader epoch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""kafka_delay_response: a response comes `delay_ms` later than the broker gave it, later ones of its connection behind it.
+"""kafka_delay_response: a response comes `delay_ms` late, and the later ones of its connection come behind it.
 
 `chaos.toxiproxy.kafka.tap` performs it.
 """
