@@ -1,8 +1,8 @@
 """Asks the transaction coordinator before the first batch of a transaction is appended to a partition (KIP-890).
 
 Clients of transaction.version 1 have added the partition themselves: the question only verifies that. Clients of
-version 2 (Produce 12+, TxnOffsetCommit 5+) leave it to us: the question adds it. Batches of one producer that come while
-the question is open wait behind it in their order. Questions of one wake-up to one coordinator share a request.
+version 2 (Produce 12+, TxnOffsetCommit 5+) leave it to us: the question adds it. Batches of one producer that come
+while the question is open wait behind it in their order. Questions of one wake-up to one coordinator share a request.
 """
 
 from __future__ import annotations
