@@ -331,6 +331,29 @@ def same_shard_as(transactional_id: str) -> str:
     return next(f"x{number}" for number in range(100) if partition_for(f"x{number}", STATE_PARTITIONS) == wanted)
 
 
+def test_every_replica_holds_the_same_markers(cluster: Cluster) -> None:
+    """What leaders appended is on followers byte for byte, aborted-transaction index included."""
+    create_topic(cluster, "same")
+    client = producer(cluster, "same")
+    for number in range(3):
+        transact(client, "same", [str(number)], commit=False)
+    wait_stable(cluster, "same")
+
+    files = [cluster.log_dir(broker) / "same-0" / f"{0:020d}" for broker in cluster.ids]
+
+    def contents() -> set[tuple[bytes, bytes]]:
+        return {(read_file(file.with_suffix(".log")), read_file(file.with_suffix(".txnindex"))) for file in files}
+
+    wait_until(lambda: len(contents()) == 1, "equal replicas", WAIT_S)
+    ((log, index),) = contents()
+    assert len(index) == 3 * 34
+    assert [batch.header.is_control for batch in iter_batches(log)] == [False, True] * 3
+
+
+def read_file(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
 # -- faults
 
 
@@ -397,21 +420,3 @@ def test_new_coordinator_writes_the_markers_that_the_killed_one_had_promised(clu
 
 def markers_of(cluster: Cluster, topic: str) -> list[dict[str, Any]]:
     return [event for event in cluster.events("transaction_marker") if event["topic"] == topic]
-
-
-def test_every_replica_holds_the_same_markers(cluster: Cluster, tmp_path: Path) -> None:
-    """Runs last: what leaders appended is on followers byte for byte, aborted-transaction index included."""
-    create_topic(cluster, "same")
-    client = producer(cluster, "same")
-    for number in range(3):
-        transact(client, "same", [str(number)], commit=False)
-    wait_stable(cluster, "same")
-
-    def contents() -> set[tuple[bytes, bytes]]:
-        files = [cluster.log_dir(broker) / "same-0" / f"{0:020d}" for broker in cluster.ids]
-        return {(file.with_suffix(".log").read_bytes(), file.with_suffix(".txnindex").read_bytes()) for file in files}
-
-    wait_until(lambda: len(contents()) == 1, "equal replicas", WAIT_S)
-    ((log, index),) = contents()
-    assert len(index) == 3 * 34
-    assert [batch.header.is_control for batch in iter_batches(log)] == [False, True] * 3
