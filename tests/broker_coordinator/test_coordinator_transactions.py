@@ -391,7 +391,8 @@ def test_decided_transaction_is_marked_by_the_next_coordinator(commit: bool) -> 
     before = world.markers[0]
     world.fail_over()
     after = world.mark()
-    assert (after.is_commit, after.partitions, after.producer_epoch) == (commit, frozenset({T0, T1}), before.producer_epoch)
+    assert (after.is_commit, after.partitions) == (commit, frozenset({T0, T1}))
+    assert after.producer_epoch == before.producer_epoch
     assert after.coordinator_epoch == before.coordinator_epoch + 1
     assert ids(world.end(who, commit=commit)) == who
 
