@@ -65,7 +65,7 @@ def transact(client: Any, topic: str, values: list[str], *, commit: bool = True,
 
 def read(cluster: Cluster, topic: str, *, partition: int = 0, isolation: str = "read_committed") -> list[str]:
     """Everything up to the high watermark of the moment; fails when the last stable offset does not get there."""
-    consumer = Consumer(
+    consumer: Any = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap(),
             "group.id": "none",
