@@ -27,8 +27,12 @@ from broker.node.logs import Logger
 from broker.node.metadata import MetadataHost
 from broker.node.metadata_store import check_meta_properties
 from broker.node.partitions import Partitions
+from broker.node.peers import Peers
 from broker.node.producer_ids import ProducerIds
 from broker.node.server import Server
+from broker.node.transactions import KEY_TYPE as TRANSACTIONS
+from broker.node.transactions import Transactions
+from broker.node.verification import TransactionVerifier
 from broker.wire import apis
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ProtocolError
@@ -88,6 +92,27 @@ class Broker:
         self.producer_ids = ProducerIds(config=config, control=self.control, broker_epoch=self.broker_epoch)
         # By FindCoordinator's key type. Any: each host has its own shards, this file knows none of them.
         self.coordinators: dict[int, CoordinatorHost[Any]] = {}
+        self.peers = Peers(
+            config=config, image=lambda: self.metadata.image, logger=logger, handle_locally=self._handle_local
+        )
+        self.transactions = Transactions(
+            config=config,
+            partitions=self.partitions,
+            control=self.control,
+            peers=self.peers,
+            image=lambda: self.metadata.image,
+            journal=self.journal,
+            logger=logger,
+            spawn=self.spawn,
+        )
+        self.coordinators[TRANSACTIONS] = self.transactions.host
+        self.verifier = TransactionVerifier(
+            config=config,
+            coordinator_of=self._transaction_coordinator_of,
+            peers=self.peers,
+            logger=logger,
+            spawn=self.spawn,
+        )
         self._server = Server(config=config, logger=logger, dispatch=self.dispatch)
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their start
         self._image_waiters: list[asyncio.Future[None]] = []
@@ -122,12 +147,14 @@ class Broker:
         self._fetchers.close()
         for coordinator in self.coordinators.values():
             coordinator.close()
+        self.transactions.close()
         self.partitions.close()
         await asyncio.sleep(0)  # the answers of what waited go out
         self.metadata.stop()
         await asyncio.sleep(0.05)  # the farewell to the voters goes out
         await self._server.close()
         self.control.close()
+        self.peers.close()
         self.metadata.close()
         self.journal.write("stopped", controlled=is_agreed)
         self.journal.close()
@@ -169,6 +196,10 @@ class Broker:
         handler: object = HANDLERS[api_key]
         assert callable(handler)
         handler(self, request)
+
+    def _transaction_coordinator_of(self, transactional_id: str) -> int:
+        state = self.transactions.host.partition_state(transactional_id)
+        return -1 if state is None else state.leader
 
     # -- metadata ----------------------------------------------------------------------------------------------------
 

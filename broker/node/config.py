@@ -74,6 +74,19 @@ class NodeConfig:
     message_max_bytes: int = 1_048_588
     producer_id_expiration_ms: int = 86_400_000
 
+    # A cluster of fewer brokers than the two next say takes as many as it has voters; Kafka refuses transactions then.
+    transaction_state_log_replication_factor: int = 3
+    transaction_state_log_min_isr: int = 2
+    transaction_state_log_num_partitions: int = 50
+    transaction_state_log_segment_bytes: int = 100 << 20
+    transaction_state_log_load_buffer_size: int = 5 << 20
+    transaction_max_timeout_ms: int = 900_000  # what a client may ask for; more keeps a stuck transaction open longer
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
+    transaction_partition_verification_enable: bool = True  # KIP-890 part 1; with version 2 there is no way around it
+    add_partitions_to_txn_retry_backoff_ms: int = 20
+    add_partitions_to_txn_retry_backoff_max_ms: int = 100  # all retries of one question together
+
     socket_request_max_bytes: int = 100 << 20
     socket_send_buffer_bytes: int = 102_400
     socket_receive_buffer_bytes: int = 102_400
@@ -137,9 +150,7 @@ _IGNORED = frozenset(
         "compression.type",
         "offsets.topic.replication.factor",
         "offsets.topic.num.partitions",
-        "transaction.state.log.replication.factor",
-        "transaction.state.log.min.isr",
-        "transaction.state.log.num.partitions",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",  # we abort at the very deadline
         "group.initial.rebalance.delay.ms",
         "delete.topic.enable",
         "controlled.shutdown.enable",

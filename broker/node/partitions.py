@@ -20,6 +20,7 @@ from broker.log.filesystem import LOCAL, FileSystem
 from broker.log.partition_log import LogConfig, PartitionLog
 from broker.log.producers import Verdict
 from broker.log.transactions import EndMarker
+from broker.log.verification import VerificationGuard
 from broker.node.clock import monotonic_ms, wall_ms
 from broker.node.config import NodeConfig
 from broker.node.journal import Journal
@@ -291,11 +292,19 @@ class Partitions:
         *,
         client_id: str,
         correlation_id: int,
+        guard: VerificationGuard | None = None,
+        must_be_verified: bool = False,
     ) -> AppendOutcome:
         """Offsets are written into `buffer`. Unless the error code is `none`, nothing was appended."""
         replica = hosted.replica
         try:
-            result = hosted.log.append(buffer, leader_epoch=replica.leader_epoch, headers=headers)
+            result = hosted.log.append(
+                buffer,
+                leader_epoch=replica.leader_epoch,
+                headers=headers,
+                guard=guard,
+                must_be_verified=must_be_verified,
+            )
         except OSError as error:
             return self.storage_failed(hosted, error)
         if result.verdict is Verdict.OK:

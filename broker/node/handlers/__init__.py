@@ -19,6 +19,9 @@ from broker.node.handlers import (
     api_20_delete_topics,
     api_22_init_producer_id,
     api_23_offset_for_leader_epoch,
+    api_24_add_partitions_to_txn,
+    api_25_add_offsets_to_txn,
+    api_26_end_txn,
     api_27_write_txn_markers,
     api_32_describe_configs,
     api_52_vote,
@@ -30,6 +33,8 @@ from broker.node.handlers import (
     api_61_describe_producers,
     api_62_broker_registration,
     api_63_broker_heartbeat,
+    api_65_describe_transactions,
+    api_66_list_transactions,
     api_67_allocate_producer_ids,
 )
 from broker.wire.apis import ApiKey
@@ -51,6 +56,9 @@ HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.DELETE_TOPICS: api_20_delete_topics.handle,
     ApiKey.INIT_PRODUCER_ID: api_22_init_producer_id.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: api_23_offset_for_leader_epoch.handle,
+    ApiKey.ADD_PARTITIONS_TO_TXN: api_24_add_partitions_to_txn.handle,
+    ApiKey.ADD_OFFSETS_TO_TXN: api_25_add_offsets_to_txn.handle,
+    ApiKey.END_TXN: api_26_end_txn.handle,
     ApiKey.WRITE_TXN_MARKERS: api_27_write_txn_markers.handle,
     ApiKey.DESCRIBE_CONFIGS: api_32_describe_configs.handle,
     ApiKey.VOTE: api_52_vote.handle,
@@ -62,5 +70,7 @@ HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.DESCRIBE_PRODUCERS: api_61_describe_producers.handle,
     ApiKey.BROKER_REGISTRATION: api_62_broker_registration.handle,
     ApiKey.BROKER_HEARTBEAT: api_63_broker_heartbeat.handle,
+    ApiKey.DESCRIBE_TRANSACTIONS: api_65_describe_transactions.handle,
+    ApiKey.LIST_TRANSACTIONS: api_66_list_transactions.handle,
     ApiKey.ALLOCATE_PRODUCER_IDS: api_67_allocate_producer_ids.handle,
 }
