@@ -9,20 +9,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from reports.model import Cell, Json
 
 NEVER_US = 2**62
+WITHHELD = ("dropped", "replaced")  # appended, but the client was not told, or told something else
+DISK = "disk"  # source of a truncation that a power loss made, not a leader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Offsets [from_offset, end_offset) of a partition. For `lost`: only sends acknowledged before `before_us`."""
+    """Offsets [from_offset, end_offset) of a partition. For `lost`: sends acknowledged in [after_us, before_us)."""
 
     kind: str
     partition: int
     from_offset: int
     end_offset: int
+    after_us: int = 0
     before_us: int = NEVER_US
 
 
@@ -74,35 +78,118 @@ def _events(cell: Cell, *kinds: str) -> list[Json]:
 def _lost(cell: Cell) -> tuple[list[Interval], str]:
     truncations = _events(cell, "truncated")
     leader_changes = _events(cell, "became_leader", "leader")
+    journal = _appended(cell)
+    saved = _saved_elsewhere(journal, truncations)
     intervals: list[Interval] = []
     without_cause = 0
     for event in truncations:
         first, end = int(event["to_offset"]), int(event["from_offset"])
+        if event.get("source") == DISK:
+            first = max(first, _taken_up_from(leader_changes, event))
         if first >= end:
             continue
-        cause_us = leader_change_us(leader_changes, int(event["partition"]), int(event.get("leader_epoch", -1)))
+        partition, epoch = int(event["partition"]), int(event.get("leader_epoch", -1))
+        own = [item for item in journal if _touches(item, partition, first, end)]
+        if any(int(item["leader_epoch"]) == epoch for item in own):
+            intervals += _by_appends(own, partition, first, end, epoch, saved)
+            continue
+        cause_us = leader_change_us(leader_changes, partition, epoch)
         if cause_us is None:
             without_cause += 1
             cause_us = int(event["t_us"])
         intervals.append(
-            Interval(
-                kind="lost",
-                partition=int(event["partition"]),
-                from_offset=first,
-                end_offset=end,
-                before_us=cause_us,
-            )
+            Interval(kind="lost", partition=partition, from_offset=first, end_offset=end, before_us=cause_us)
         )
     if not truncations:
         return [], "no replica truncated its log"
     sources = " and ".join(sorted({str(event.get("source", "journal")) for event in truncations}))
-    how = (
-        f"acknowledged sends at the offsets that {len(intervals)} truncation(s) removed ({sources}), "
-        "acknowledged before the leader change that caused each"
+    how = f"acknowledged sends at the offsets that {len(truncations)} truncation(s) removed ({sources}), " + (
+        "acknowledged after the append that was removed and before a later leader appended there"
+        if journal
+        else "acknowledged before the leader change that caused each"
     )
     if without_cause:
         how += f"; {without_cause} had no recorded leader change, their own time stands in"
     return intervals, how
+
+
+def _touches(append: Json, partition: int, first: int, end: int) -> bool:
+    return (
+        int(append["partition"]) == partition
+        and int(append["base_offset"]) < end
+        and int(append["last_offset"]) >= first
+    )
+
+
+def _by_appends(
+    appends: list[Json], partition: int, first: int, end: int, epoch: int, saved: set[tuple[str, int, int]]
+) -> list[Interval]:
+    """What the removed appends put at [first, end), each stretch with the time in which an answer must mean them.
+
+    An answer for an offset means the removed append if it came after that append and before a leader of a later epoch
+    appended there. A leader that did not know that it was none any more (a zombie) may append after its successor did:
+    then all answers from that moment on are its own.
+    """
+    found: list[Interval] = []
+    later = [item for item in appends if int(item["leader_epoch"]) > epoch]
+    for item in appends:
+        if int(item["leader_epoch"]) != epoch or _batch_key(item) in saved:
+            continue
+        low, high = max(first, int(item["base_offset"])), min(end, int(item["last_offset"]) + 1)
+        old_us = int(item["t_us"])
+        marks = {low, high}
+        for other in later:
+            marks |= {m for m in (int(other["base_offset"]), int(other["last_offset"]) + 1) if low < m < high}
+        edges = sorted(marks)
+        for begin, stop in pairwise(edges):
+            new_us = min(
+                (int(o["t_us"]) for o in later if int(o["base_offset"]) <= begin <= int(o["last_offset"])),
+                default=NEVER_US,
+            )
+            found.append(
+                Interval(
+                    kind="lost",
+                    partition=partition,
+                    from_offset=begin,
+                    end_offset=stop,
+                    after_us=old_us,
+                    before_us=new_us if new_us > old_us else NEVER_US,
+                )
+            )
+    return found
+
+
+def _saved_elsewhere(journal: list[Json], truncations: list[Json]) -> set[tuple[str, int, int]]:
+    """Batches of which another append stayed: the client had sent them twice."""
+    removed = [
+        (int(e["partition"]), int(e.get("leader_epoch", -1)), int(e["to_offset"]), int(e["from_offset"]))
+        for e in truncations
+        if e.get("source") != DISK
+    ]
+    return {
+        _batch_key(item)
+        for item in journal
+        if not any(
+            int(item["partition"]) == partition
+            and int(item["leader_epoch"]) == epoch
+            and int(item["last_offset"]) >= first
+            and int(item["base_offset"]) < end
+            for partition, epoch, first, end in removed
+        )
+    }
+
+
+def _taken_up_from(leader_changes: Iterable[Json], event: Json) -> int:
+    """A disk that forgot loses nothing that the next leader has: only what lies beyond that one's log end."""
+    later = [
+        change
+        for change in leader_changes
+        if change.get("kind") == "became_leader"
+        and change.get("partition") == event["partition"]
+        and int(change.get("t_us", 0)) > int(event["t_us"])
+    ]
+    first = min(later, key=lambda change: int(change["t_us"]), default=None)
+    return NEVER_US if first is None else int(first.get("log_end_offset", 0))
 
 
 def leader_change_us(leader_changes: Iterable[Json], partition: int, epoch_of_records: int) -> int | None:
@@ -140,7 +227,7 @@ def _wire(cell: Cell) -> list[Json]:
 def _succeeded(line: Json) -> bool:
     """The broker appended this exchange's batch and said so, whether or not the client heard it."""
     return (
-        line.get("outcome") in ("delivered", "dropped")
+        line.get("outcome") in ("delivered", *WITHHELD)
         and line.get("error_code") == 0
         and isinstance(line.get("base_offset"), int)
         and int(line["base_offset"]) >= 0
@@ -153,7 +240,7 @@ def _batch_key(line: Json) -> tuple[str, int, int]:
 
 def _duplicated(cell: Cell) -> tuple[list[Interval], str]:
     wire = _wire(cell)
-    dropped = [line for line in wire if line.get("outcome") == "dropped" and _succeeded(line)]
+    dropped = [line for line in wire if line.get("outcome") in WITHHELD and _succeeded(line)]
     if not dropped:
         return [], "no response to an appended Produce request was withheld"
     journal = _appended(cell)
@@ -205,7 +292,7 @@ def _duplicated(cell: Cell) -> tuple[list[Interval], str]:
 
 
 def _reordered(cell: Cell) -> tuple[list[Interval], str]:
-    wire = _wire(cell)
+    wire = _from_first_attempts(_wire(cell))
     if not wire:
         return [], "no Produce request was held up or refused on the wire"
     journal = _appended(cell)
@@ -241,12 +328,22 @@ def _reordered(cell: Cell) -> tuple[list[Interval], str]:
     return intervals, how
 
 
+def _from_first_attempts(wire: list[Json]) -> list[Json]:
+    """Without batches whose first attempt went unlogged: when that was, and so their order, is unknown."""
+    first: dict[tuple[str, int, int], int] = {}
+    for line in wire:
+        first.setdefault(_batch_key(line), int(line.get("attempt", 1)))
+    return [line for line in wire if first[_batch_key(line)] <= 1]
+
+
 def _is_removed(batch: _Batch, removed: list[Interval]) -> bool:
     """Whether a truncation took the batch away: its offset was given again and says nothing about order."""
     base = batch.base_offset
     assert base is not None
     return any(
-        item.partition == batch.partition and item.from_offset <= base < item.end_offset and batch.t_us < item.before_us
+        item.partition == batch.partition
+        and item.from_offset <= base < item.end_offset
+        and (batch.t_us <= item.after_us if item.after_us else batch.t_us < item.before_us)
         for item in removed
     )
 

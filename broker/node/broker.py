@@ -79,6 +79,7 @@ class Broker:
             propose_isr=self._isr_sender.propose,
             on_roles_changed=self._roles_changed,
             filesystem=filesystem,
+            on_storage_failure=self._storage_failed,
         )
         self._fetchers = Fetchers(
             config=config,
@@ -169,6 +170,11 @@ class Broker:
         self._tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None and not self.failed.done():
+            self.failed.set_exception(error)
+
+    def _storage_failed(self, error: OSError) -> None:
+        """A broker that cannot write must not lead: it ends, and the controller elects among those that can."""
+        if not self.failed.done():
             self.failed.set_exception(error)
 
     # -- requests ----------------------------------------------------------------------------------------------------

@@ -98,6 +98,7 @@ class NodeConfig:
     harness_routes_controller: Mapping[int, Address] = field(default_factory=dict)
     harness_journal_path: Path | None = None
     harness_journal_appends: bool = False
+    harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: the disk as it is
     harness_cluster_id: str = "reference-cluster"
     # Acknowledge produce without storing: a null broker to calibrate load generators with. Nothing can be read back.
     harness_discard: bool = False
@@ -219,6 +220,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "advertised_listeners": _listeners,
     "log_dirs": _directory,
     "harness_journal_path": Path,
+    "harness_disk_faults": Path,
 }
 _MAY_BE_NEGATIVE = frozenset({"log_retention_ms", "log_retention_bytes"})
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reports.model import Cell
-from reports.predict import Interval, predict
+from reports.predict import NEVER_US, Interval, predict
 
 
 def cell(
@@ -47,6 +47,44 @@ def test_a_truncation_takes_its_offsets_from_the_time_of_the_next_epochs_leader(
     changes = (event("became_leader", 100, leader_epoch=3), event("became_leader", 500, leader_epoch=4))
     found = predict(cell(events=(*changes, TRUNCATED))).intervals
     assert found == (Interval(kind="lost", partition=0, from_offset=40, end_offset=50, before_us=500),)
+
+
+def append(t_us: int, base: int, epoch: int, crc: int, broker: int = 1) -> dict[str, Any]:
+    return event(
+        "appended", t_us, broker=broker, leader_epoch=epoch, base_offset=base, last_offset=base + 4, crc=crc,
+        client_id="p", correlation_id=1,
+    )  # fmt: skip
+
+
+def windows(subject: Cell) -> list[tuple[int, int, int, int]]:
+    found = [item for item in predict(subject).intervals if item.kind == "lost"]
+    return [(item.from_offset, item.end_offset, item.after_us, item.before_us) for item in found]
+
+
+def test_the_journals_appends_tell_whose_an_answer_was() -> None:
+    """40-44 was appended at 100 and again by the next leader at 600, 45-49 never again."""
+    journal = (append(100, 40, 3, 1), append(110, 45, 3, 2), append(600, 40, 4, 3, broker=2))
+    assert windows(cell(events=(*journal, TRUNCATED))) == [(40, 45, 100, 600), (45, 50, 110, NEVER_US)]
+
+
+def test_answers_after_a_zombies_append_are_the_zombies() -> None:
+    journal = (append(100, 45, 3, 1), append(600, 40, 4, 3, broker=2), append(800, 40, 3, 2))
+    assert windows(cell(events=(*journal, TRUNCATED))) == [(45, 50, 100, NEVER_US), (40, 45, 800, NEVER_US)]
+
+
+def test_a_removed_batch_that_the_client_sent_again_is_not_lost() -> None:
+    journal = (append(100, 40, 3, 1), append(110, 45, 3, 2), append(600, 60, 4, 2, broker=2))
+    assert windows(cell(events=(*journal, TRUNCATED))) == [(40, 45, 100, NEVER_US)]
+
+
+def test_a_disk_that_forgot_loses_only_what_the_next_leader_has_not() -> None:
+    forgot = {**TRUNCATED, "source": "disk"}
+    leader = event("became_leader", 950, broker=2, leader_epoch=5, log_end_offset=44)
+    assert [(item.from_offset, item.end_offset) for item in predict(cell(events=(forgot, leader))).intervals] == [
+        (44, 50)
+    ]
+    complete = {**leader, "log_end_offset": 80}
+    assert predict(cell(events=(forgot, complete))).intervals == ()
 
 
 def test_the_probe_stands_in_for_a_missing_journal() -> None:
@@ -101,6 +139,11 @@ def test_a_dropped_response_with_an_error_was_no_append() -> None:
 def test_a_refused_batch_is_late_when_its_successor_was_appended_before_it() -> None:
     wire = (exchange(1, 1, "refused", -1), exchange(2, 2, "delivered", 0), exchange(3, 1, "delivered", 10))
     assert intervals(cell(wire=wire), "reordered") == [(10, 20)]
+
+
+def test_a_batch_whose_first_attempt_went_unlogged_says_nothing_about_order() -> None:
+    wire = (exchange(1, 2, "delivered", 0), exchange(3, 1, "delivered", 10), exchange(4, 3, "delivered", 5, attempt=2))
+    assert intervals(cell(wire=wire), "reordered") == []
 
 
 def test_a_refused_batch_with_nothing_behind_it_stays_in_order() -> None:

@@ -48,6 +48,7 @@ class ProduceRequest:
     acks: int
     # One entry per record batch; a partition that came with several (allowed, unusual) is there several times.
     batches: tuple[Batch, ...]
+    records_end: int = 0  # where the last batch ends in the frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,11 @@ def read_header(frame: bytes) -> RequestHeader:
     return RequestHeader(api_key=reader.int16(), api_version=reader.int16(), correlation_id=reader.int32())
 
 
+def read_client_id(frame: bytes) -> str:
+    """Of any request; the header's client_id was never made compact."""
+    return Reader(frame, position=12).legacy_text() or ""
+
+
 def read_request(frame: bytes, names: Mapping[bytes, str]) -> ProduceRequest:
     header = read_header(frame)
     if header.api_key != PRODUCE or not VERSION_MIN <= header.api_version <= VERSION_MAX:
@@ -91,12 +97,14 @@ def read_request(frame: bytes, names: Mapping[bytes, str]) -> ProduceRequest:
     acks = reader.int16()
     reader.int32()  # timeout_ms
     batches: list[Batch] = []
+    records_end = 0
     for _ in range(reader.count()):
         topic_id = reader.uuid() if version >= FIRST_WITH_TOPIC_ID else b""
         topic = names.get(topic_id, topic_id.hex()) if topic_id else reader.text() or ""
         for _ in range(reader.count()):
-            partition = reader.int32()
-            batches += _read_batches(frame, reader.blob(), topic, topic_id, partition)
+            partition, blob = reader.int32(), reader.blob()
+            batches += _read_batches(frame, blob, topic, topic_id, partition)
+            records_end = sum(blob) if blob else records_end
             reader.skip_tags()
         reader.skip_tags()
     return ProduceRequest(
@@ -105,6 +113,7 @@ def read_request(frame: bytes, names: Mapping[bytes, str]) -> ProduceRequest:
         client_id=client_id,
         acks=acks,
         batches=tuple(batches),
+        records_end=records_end,
     )
 
 
