@@ -14,6 +14,7 @@ import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ _FILE_HEADER = struct.Struct("<8siiqi")
 _HEADER_BYTES = 64
 _SLOT = struct.Struct("<qqqi")  # seq + 1, intended_us, sent_us, size_bytes; a slot never used reads 0
 _SLOT_DTYPE = np.dtype([("seq_plus_1", "<i8"), ("intended_us", "<i8"), ("sent_us", "<i8"), ("size_bytes", "<i4")])
+_Column = NDArray[np.integer[Any]]
 
 
 class InflightRing:
@@ -45,6 +47,9 @@ class InflightRing:
         _FILE_HEADER.pack_into(self._map, 0, _MAGIC, producer, incarnation, 0, slots)
         self._mask = slots - 1
         self.slots = slots
+        self._slots: NDArray[Any] | None = np.frombuffer(
+            self._map, dtype=_SLOT_DTYPE, count=slots, offset=_HEADER_BYTES
+        )
 
     def record(self, seq: int, intended_us: int, sent_us: int, size_bytes: int) -> None:
         """Note a send, before the client is called. The slot's old owner must be complete (see `slots`)."""
@@ -52,11 +57,46 @@ class InflightRing:
             self._map, _HEADER_BYTES + (seq & self._mask) * _SLOT.size, seq + 1, intended_us, sent_us, size_bytes
         )
 
+    def record_many(self, first_seq: int, intended_us: _Column, sent_us: int, size_bytes: _Column) -> None:
+        """`record` for consecutive sends that are about to be handed over. The seq is written last: a slot cut short by
+        a kill still names its old owner, which is complete."""
+        slots = self._slots
+        assert slots is not None
+        done, count = 0, len(intended_us)
+        while done < count:
+            start = (first_seq + done) & self._mask
+            end = min(start + count - done, self.slots)
+            part = slice(done, done + end - start)
+            slots["intended_us"][start:end] = intended_us[part]
+            slots["sent_us"][start:end] = sent_us
+            slots["size_bytes"][start:end] = size_bytes[part]
+            slots["seq_plus_1"][start:end] = np.arange(first_seq + done + 1, first_seq + done + 1 + end - start)
+            done += end - start
+
+    def look_up(self, seq: int) -> tuple[int, int, int]:
+        """(intended_us, sent_us, size_bytes) of a send that has no outcome yet."""
+        seq_plus_1, intended_us, sent_us, size_bytes = _SLOT.unpack_from(
+            self._map, _HEADER_BYTES + (seq & self._mask) * _SLOT.size
+        )
+        if seq_plus_1 != seq + 1:
+            raise KeyError(f"send {seq} is not in flight")
+        return intended_us, sent_us, size_bytes
+
+    def look_up_many(self, seqs: NDArray[np.int64]) -> NDArray[Any]:
+        """The slots of sends that have no outcome yet: fields intended_us, sent_us, size_bytes."""
+        assert self._slots is not None
+        found: NDArray[Any] = self._slots[seqs & self._mask]
+        strange = found["seq_plus_1"] != seqs + 1
+        if strange.any():
+            raise KeyError(f"sends {seqs[strange][:5].tolist()} are not in flight")
+        return found
+
     def erase(self, seq: int) -> None:
         """Take back a send that the client refused and that will not be tried again."""
         _SLOT.pack_into(self._map, _HEADER_BYTES + (seq & self._mask) * _SLOT.size, 0, 0, 0, 0)
 
     def close(self) -> None:
+        self._slots = None  # a view keeps the map from being closed
         self._map.close()
 
 
