@@ -30,7 +30,9 @@ class Column:
     struct_code: str
     arrow_type: str
     meaning: str
-    default: int | None = None  # what a part holds that was written without this column, by an older version; else needed
+    default: int | None = (
+        None  # what a part holds that was written without this column, by an older version; else needed
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,8 +56,9 @@ class SegmentWriter:
     """Appends rows of one stream. Not thread-safe: whoever shares one brings the lock."""
 
     __slots__ = (
-        "_buffer", "_directory", "_dtype", "_end", "_map", "_pack_into", "_path", "_position", "_row", "_rows_in_closed_segments",
-        "_rows_per_segment", "_segments_max", "_segments_opened", "_stream", "_width", "_writer",
+        "_buffer", "_directory", "_dtype", "_end", "_map", "_pack_into", "_path", "_position", "_row",
+        "_rows_in_closed_segments", "_rows_per_segment", "_segments_max", "_segments_opened", "_stream", "_width",
+        "_writer",
     )  # fmt: skip
 
     def __init__(

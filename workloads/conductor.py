@@ -11,7 +11,6 @@ from collections.abc import Callable
 import gevent
 
 from runlog.events import JsonlWriter, RunClock, events_path
-from runlog.payload import PayloadPool
 from workloads.context import CONNECT_TIMEOUT_S, Phases
 from workloads.fleet import Fleet
 from workloads.model import Plan
@@ -116,12 +115,7 @@ class Conductor:
     def _finish(self) -> None:
         gevent.sleep(FOLD_INTERVAL_S if self._plan.workload.processes > 1 else 0)
         self._progress(now=True)
-        pool = PayloadPool(
-            record_size_bytes=self._plan.workload.record_size_bytes,
-            compressibility=self._plan.workload.compressibility,
-            seed=self._plan.seed,
-        )
-        done = merge_reports(self._fleet.reports(), pool_ratio=pool.achieved_ratio())
+        done = merge_reports(self._fleet.reports())
         client = done.pop("client")
         self._stat("client", {"final": True, **client})
         self._stat("generator_health", done["health"])

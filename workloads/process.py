@@ -12,6 +12,7 @@ from typing import Any
 import gevent
 
 from runlog.schema import SendStatus
+from workloads import payloads
 from workloads.context import LoadContext, Phases
 from workloads.counters import Counters
 from workloads.health import HUB_TICK_S, GeneratorHealth
@@ -86,6 +87,7 @@ class LoadProcess:
 
     def report(self) -> Json:
         producers = self.members.producers
+        pool = self.context.pool
         lag = LogHistogram()
         for loop in producers:
             lag.merge_json(loop.lag.to_json())
@@ -104,6 +106,8 @@ class LoadProcess:
             "backpressure_sends": sum(loop.backpressure_sends for loop in producers),
             "unsent": sum(loop.unsent for loop in producers),
             "foreign_records": sum(loop.foreign for loop in self.members.consumers),
+            "payload_zlib_ratio": round(pool.achieved_ratio(), 3),
+            "payload": payloads.describe(self.context.plan.workload, pool),
             "client_effective": effective,
             "client": {str(loop.number): loop.client_metrics() for loop in producers},
         }
@@ -124,7 +128,7 @@ def merge_states(states: list[Json]) -> Json:
     return merged
 
 
-def merge_reports(reports: list[Json], *, pool_ratio: float) -> Json:
+def merge_reports(reports: list[Json]) -> Json:
     """The `done` event: producers, health and effective settings of the whole cell."""
     lag, hub = LogHistogram(), LogHistogram()
     producers: list[Json] = []
@@ -147,7 +151,8 @@ def merge_reports(reports: list[Json], *, pool_ratio: float) -> Json:
             name: sum(report[name] for report in reports)
             for name in ("late_sends", "backpressure_sends", "unsent", "foreign_records")
         },
-        "payload_zlib_ratio": round(pool_ratio, 3),
+        "payload_zlib_ratio": next((report["payload_zlib_ratio"] for report in reports), 0.0),
+        "payload": next((report["payload"] for report in reports), {}),
     }
     effective: Json = next((report["client_effective"] for report in reports if report["client_effective"]), {})
     producers.sort(key=lambda producer: (producer["producer"], producer["incarnation"]))

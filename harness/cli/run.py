@@ -23,7 +23,7 @@ from harness.run.stop import StopFlag, signals_set
 from harness.scenarios import cases_of
 from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
-from workloads.model import CLIENTS
+from workloads.clients import client_names
 
 ENGINES: Final = ("reference", "kafka", "external")
 RUNS: Final = Path("runs")
@@ -73,8 +73,8 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     if options.engine not in ENGINES:
         raise UsageError(f"--cluster {options.engine}{nearest(options.engine, ENGINES)}")
     client = options.client or suite.client
-    if client not in CLIENTS:
-        raise UsageError(f"client {client!r}: no such client{nearest(client, CLIENTS)}")
+    if client not in client_names():
+        raise UsageError(f"client {client!r}: no such client{nearest(client, client_names())}")
     cells = build_plan(suite, cases_of, seed=_seed(suite, options), client=client)
     if options.engine == "external":
         if not options.bootstrap_server:

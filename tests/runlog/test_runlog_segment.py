@@ -31,13 +31,15 @@ def test_many_sends_in_the_ring_are_those_recorded_one_by_one(tmp_path: Path) ->
         rings[0].record(seq, 100 + seq, 500, 7 + seq)
     rings[1].record_many(0, times[:16], 500, sizes[:16])
     rings[1].record_many(16, times[16:], 500, sizes[16:])
-    assert rings[1].look_up(29) == (129, 500, 36)
-    found = rings[1].look_up_many(np.array([28, 17]))
-    assert found[["intended_us", "size_bytes"]].tolist() == [(128, 35), (117, 24)]
-    with pytest.raises(KeyError, match="3"):
-        rings[1].look_up(3)
-    with pytest.raises(KeyError, match="3"):
-        rings[1].look_up_many(np.array([29, 3]))
+    for ring in rings:
+        assert ring.take(29) == (129, 500, 36)
+        found = ring.take_many(np.array([28, 3, 17]))  # 3 has lost its slot to 19
+        assert found[["intended_us", "size_bytes"]].tolist() == [(128, 35), (103, 10), (117, 24)]
+        assert ring.take(5) == (105, 500, 12)
+        with pytest.raises(KeyError, match="5"):
+            ring.take(5)
+        with pytest.raises(KeyError, match="40"):
+            ring.take_many(np.array([27, 40]))
     for ring in rings:
         ring.close()
     states = inflight.read_rings(tmp_path)
