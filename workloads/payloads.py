@@ -54,7 +54,8 @@ def _draw(sizes: Sizes, generator: np.random.Generator, count: int) -> NDArray[n
         return generator.integers(sizes.low_bytes, sizes.high_bytes, size=count, endpoint=True)
     if isinstance(sizes, LognormalSizes):
         drawn = np.rint(sizes.median_bytes * np.exp(sizes.sigma * generator.standard_normal(count)))
-        return np.clip(drawn, HEADER_BYTES, sizes.high_bytes).astype(np.int_)
+        clipped: NDArray[np.int_] = np.clip(drawn, HEADER_BYTES, sizes.high_bytes).astype(np.int_)
+        return clipped
     assert isinstance(sizes, ListedSizes)
     weights = np.array([entry.weight for entry in sizes.sizes])
     values = np.array([entry.size_bytes for entry in sizes.sizes])

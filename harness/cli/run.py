@@ -46,6 +46,7 @@ class RunOptions:
     run_dir: Path | None
     make_report: bool
     argv: tuple[str, ...]
+    web_port: int | None = None
 
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
@@ -129,7 +130,10 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
         bootstrap_servers=options.bootstrap_server,
         run_dir=run_dir,
         argv=options.argv,
+        web_port=options.web_port,
     )
+    if options.web_port is not None:
+        progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")
     code = Run(request, stop=stop, progress=progress, lease_root=default_root(os.environ)).execute()
     if code is ExitCode.INTERRUPTED:
         progress.say(f"interrupted; what was measured is in {run_dir}: `harness report {run_dir}` shows it")

@@ -87,7 +87,7 @@ def test_the_five_knobs_become_arguments_of_the_python_clients() -> None:
 
 
 def test_a_client_that_does_not_exist_is_told_with_the_nearest() -> None:
-    assert client_names()[:4] == ("reference", "confluent", "aiokafka", "kafka_python")
+    assert client_names()[:5] == ("reference", "confluent", "aiokafka", "kafka_python", "java")
     with pytest.raises(ClientError, match=r"no client 'kafka-python'.*did you mean kafka_python"):
         make_producer("kafka-python", _setup({}), SINK)
 

@@ -19,6 +19,7 @@ BUILTIN = {
     "confluent": "workloads.clients.confluent",
     "aiokafka": "workloads.clients.aiokafka",
     "kafka_python": "workloads.clients.kafka_python",
+    "java": "workloads.clients.java",
 }
 
 
