@@ -337,10 +337,11 @@ class CoordinatorHost(Generic[S]):
 
     async def _load(self, slot: _Slot[S]) -> None:
         log, begin_ms = slot.hosted.log, monotonic_ms()
-        offset, end = log.log_start_offset, log.log_end_offset
+        offset = log.log_start_offset
         try:
-            while offset < end and slot.is_current:
-                data = log.read(offset, self._load_buffer_bytes, end)
+            # The end is looked up anew: markers of transactions are appended by others, also now.
+            while offset < log.log_end_offset and slot.is_current:
+                data = log.read(offset, self._load_buffer_bytes, log.log_end_offset)
                 if not data:
                     break
                 for batch in iter_batches(data):
@@ -352,10 +353,9 @@ class CoordinatorHost(Generic[S]):
             self._fail(slot, "load_failed", traceback.format_exc())
             return
         if slot.is_current:
-            self._logger.info(
-                "coordinator_loaded", topic=self.topic.name, partition=slot.index, end=end, ms=monotonic_ms() - begin_ms
-            )
-            self._serve(slot, end)
+            loaded = {"topic": self.topic.name, "partition": slot.index, "end": offset}
+            self._logger.info("coordinator_loaded", **loaded, ms=monotonic_ms() - begin_ms)
+            self._serve(slot, log.log_end_offset)
 
     def _serve(self, slot: _Slot[S], end_offset: int) -> None:
         slot.ledger = Ledger(loaded_end_offset=end_offset)
