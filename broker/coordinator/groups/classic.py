@@ -41,7 +41,6 @@ class ClassicProtocol:
         self._outbox.reply(token, response, after=group.last_append)
 
     def _write(self, group: ClassicGroup) -> None:
-        group.is_recorded = True
         group.last_append = self._outbox.append([encode(group.record())])
 
     # -- JoinGroup ---------------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class ClassicGroup:
         self.initial_delay_left_ms: int | None = None  # not None: the first rebalance, which waits for stragglers
         self.has_newcomer = False  # somebody joined during the initial delay
         self.last_append = 0  # answers about this group wait for it
-        self.is_recorded = False  # the log has a record of it
+        self.recorded: ClassicGroupValue | None = None  # what the log holds
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -168,7 +168,8 @@ class ClassicGroup:
 
     # -- the record --------------------------------------------------------------------------------------------------
 
-    def record(self) -> Record:
+    def value(self) -> ClassicGroupValue:
+        """The group as a record holds it."""
         members = tuple(
             ClassicMemberValue(
                 member_id=member.member_id,
@@ -182,7 +183,7 @@ class ClassicGroup:
             )
             for member in self.members.values()
         )
-        value = ClassicGroupValue(
+        return ClassicGroupValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation,
             protocol=self.protocol,
@@ -190,12 +191,16 @@ class ClassicGroup:
             state_timestamp_ms=self.state_timestamp_ms,
             members=members,
         )
-        return ClassicGroupKey(group_id=self.group_id), value
+
+    def record(self) -> Record:
+        """To be written now."""
+        self.recorded = self.value()
+        return ClassicGroupKey(group_id=self.group_id), self.recorded
 
     @classmethod
     def from_record(cls, group_id: str, value: ClassicGroupValue) -> ClassicGroup:
         group = cls(group_id, state_timestamp_ms=value.state_timestamp_ms)
-        group.is_recorded = True
+        group.recorded = value
         for each in value.members:
             group.add(
                 ClassicMember(
@@ -220,6 +225,8 @@ class ClassicGroup:
             assert self.members
             assert self.leader in self.members
             assert self.protocol in self.common_protocols()
+        if self.state is State.STABLE:
+            assert self.recorded == self.value(), "a stable group is what a new coordinator would load"
         if self.state is State.EMPTY:
             assert not self.members
             assert self.join_deadline_ms is None

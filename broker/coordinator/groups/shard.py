@@ -209,7 +209,6 @@ class GroupShard:
             records = list(_tombstones(group))
             for record in records:
                 self.apply(record)
-            classic.is_recorded = True
             self.write([*records, classic.record()], group=classic)
         self.groups[group_id] = classic
         return classic
@@ -392,7 +391,7 @@ class GroupShard:
 
     def _dropped(self, group: AnyGroup) -> bool:
         """Forget a classic group that nobody joined in the end: it left no record."""
-        is_unused = isinstance(group, ClassicGroup) and not (group.is_recorded or group.members or group.pending)
+        is_unused = isinstance(group, ClassicGroup) and not (group.recorded or group.members or group.pending)
         if is_unused:
             self.groups.pop(group.group_id, None)
         return is_unused
@@ -423,8 +422,8 @@ class GroupShard:
         for group_id, group in self.groups.items():
             if isinstance(group, ConsumerGroup):
                 groups[group_id] = group.durable()
-            elif group.is_in(State.STABLE, State.EMPTY) and group.is_recorded:
-                groups[group_id] = group.record()[1]
+            elif group.recorded is not None:
+                groups[group_id] = group.recorded
         return groups, self.offsets.durable()
 
 
