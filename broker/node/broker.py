@@ -40,7 +40,6 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ProtocolError
 
 
-
 class Broker:
     """What a handler gets as its context. Construct it within a running event loop."""
 
