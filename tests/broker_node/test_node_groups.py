@@ -25,6 +25,8 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
     "group.consumer.heartbeat.interval.ms": 200,
     "offsets.topic.num.partitions": OFFSETS_PARTITIONS,
+    "controller.quorum.fetch.timeout.ms": 2_000,  # Kafka's own: a busy machine must not change leaders under the test
+    "controller.quorum.request.timeout.ms": 2_000,
 }
 
 
@@ -32,7 +34,7 @@ SETTINGS = {
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     directory: Path = tmp_path_factory.mktemp("groups")
     with Cluster(directory, settings=SETTINGS) as made:
-        wait_brokers(made, timeout_s=30)
+        wait_brokers(made, timeout_s=60)
         yield made
 
 
@@ -161,7 +163,7 @@ def test_three_members_share_lose_one_and_survive_their_coordinator(cluster: Clu
             )
         finally:
             cluster.start(coordinator)
-            wait_brokers(cluster, timeout_s=30)
+            wait_brokers(cluster, timeout_s=60)
         # Nothing was read again but what a commit had not covered when the partition moved.
         everything = seen + [value for member in members for value in member.values]
         assert set(everything) == expected | more
@@ -271,6 +273,6 @@ def test_offsets_survive_a_restart_of_every_broker(cluster: Cluster) -> None:
     for broker in cluster.ids:
         cluster.terminate(broker, 20)
     cluster.start_all()
-    wait_brokers(cluster, timeout_s=30)
+    wait_brokers(cluster, timeout_s=60)
     for group in ("kept-1", "kept-2", "kept-3"):
         assert committed(cluster, "kept", group, 3) == [100, 101, 102]
