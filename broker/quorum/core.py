@@ -152,6 +152,10 @@ class Quorum:
     def log_end_offset(self) -> int:
         return self._log.end_offset
 
+    @property
+    def last_entry(self) -> LogEntry | None:
+        return self._log.last_entry
+
     def read_log(self, from_offset: int = 0) -> tuple[LogEntry, ...]:
         """For inspection and tests; committed or not."""
         return self._log.read(from_offset, self._log.end_offset)
