@@ -156,7 +156,7 @@ class PartitionLog:
         for header in headers:
             if header.producer_id >= 0:
                 assert len(headers) == 1, "batches with a producer id are appended one at a time"
-                verdict, first = self.producers.check(header)
+                verdict, first = self.producers.check(header, is_complete=self.log_start_offset == 0)
                 if verdict is Verdict.OK and header.is_transactional and must_be_verified:
                     verdict = self._check_guard(header, guard)
                 if verdict is not Verdict.OK:

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Coroutine
 from typing import Any
 
+from broker.controller.delta import diff
 from broker.controller.image import MetadataImage
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.config import NodeConfig
@@ -51,6 +52,7 @@ class Broker:
         filesystem: FileSystem = LOCAL,
         rng: random.Random | None = None,  # of elections and ids; None: seeded by the operating system
         journal: Journal | None = None,
+        boot_id: str | None = None,  # None: the machine's
     ) -> None:
         self.config, self.logger = config, logger
         rng = rng or random.Random()
@@ -82,6 +84,7 @@ class Broker:
             on_roles_changed=self._roles_changed,
             filesystem=filesystem,
             on_storage_failure=self._storage_failed,
+            boot_id=boot_id,
         )
         self._fetchers = Fetchers(
             config=config,
@@ -116,6 +119,7 @@ class Broker:
             logger=logger,
             spawn=self.spawn,
         )
+        self._told_image: MetadataImage | None = None  # what the partitions know; None: nothing yet
         self._server = Server(config=config, logger=logger, dispatch=self.dispatch)
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their start
         self._image_waiters: list[asyncio.Future[None]] = []
@@ -208,8 +212,9 @@ class Broker:
     # -- metadata ----------------------------------------------------------------------------------------------------
 
     def _image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
-        delta = self.partitions.apply_image(old, new)
+        self._tell_partitions(new)
         if self.metadata.controller.is_active:
+            delta = diff(old, new, broker_id=self.config.node_id)
             for broker_id in delta.fenced:
                 self.journal.write("broker_fenced", broker=broker_id, by=self.config.node_id)
             for broker_id in delta.unfenced:
@@ -222,6 +227,19 @@ class Broker:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+    def _tell_partitions(self, image: MetadataImage) -> None:
+        """Partitions hear nothing before the image holds the registration of this very process.
+
+        Until then the image is what this node's own log held, perhaps from long ago: by it we might lead a partition
+        alone, that is, acknowledge records that the true leader will never have. The registration comes after all that
+        was decided without us, and with it we lead nothing (found by the simulation: tests/broker_sim, seed 7).
+        """
+        registration = image.brokers.get(self.config.node_id)
+        is_ours = registration is not None and registration.incarnation_id == self.lifecycle.incarnation_id
+        if is_ours or self._told_image is not None:
+            self.partitions.apply_image(self._told_image or MetadataImage(), image)
+            self._told_image = image
 
     def _roles_changed(self) -> None:
         self._fetchers.roles_changed()

@@ -128,11 +128,12 @@ class Partitions:
         on_roles_changed: Callable[[], None],
         filesystem: FileSystem = LOCAL,
         on_storage_failure: Callable[[OSError], None] | None = None,
+        boot_id: str | None = None,
     ) -> None:
         self._on_storage_failure = on_storage_failure
         self._config, self._logger, self._journal = config, logger, journal
         self._propose_isr, self._on_roles_changed = propose_isr, on_roles_changed
-        self._directory = LogDirectory(str(config.log_dirs), filesystem=filesystem)
+        self._directory = LogDirectory(str(config.log_dirs), filesystem=filesystem, boot_id=boot_id)
         self._high_watermarks = self._directory.read_high_watermarks()
         self._hosted: dict[tuple[str, int], HostedPartition] = {}
         self._produces: dict[int, ProduceDone] = {}

@@ -36,7 +36,7 @@ class SimClient:
     def __init__(
         self, *, name: str, node_ids: tuple[int, ...], scheduler: Scheduler, network: Network, logger: Logger
     ) -> None:
-        self.loop = SimLoop(scheduler=scheduler, network=network, host=name)
+        self.loop = SimLoop(scheduler=scheduler, network=network, host=name)  # type: ignore[abstract]
         self.node_ids = node_ids
         self._channels = {
             each: Channel(

@@ -151,7 +151,7 @@ class Cluster:
         self._network.dead_hosts.discard(host_of(node_id))
         offset_us, rate = self._clocks[node_id]
         holder: list[Life] = []
-        loop = SimLoop(
+        loop = SimLoop(  # type: ignore[abstract]  # only to typeshed: the others raise
             scheduler=self._scheduler,
             network=self._network,
             host=host_of(node_id),
@@ -173,6 +173,7 @@ class Cluster:
             filesystem=life.filesystem,
             rng=random.Random(seed),
             journal=SimJournal(self._coverage),
+            boot_id=self.disks[life.node_id].boot_id,
         )
         life.loop.create_task(life.broker.start())
 

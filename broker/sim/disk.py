@@ -73,8 +73,13 @@ class SimDisk:
         self.operations_to_power_loss: int | None = None  # counts down; at 0 `on_power_loss` is called
         self.on_power_loss: Callable[[], None] = lambda: None
         self.writes_to_failure: int | None = None  # counts down writes of partition logs; that one fails half way
+        self.boots = 1
         self.lost_changes = 0
         self.torn_writes = 0
+
+    @property
+    def boot_id(self) -> str:
+        return f"boot-{self.boots}"
 
     def mount(self) -> SimFileSystem:
         """For one life of a process; `SimFileSystem.detach` ends it."""
@@ -82,6 +87,7 @@ class SimDisk:
 
     def lose_power(self) -> None:
         """Forget what was not synced."""
+        self.boots += 1
         for path in list(self._files):
             node = self._files[path]
             if node.is_replacement_unsynced and self._rng.random() < 0.5:

@@ -59,8 +59,7 @@ class Faults:
         for disk in self._cluster.disks.values():
             disk.operations_to_power_loss = disk.writes_to_failure = None
         for node_id in self._cluster.node_ids:
-            if not self._cluster.is_up(node_id):
-                self._cluster.start(node_id)
+            self._end_stop(node_id)
 
     # -- one of them -------------------------------------------------------------------------------------------------
 

@@ -163,9 +163,7 @@ class Network:
 
         self._carry(here, there, arrive)
 
-    def _accept(
-        self, client: Endpoint, loop: SimLoop, make: Callable[[], asyncio.BaseProtocol], port: int
-    ) -> None:
+    def _accept(self, client: Endpoint, loop: SimLoop, make: Callable[[], asyncio.BaseProtocol], port: int) -> None:
         server = SimTransport(self, loop, make())
         name = f"{client.process.host}-{loop.host}:{port}"
         out, back = Stream(name, client, server), Stream(f"{name}-back", server, client)

@@ -200,8 +200,8 @@ class PartitionChecker:
         if known != (batch, previous):
             self._fail(
                 "log matching",
-                f"broker {life.node_id} {_name(key)}: offset {batch.base_offset} of leader epoch {batch.epoch} is {batch} "
-                f"after epoch {previous}, elsewhere {known[0]} after epoch {known[1]}",
+                f"broker {life.node_id} {_name(key)}: offset {batch.base_offset} of leader epoch {batch.epoch} is "
+                f"{batch} after epoch {previous}, elsewhere {known[0]} after epoch {known[1]}",
             )
 
     # -- high watermark and leaders ----------------------------------------------------------------------------------
@@ -231,9 +231,7 @@ class PartitionChecker:
             self._coverage.reached("below min.insync.replicas")
         if before is not None and before.is_leader and before.leader_epoch == epoch:
             return
-        if any(
-            other.node_id != life.node_id and other.leads(hosted.key) for other in self._lives.values()
-        ):
+        if any(other.node_id != life.node_id and other.leads(hosted.key) for other in self._lives.values()):
             self._coverage.reached("two leaders at once")
         if truth.is_given_up and epoch >= truth.unclean_epoch:
             self._restart_truth(truth, mirror)
@@ -266,8 +264,8 @@ class PartitionChecker:
         if known and (len(mirror) < known or mirror[known - 1] != truth.committed[-1]):
             self._fail(
                 "a committed record never changes",
-                f"broker {life.node_id} leads {_name(hosted.key)} in epoch {replica.leader_epoch} with another batch at "
-                f"offset {truth.committed[-1].base_offset}",
+                f"broker {life.node_id} leads {_name(hosted.key)} in epoch {replica.leader_epoch} with another batch "
+                f"at offset {truth.committed[-1].base_offset}",
             )
             return
         for batch in mirror[known:]:

@@ -25,6 +25,7 @@ from broker.sim.sockets import Machine
 if TYPE_CHECKING:
     from broker.sim.partition_checker import PartitionChecker
 
+INVARIANTS_EVERY_EVENTS = 20  # the producer's own: a look at all its batches
 INCOMPLETE_MAX = 40  # a producer waits before it queues more: as a bounded buffer would make it
 _RECORD_OVERHEAD_BYTES = 30
 
@@ -54,10 +55,11 @@ class SimProducer:
         self.unknown: set[bytes] = set()
         self.sent = 0
         self.may_produce = True
+        self._next_check = 0
         self._topic, self._partitions = topic, partitions
         self._scheduler, self._coverage, self._checker, self._fail = scheduler, coverage, checker, fail
         self._rng = random.Random(seed)
-        self.loop = SimLoop(scheduler=scheduler, network=network, host=name)
+        self.loop = SimLoop(scheduler=scheduler, network=network, host=name)  # type: ignore[abstract]
         self._machine = Machine(scheduler=scheduler, network=network, loop=self.loop)
         self._machine.step = self._step
         self._config = parse_producer(
@@ -99,7 +101,9 @@ class SimProducer:
         with self._machine.as_native():
             before = self.sender.core.counters.epoch_bump_total
             self.sender._step()  # one turn of the thread's loop; there is nobody else to call it
-            self.sender.core.check_invariants()
+            if self._scheduler.events_run >= self._next_check:
+                self._next_check = self._scheduler.events_run + INVARIANTS_EVERY_EVENTS
+                self.sender.core.check_invariants()
             if self.sender.core.counters.epoch_bump_total > before:
                 self._coverage.reached("producer epoch bump")
         wait_ms = self._machine.poll_wait_ms

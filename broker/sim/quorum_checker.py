@@ -24,7 +24,9 @@ Fail = Callable[[str, str], None]
 
 
 class QuorumChecker:
-    def __init__(self, *, fail: Fail, coverage: Coverage, on_image: Callable[[MetadataImage, MetadataImage], None]) -> None:
+    def __init__(
+        self, *, fail: Fail, coverage: Coverage, on_image: Callable[[MetadataImage, MetadataImage], None]
+    ) -> None:
         self._fail, self._coverage, self._on_image = fail, coverage, on_image
         self.image = MetadataImage()
         self._leaders: dict[int, int] = {}
@@ -62,7 +64,9 @@ class QuorumChecker:
         self._update_mirror(life, mirror)
         quorum.check_invariants()
         if before is not None and quorum.high_watermark < before[3]:  # type: ignore[operator]  # both are ints
-            self._fail("quorum high watermark never falls", f"node {life.node_id}: {before[3]} to {quorum.high_watermark}")
+            self._fail(
+                "quorum high watermark never falls", f"node {life.node_id}: {before[3]} to {quorum.high_watermark}"
+            )
         self._seen[life.node_id] = (*seen[:4], None)
         self._note_leader(life, mirror)
         self._commit(life, quorum.high_watermark, mirror)
