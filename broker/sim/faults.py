@@ -61,6 +61,11 @@ class Faults:
         for node_id in self._cluster.node_ids:
             self._end_stop(node_id)
 
+    def restart_soon(self, node_id: int) -> None:
+        if self._is_over:
+            self._scheduler.after(10_000, lambda: self._start(node_id))
+        self._later(10_000, 1_500_000, lambda: self._start(node_id))
+
     # -- one of them -------------------------------------------------------------------------------------------------
 
     def _act(self, kind: str) -> None:
@@ -98,14 +103,11 @@ class Faults:
         if not self._cluster.is_up(node_id):
             self._cluster.start(node_id)
 
-    def _restart_soon(self, node_id: int) -> None:
-        self._later(10_000, 1_500_000, lambda: self._start(node_id))
-
     def _kill(self, node_id: int) -> None:
         if self._cluster.is_up(node_id):
             self._cluster.kill(node_id)
             self._coverage.reached("process killed")
-            self._restart_soon(node_id)
+            self.restart_soon(node_id)
 
     def _kill_all(self, _: int) -> None:
         for node_id in self._cluster.node_ids:
@@ -123,7 +125,7 @@ class Faults:
         if self._may_lose_power(node_id):
             self._world.has_lost_power = True
             self._cluster.lose_power(node_id)
-            self._restart_soon(node_id)
+            self.restart_soon(node_id)
 
     def _power_all(self, _: int) -> None:
         if self._settings.can_lose_power_unsynced:

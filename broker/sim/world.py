@@ -121,6 +121,8 @@ class World:
             self.quorum.life_began(life.node_id)
             self.partitions.life_began(life)
         self._check_failures(life)
+        if life.is_dead:
+            return
         try:
             changed = self._changed_partitions(life)
             self.quorum.check(life)
@@ -138,6 +140,11 @@ class World:
         error = life.loop.failure
         if error is None and life.broker.failed.done() and not life.broker.failed.cancelled():
             error = life.broker.failed.exception()
+        if isinstance(error, OSError):
+            # A broker that cannot write ends itself; its supervisor starts it again.
+            self.cluster.kill(life.node_id)
+            self.faults.restart_soon(life.node_id)
+            return
         if error is not None:
             self.fail("a broker does not fail", f"broker {life.node_id}: {error!r}")
 
