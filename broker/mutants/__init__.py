@@ -19,7 +19,6 @@ MUTANTS = (
     "acknowledge_before_replication",
     "broker_epoch_ignored",
     "commit_by_majority",
-    "commit_of_earlier_epoch",
     "controller_answers_before_commit",
     "crc_ignored_on_append",
     "crc_ignored_on_recovery",

@@ -8,18 +8,15 @@ goes on where it stopped; --budget-s ends it in time, and the next call goes on.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import multiprocessing
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 
 from broker import mutants
 from broker.sim.report import Summary, failure_text, log_text, summary_text
-from broker.sim.world import SeedResult, run_seed
+from broker.sim.runner import results
 
 COVERAGE_FROM = 200  # seeds; fewer need not reach every state
 PROGRESS_S = 5
@@ -63,7 +60,7 @@ def _run(options: argparse.Namespace) -> tuple[Summary, bool]:
     done_below = _load(options.state, summary, options.seeds)
     began = told = time.monotonic()
     seeds = [seed for seed in options.seeds if seed >= done_below]
-    for result in _results(seeds, options.mutant, options.jobs):
+    for result in results(seeds, mutant=options.mutant, jobs=options.jobs):
         seed = result.seed
         summary.add(result)
         if result.violation is not None:
@@ -82,33 +79,6 @@ def _run(options: argparse.Namespace) -> tuple[Summary, bool]:
             print(f"out of time after seed {seed}; the same command goes on from there", flush=True)
             return summary, False
     return summary, True
-
-
-def _results(seeds: Sequence[int], mutant: str | None, jobs: int) -> Iterator[SeedResult]:
-    """In the order of the seeds."""
-    if jobs <= 1:
-        with mutants.applied(mutant):
-            yield from map(run_seed, seeds)
-        return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare, initargs=(mutant,))
-    with contextlib.closing(_Closing(pool)):
-        yield from pool.map(run_seed, seeds, chunksize=4)
-
-
-class _Closing:
-    """Ends a pool without waiting for what nobody wants any more."""
-
-    def __init__(self, pool: ProcessPoolExecutor) -> None:
-        self._pool = pool
-
-    def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _prepare(mutant: str | None) -> None:
-    if mutant is not None:
-        mutants.apply(mutant)
 
 
 def _load(path: Path | None, summary: Summary, seeds: range) -> int:

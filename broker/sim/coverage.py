@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
+from collections.abc import Iterator
+
+from broker.mutants import Patch
+from broker.replication import PartitionReplica
+from broker.wire.errors import ErrorCode
 
 # state -> what it means. Every one is counted by the checker, the journal, the disk or the faults.
 EXPECTED = {
     "truncation": "a follower cut what its new leader does not have",
-    "truncation of several epochs": "more than one leader epoch lay in what was cut",
     "fenced leader epoch": "a request with an old leader epoch was refused",
     "unknown leader epoch": "a request came with an epoch that the leader has not heard of yet",
     "isr of one": "a leader was alone in its ISR",
@@ -60,3 +65,32 @@ class Coverage:
 
     def missing(self) -> list[str]:
         return [state for state in EXPECTED if not self.counts[state]]
+
+
+@contextlib.contextmanager
+def refusals_counted(coverage: Coverage) -> Iterator[None]:
+    """While this lasts, what partitions refuse is counted: nobody is told of it but the one who asked."""
+    states = {
+        ErrorCode.fenced_leader_epoch: "fenced leader epoch",
+        ErrorCode.unknown_leader_epoch: "unknown leader epoch",
+        ErrorCode.not_enough_replicas: "not enough replicas",
+    }
+
+    def count(error: ErrorCode) -> ErrorCode:
+        if error in states:
+            coverage.reached(states[error])
+        return error
+
+    patch = Patch()
+    check_epoch = PartitionReplica.check_leader_epoch
+    check_append = PartitionReplica.check_append
+    patch.set(
+        PartitionReplica,
+        "check_leader_epoch",
+        lambda self, current_leader_epoch: count(check_epoch(self, current_leader_epoch)),
+    )
+    patch.set(PartitionReplica, "check_append", lambda self, *, acks: count(check_append(self, acks=acks)))
+    try:
+        yield
+    finally:
+        patch.undo()

@@ -110,15 +110,15 @@ class SimDisk:
 
     def _survivor(self, change: _Change) -> _Change | None:
         fate = self._rng.random()
-        if fate < 0.45:
+        if fate < 0.3:
             return None
-        if fate < 0.65 or isinstance(change, _Truncate):
+        if fate < 0.45 or isinstance(change, _Truncate):
             return change
         self.torn_writes += 1
         keep = self._rng.randrange(len(change.data) + 1)
         if self._rng.random() < 0.5:
             keep -= keep % SECTOR_BYTES
-        if self._rng.random() < 0.3:
+        if self._rng.random() < 0.5:
             # The size of the file was journaled, the data was not: zeros, as after a crash of ext4 or XFS.
             return _Write(position=change.position, data=change.data[:keep] + bytes(len(change.data) - keep))
         return _Write(position=change.position, data=change.data[:keep])

@@ -30,7 +30,7 @@ _WEIGHTS = {
     "isolate": 3,
     "break": 3,
     "slow": 2,
-    "corrupt": 1,
+    "corrupt": 2,
     "disk": 1,
     "setting": 2,
 }
@@ -134,9 +134,10 @@ class Faults:
             self._power(node_id)
 
     def _power_within(self, node_id: int) -> None:
-        if self._settings.can_lose_power_unsynced or not self._cluster.is_up(node_id):
+        if not self._may_lose_power(node_id):
             return
-        self._cluster.disks[node_id].operations_to_power_loss = self._rng.randrange(1, 40)
+        self._world.has_lost_power = True
+        self._cluster.disks[node_id].operations_to_power_loss = self._rng.randrange(1, 25)
         self._later(300_000, 1_500_000, lambda: self._start(node_id))
 
     def _stop(self, node_id: int) -> None:

@@ -51,7 +51,7 @@ def settings_of(seed: int) -> Settings:
         min_insync_replicas=rng.choice((1, 2, 2)) if replication_factor == 3 else rng.choice((1, 1, 2)),
         segment_bytes=rng.choice((700, 2_000, 1 << 20)),
         flush_messages=rng.choice((1, 1, None)),
-        unclean=rng.random() < 0.15,
+        unclean=rng.random() < 0.2,
         producers=rng.choice((1, 2)),
         record_gap_us=rng.choice((30_000, 60_000)),
         faults=rng.randint(3, 9),

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from broker.client import clock as client_clock
@@ -15,7 +17,7 @@ from broker.controller.image import MetadataImage
 from broker.node import clock as node_clock
 from broker.sim.clients import Reader, SimClient, create_topic, send_corrupt_batch
 from broker.sim.cluster import EXTERNAL, Cluster, Life, SimLogger, port
-from broker.sim.coverage import Coverage
+from broker.sim.coverage import Coverage, refusals_counted
 from broker.sim.faults import Faults
 from broker.sim.loop import read_ns, read_wall_ns
 from broker.sim.network import Network
@@ -78,7 +80,7 @@ class World:
         self._known_lives: set[int] = set()
         self._controllers: dict[int, tuple[MetadataImage, bool]] = {}  # as they were checked last
         self._logger = SimLogger(0, lambda: self.scheduler.now_us, lambda cause: None)
-        self._admin = self._client("admin")
+        self.admin = self._client("admin")
         self._reader_client = self._client("reader")
         self._reader = Reader(
             client=self._reader_client,
@@ -180,12 +182,15 @@ class World:
         return True
 
     def send_corrupt_batch(self, node_id: int) -> None:
-        client = self._admin
+        """To the leader, if there is one."""
+        client = self.admin
+        index = self._rng.randrange(self.settings.partitions)
+        state = self.quorum.image.partition(TOPIC, index)
         work = send_corrupt_batch(
             client,
             topic=TOPIC,
-            index=self._rng.randrange(self.settings.partitions),
-            node_id=node_id,
+            index=index,
+            node_id=state.leader if state is not None and state.leader >= 0 else node_id,
             rng=self._rng,
             coverage=self.coverage,
             fail=self.fail,
@@ -227,7 +232,7 @@ class World:
         return self.violation is None
 
     def _begin_clients(self) -> None:
-        settings, client = self.settings, self._admin
+        settings, client = self.settings, self.admin
         creating = create_topic(
             client,
             topic=TOPIC,
@@ -332,7 +337,7 @@ class World:
 
     def dispose(self) -> None:
         self.cluster.dispose()
-        for loop in (self._admin.loop, self._reader_client.loop, *(each.loop for each in self.producers)):
+        for loop in (self.admin.loop, self._reader_client.loop, *(each.loop for each in self.producers)):
             loop.dispose()
 
 
@@ -342,18 +347,27 @@ def _is_same(before: tuple[MetadataImage, bool] | None, now: tuple[MetadataImage
 
 def run_seed(seed: int) -> SeedResult:
     """Run one seed to its end, or to its first violation. Not re-entrant: it puts virtual clocks in place."""
+    with virtual_clocks():
+        world = World(settings_of(seed))
+        try:
+            with refusals_counted(world.coverage):
+                world.run()
+            return _result(world, seed)
+        finally:
+            world.dispose()
+
+
+@contextlib.contextmanager
+def virtual_clocks() -> Iterator[None]:
+    """The clocks of nodes and clients are those of the simulated processes; nothing is collected meanwhile."""
     saved = node_clock.clocks(), client_clock.source()
     node_clock.use_clocks(read_ns, read_wall_ns)
     client_clock.use_clock(read_ns)
     gc_was_enabled = gc.isenabled()
     gc.disable()  # a collection would end dead coroutines at a time that the seed does not decide
-    world = World(settings_of(seed))
     try:
-        world.run()
-        world.coverage.reached("leader elected", 0)
-        return _result(world, seed)
+        yield
     finally:
-        world.dispose()
         asyncio._set_running_loop(None)
         node_clock.use_clocks(*saved[0])
         client_clock.use_clock(saved[1])
