@@ -29,7 +29,8 @@
                   .append_marker(producer_id=, producer_epoch=, marker=EndMarker(is_commit, coordinator_epoch), ..)
                   .last_stable_offset(high_watermark)   .aborted_transactions(from_offset, upper_bound)
                   .high_watermark_advanced(high_watermark)   call it whenever it grew, on leader and follower
-    errors        LogError, OffsetOutOfRangeError(.log_start_offset, .log_end_offset), LogCorruptError
+    errors        LogError, OffsetOutOfRangeError(.log_start_offset, .log_end_offset), LogCorruptError,
+                  TopicIdMismatchError
 
 Place for later parts: retention and `delete_records` go into a `retention.py` that advances `log_start_offset` by
 whole segments; compaction into a `compaction.py` that swaps segments; the `.timeindex` beside index.py (today a

@@ -20,7 +20,7 @@ from broker.log.checkpoints import (
     read_offsets,
     write_offsets,
 )
-from broker.log.errors import LogError
+from broker.log.errors import LogError, TopicIdMismatchError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.log.partition_log import LogConfig, PartitionLog
 
@@ -90,7 +90,7 @@ class LogDirectory:
     def open_log(
         self, topic: str, partition: int, *, topic_id: str | None = None, config: LogConfig | None = None
     ) -> PartitionLog:
-        """Open, recover or create. A topic id is kept in the directory; one that differs from it is a LogError."""
+        """Open, recover or create. The topic id is kept in the directory; another one is a TopicIdMismatchError."""
         path = self._log_path(topic, partition)
         self._filesystem.make_directory(path)
         log = PartitionLog(
@@ -145,5 +145,5 @@ class LogDirectory:
         if stored is None and topic_id is not None:
             self._filesystem.write_atomically(metadata_path, f"version: 0\ntopic_id: {topic_id}\n".encode())
         elif stored is not None and topic_id is not None and stored != topic_id:
-            raise LogError(f"{path} belongs to topic id {stored}, not {topic_id}")
+            raise TopicIdMismatchError(f"{path} belongs to topic id {stored}, not {topic_id}")
         return stored or topic_id

@@ -22,6 +22,7 @@ from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker, encode_end_marker
 from broker.log.verification import VerificationGuard, VerificationGuards
+from broker.wire.errors import CorruptBatchError
 from broker.wire.records import BatchHeader, decode_records, iter_batches, set_base_offset_and_epoch
 
 PRODUCERS_SUFFIX = ".producers"
@@ -98,7 +99,10 @@ class PartitionLog:
         self._restore_epochs(found.scanned_headers)
         self.producers = ProducerState()
         self._guards = VerificationGuards()
-        self._rebuild_producers(replay_from=found.scanned_from)
+        try:
+            self._rebuild_producers(replay_from=found.scanned_from)
+        except CorruptBatchError as error:
+            raise LogCorruptError(f"{directory}: a segment that was closed cleanly is damaged: {error}") from error
         self.recovery = RecoverySummary(
             clean=clean and not found.scanned_segments,
             log_start_offset=self.log_start_offset,

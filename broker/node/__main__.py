@@ -12,6 +12,7 @@ from pathlib import Path
 import uvloop
 
 from broker.log.disk_faults import FaultyFileSystem
+from broker.log.errors import LogError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.broker import Broker
 from broker.node.config import ConfigError, NodeConfig, load_config
@@ -63,7 +64,7 @@ def main(arguments: list[str]) -> int:
         logger.warning("mutant", name=config.harness_mutant, cause="harness.mutant: this broker is wrong on purpose")
     try:
         uvloop.run(serve(config, logger))
-    except (OSError, StorageMismatchError, ValueError) as error:
+    except (OSError, LogError, StorageMismatchError, ValueError) as error:
         logger.error("cannot_run", cause=repr(f"{type(error).__name__}: {error}"))
         return EXIT_ENVIRONMENT
     logger.info("stopped")

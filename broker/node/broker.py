@@ -14,6 +14,7 @@ from typing import Any
 
 from broker.controller.delta import diff
 from broker.controller.image import MetadataImage
+from broker.log.errors import LogError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.config import NodeConfig
 from broker.node.connection import Request
@@ -180,7 +181,7 @@ class Broker:
         if error is not None and not self.failed.done():
             self.failed.set_exception(error)
 
-    def _storage_failed(self, error: OSError) -> None:
+    def _storage_failed(self, error: OSError | LogError) -> None:
         """A broker that cannot write must not lead: it ends, and the controller elects among those that can."""
         if not self.failed.done():
             self.failed.set_exception(error)
@@ -238,7 +239,10 @@ class Broker:
         registration = image.brokers.get(self.config.node_id)
         is_ours = registration is not None and registration.incarnation_id == self.lifecycle.incarnation_id
         if is_ours or self._told_image is not None:
-            self.partitions.apply_image(self._told_image or MetadataImage(), image)
+            try:
+                self.partitions.apply_image(self._told_image or MetadataImage(), image)
+            except LogError as error:
+                self._storage_failed(error)  # a damaged file, named: neither guess what it held nor delete it
             self._told_image = image
 
     def _roles_changed(self) -> None:

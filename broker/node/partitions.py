@@ -15,7 +15,7 @@ from uuid import UUID
 from broker.controller.delta import MetadataDelta, PartitionChange, diff
 from broker.controller.image import MetadataImage
 from broker.log.directory import LogDirectory
-from broker.log.errors import LogError
+from broker.log.errors import TopicIdMismatchError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.log.partition_log import LogConfig, PartitionLog
 from broker.log.producers import Verdict
@@ -213,7 +213,7 @@ class Partitions:
         )
         try:
             log = self._directory.open_log(topic, partition, topic_id=topic_id, config=log_config)
-        except LogError as error:
+        except TopicIdMismatchError as error:  # nothing else: a damaged log is not ours to delete
             # What is left of a topic of that name which was deleted while this broker was down.
             self._logger.warning("stale_log_removed", topic=topic, partition=partition, cause=repr(str(error)))
             self._directory.delete_log(topic, partition)

@@ -81,6 +81,24 @@ class SimDisk:
     def boot_id(self) -> str:
         return f"boot-{self.boots}"
 
+    @property
+    def files(self) -> dict[str, bytes]:
+        """A copy of all contents."""
+        return {path: bytes(node.content) for path, node in self._files.items()}
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        self._files[path] = _Node(content=bytearray(data), durable=bytearray(data))
+
+    def remove(self, path: str) -> None:
+        del self._files[path]
+
+    def restore(self, files: dict[str, bytes]) -> None:
+        for path, data in files.items():
+            self.overwrite(path, data)
+            parts = path.split("/")
+            for depth in range(2, len(parts)):
+                self._directories["/".join(parts[:depth])] = None
+
     def mount(self) -> SimFileSystem:
         """For one life of a process; `SimFileSystem.detach` ends it."""
         return SimFileSystem(self)

@@ -6,9 +6,9 @@ not grown much, and another connection is still served.
 
 from __future__ import annotations
 
+import gc
 import random
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -198,11 +198,9 @@ def _time_limit(what: str) -> Iterator[None]:
 def fuzz_frames(seed: int, count: int) -> FuzzResult:
     """Raises FuzzError with what to run to see it again."""
     result = FuzzResult()
-    began_s = time.monotonic()
     for first in range(0, count, FRAMES_PER_BROKER):
         block_seed = seed + first // FRAMES_PER_BROKER
         _fuzz_block(block_seed, min(FRAMES_PER_BROKER, count - first), result)
-    assert time.monotonic() >= began_s
     return result
 
 
@@ -233,3 +231,4 @@ def _fuzz_block(seed: int, count: int, result: FuzzResult) -> None:
                     raise FuzzError(f"memory has grown by {growth >> 20} MiB\n  {where}")
         finally:
             target.dispose()
+    gc.collect()

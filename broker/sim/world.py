@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import gc
 import random
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -148,7 +149,8 @@ class World:
             self.faults.restart_soon(life.node_id)
             return
         if error is not None:
-            self.fail("a broker does not fail", f"broker {life.node_id}: {error!r}")
+            where = "".join(traceback.format_exception(error)[-3:])
+            self.fail("a broker does not fail", f"broker {life.node_id}: {error!r}\n{where}")
 
     def _changed_partitions(self, life: Life) -> set[tuple[str, int]]:
         disk = self.cluster.disks[life.node_id]
