@@ -16,6 +16,8 @@ from broker.log.filesystem import FileSystem
 from broker.log.segment import Segment, file_name
 from broker.wire.records import BatchHeader
 
+INDEX_SUFFIXES = (".index", ".timeindex")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverySummary:
@@ -95,7 +97,7 @@ def open_segments(
 
 def delete_stray_files(filesystem: FileSystem, directory: str, bases: set[int]) -> None:
     """Remove index files without a segment and half-written temporaries."""
-    expected = {file_name(base, ".index") for base in bases}
+    expected = {file_name(base, suffix) for base in bases for suffix in INDEX_SUFFIXES}
     for name in filesystem.list_directory(directory):
-        if name.endswith(".tmp") or (name.endswith(".index") and name not in expected):
+        if name.endswith(".tmp") or (name.endswith(INDEX_SUFFIXES) and name not in expected):
             filesystem.remove(f"{directory}/{name}")

@@ -1,4 +1,4 @@
-"""One segment file and its index: append whole batches, find one by offset, cut.
+"""One segment file and its indexes: append whole batches, find one by offset or by time, cut.
 
 Owns: byte positions. It knows nothing of epochs, producers or other segments. Files are named by 20-digit base offset.
 Shown by tests/broker_log/test_log_segment.py.
@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from broker.log.errors import LogCorruptError
 from broker.log.filesystem import Buffer, File, FileSystem
-from broker.log.index import OffsetIndex
+from broker.log.index import ENTRY_BYTES, OffsetIndex
+from broker.log.timeindex import ENTRY, NO_TIMESTAMP, TimeIndex
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import (
     BATCH_OVERHEAD_BYTES,
@@ -19,6 +20,7 @@ from broker.wire.records import (
     BatchHeader,
     RawBatch,
     check_header,
+    decode_records,
     parse_batch_header,
 )
 
@@ -39,13 +41,29 @@ class Segment:
     The file is never longer than `size_bytes`, except between a crash and `recover`.
     """
 
-    __slots__ = ("_file", "_filesystem", "_index", "_path_stem", "base_offset", "next_offset", "size_bytes")
+    __slots__ = (
+        "_file",
+        "_filesystem",
+        "_index",
+        "_path_stem",
+        "_times",
+        "base_offset",
+        "first_timestamp",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "next_offset",
+        "size_bytes",
+    )
 
     def __init__(self, filesystem: FileSystem, directory: str, base_offset: int, *, index_interval_bytes: int) -> None:
         self._filesystem = filesystem
         self._path_stem = f"{directory}/{file_name(base_offset, '')}"
         self._file: File = filesystem.open(self._path_stem + ".log")
         self._index = OffsetIndex(index_interval_bytes)
+        self._times = TimeIndex()
+        self.first_timestamp = NO_TIMESTAMP  # largest of the first batch: the age of a segment counts from it
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
@@ -58,14 +76,23 @@ class Segment:
         except OSError:
             self._file.truncate(position)  # a part of it may be there
             raise
-        base_offset, index = self.base_offset, self._index
         for header in headers:
             size = header.size_bytes
-            index.batch_appended(header.last_offset - base_offset, position, size)
+            self._note(header, position, size)
             position += size
         assert position == self.size_bytes + len(buffer)
         self.size_bytes = position
         self.next_offset = headers[-1].next_offset
+
+    def _note(self, header: BatchHeader, position: int, size_bytes: int) -> None:
+        """Keep the indexes and the largest timestamp in step with a batch at the end of the file."""
+        timestamp = header.max_timestamp
+        if timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = timestamp, header.last_offset
+        if position == 0:
+            self.first_timestamp = timestamp
+        if self._index.batch_appended(header.last_offset - self.base_offset, position, size_bytes):
+            self._times.add(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
 
     def read(self, offset: int, max_bytes: int, max_offset: int, minimum_one_batch: bool) -> bytes:
         """Whole batches from the one that holds `offset` on, below `max_offset`, at most `max_bytes`.
@@ -137,6 +164,8 @@ class Segment:
         """
         file_bytes = self._file.size_bytes()
         self._index.truncate_to(0)
+        self._times.truncate_to(0)
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self.next_offset, self.size_bytes = self.base_offset, 0
         headers: list[BatchHeader] = []
         reason = ""
@@ -146,7 +175,7 @@ class Segment:
             except (CorruptBatchError, ValueError) as error:
                 reason = str(error)
                 break
-            self._index.batch_appended(header.last_offset - self.base_offset, self.size_bytes, header.size_bytes)
+            self._note(header, self.size_bytes, header.size_bytes)
             self.size_bytes += header.size_bytes
             self.next_offset = header.next_offset
             headers.append(header)
@@ -159,7 +188,7 @@ class Segment:
         header = parse_batch_header(self._file.read_at(position, BATCH_OVERHEAD_BYTES))
         if position + header.size_bytes > file_bytes:
             raise CorruptBatchError(f"a batch of {header.size_bytes} bytes at byte {position} ends after its file")
-        check_header(header, position)
+        check_header(header, position, is_stored=True)
         if header.base_offset < self.next_offset or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             raise CorruptBatchError(f"base offset {header.base_offset} at byte {position} after {self.next_offset - 1}")
         batch = RawBatch(header, memoryview(self._file.read_at(position, header.size_bytes)), position)
@@ -173,42 +202,82 @@ class Segment:
         if not self._index.load(self._filesystem, self._path_stem + ".index", segment_size_bytes=self.size_bytes):
             return False
         position = self._index.position_at_or_before(self.size_bytes)
-        self.next_offset = self.base_offset
         try:
-            while position < self.size_bytes:
-                header = self._header_at(position)
-                position += header.size_bytes
-                self.next_offset = header.next_offset
+            position = self._follow_to_end(position)
         except CorruptBatchError:
             return False
-        return position == self.size_bytes
+        end = self.next_offset - self.base_offset
+        if position != self.size_bytes or not self._times.load(
+            self._filesystem, self._path_stem + ".timeindex", relative_end_offset=end
+        ):
+            return False
+        self._take_indexed_timestamp()
+        return True
+
+    def _follow_to_end(self, position: int) -> int:
+        """Read the headers from an indexed batch on, to find where the segment ends and its largest timestamp."""
+        self.next_offset = self.base_offset
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        self.first_timestamp = self._header_at(0).max_timestamp if self.size_bytes else NO_TIMESTAMP
+        while position < self.size_bytes:
+            header = self._header_at(position)
+            position += header.size_bytes
+            self.next_offset = header.next_offset
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
+        return position
+
+    def _take_indexed_timestamp(self) -> None:
+        """The time index knows the batches before the last indexed one."""
+        timestamp, relative_offset = self._times.last
+        if timestamp >= self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = timestamp, self.base_offset + relative_offset
 
     def truncate_to(self, offset: int) -> None:
         """Cut at the start of the batch that holds `offset`."""
         position = self.position_of(offset)
         self._file.truncate(position)
         self._index.truncate_to(position)
+        self._times.truncate_to(max(0, offset - self.base_offset))
         self.size_bytes = position
-        self.next_offset = self.base_offset
-        start = self._index.position_at_or_before(position)
-        for batch in self.batches(start, bodies=False):
-            self.next_offset = batch.header.next_offset
+        self._follow_to_end(self._index.position_at_or_before(position))
+        self._take_indexed_timestamp()
 
     def has_room_for(self, size_bytes: int, last_offset: int, segment_bytes: int) -> bool:
         if self.size_bytes == 0:
             return True
         return self.size_bytes + size_bytes <= segment_bytes and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
+    def is_index_full(self, limit_bytes: int) -> bool:
+        """Would one more entry outgrow segment.index.bytes? The entries of the time index are the longer ones."""
+        return (len(self._index) + 1) * ENTRY_BYTES > limit_bytes or (len(self._times) + 1) * ENTRY.size > limit_bytes
+
+    def first_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record from `from_offset` on that reaches `timestamp_ms`."""
+        if self.max_timestamp < timestamp_ms:
+            return None
+        start = max(from_offset, self.base_offset + self._times.offset_before(timestamp_ms))
+        for batch in self.batches(self.position_of(start), bodies=False):
+            if batch.header.max_timestamp < timestamp_ms:
+                continue
+            for offset, timestamp, *_ in decode_records(self._file.read_at(batch.position, batch.header.size_bytes)):
+                if timestamp >= timestamp_ms and offset >= from_offset:
+                    return timestamp, offset
+        return None
+
     def sync(self) -> None:
         self._file.sync()
 
     def save_index(self) -> None:
+        """Both indexes; the time index ends with the segment's largest timestamp."""
         self._index.save(self._filesystem, self._path_stem + ".index")
+        self._times.add(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+        self._times.save(self._filesystem, self._path_stem + ".timeindex")
 
     def close(self) -> None:
         self._file.close()
 
     def delete(self) -> None:
         self._file.close()
-        for suffix in (".log", ".index"):
+        for suffix in (".log", ".index", ".timeindex"):
             self._filesystem.remove(self._path_stem + suffix)

@@ -24,9 +24,15 @@ class ApiKey(IntEnum):
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    DESCRIBE_LOG_DIRS = 35
+    CREATE_PARTITIONS = 37
+    ELECT_LEADERS = 43
+    INCREMENTAL_ALTER_CONFIGS = 44
     VOTE = 52
     BEGIN_QUORUM_EPOCH = 53
     END_QUORUM_EPOCH = 54
@@ -38,6 +44,7 @@ class ApiKey(IntEnum):
     BROKER_REGISTRATION = 62
     BROKER_HEARTBEAT = 63
     ALLOCATE_PRODUCER_IDS = 67
+    DESCRIBE_TOPIC_PARTITIONS = 75
 
 
 class Listener(Enum):
@@ -85,9 +92,15 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.API_VERSIONS, 0, 4, _EVERYWHERE),
         _api(ApiKey.CREATE_TOPICS, 2, 7, _EVERYWHERE),
         _api(ApiKey.DELETE_TOPICS, 1, 6, _EVERYWHERE),
+        _api(ApiKey.DELETE_RECORDS, 0, 2, _CLIENT),
         _api(ApiKey.INIT_PRODUCER_ID, 0, 5, _CLIENT),
         _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, _CLIENT),
         _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
+        _api(ApiKey.ALTER_CONFIGS, 0, 2, _EVERYWHERE),
+        _api(ApiKey.DESCRIBE_LOG_DIRS, 1, 4, _CLIENT),
+        _api(ApiKey.CREATE_PARTITIONS, 0, 3, _EVERYWHERE),
+        _api(ApiKey.ELECT_LEADERS, 0, 2, _EVERYWHERE),
+        _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, _EVERYWHERE),
         _api(ApiKey.VOTE, 0, 2, _CONTROLLER),
         _api(ApiKey.BEGIN_QUORUM_EPOCH, 0, 1, _CONTROLLER),
         _api(ApiKey.END_QUORUM_EPOCH, 0, 1, _CONTROLLER),
@@ -99,6 +112,7 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.BROKER_REGISTRATION, 0, 4, _CONTROLLER),
         _api(ApiKey.BROKER_HEARTBEAT, 0, 1, _CONTROLLER),
         _api(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, _CONTROLLER),
+        _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, _CLIENT),
     )
 }
 

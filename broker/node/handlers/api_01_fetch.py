@@ -40,6 +40,7 @@ class _Asked:
     current_leader_epoch: int
     last_fetched_epoch: int
     max_bytes: int
+    log_start_offset: int  # of the replica that asks; -1 for consumers
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,10 +53,11 @@ class _Read:
     log_start_offset: int = -1
     records: bytes = b""
     diverging: EpochEnd | None = None
+    has_new_start: bool = False  # for a replica: records were deleted at the beginning
 
     @property
     def is_final(self) -> bool:
-        return self.error is not ErrorCode.none or self.diverging is not None
+        return self.error is not ErrorCode.none or self.diverging is not None or self.has_new_start
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
@@ -155,6 +157,7 @@ class _Fetch:
             current_leader_epoch=getattr(asked, "current_leader_epoch", -1),
             last_fetched_epoch=getattr(asked, "last_fetched_epoch", -1),
             max_bytes=asked.partition_max_bytes,
+            log_start_offset=getattr(asked, "log_start_offset", -1),
         )
 
     def _note_follower(self) -> None:
@@ -168,6 +171,7 @@ class _Fetch:
             event = FollowerFetched(
                 replica_id=self._replica_id, fetch_offset=asked.offset, broker_epoch=self._replica_epoch
             )
+            hosted.follower_log_starts[self._replica_id] = asked.log_start_offset
             self._broker.partitions.perform(hosted, event)
 
     def _read_all(self) -> list[_Read]:
@@ -215,6 +219,8 @@ class _Fetch:
             return _Read(asked=asked, error=error)
         log, high_watermark = hosted.log, hosted.replica.high_watermark
         read = _Read(asked=asked, high_watermark=high_watermark, log_start_offset=log.log_start_offset)
+        if self._is_replica and asked.log_start_offset < min(log.log_start_offset, high_watermark):
+            read.has_new_start = True
         if asked.last_fetched_epoch >= 0:
             read.diverging = self._diverging(asked, hosted)
             if read.diverging is not None:

@@ -1,0 +1,86 @@
+"""DescribeQuorum (key 55), versions 0-2 (KIP-595, KIP-836): who votes on the metadata log, and how far each is.
+
+Only the leader of the quorum knows; on other listeners than the controller's it is forwarded there. Every node votes,
+so there are no observers.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from broker.node.control import AnyRequest
+from broker.node.forwarding import forward
+from broker.node.metadata import monotonic_ms
+from broker.quorum.messages import METADATA_TOPIC
+from broker.wire.apis import ApiKey, Listener
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+FORWARD_VERSION = 2
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    if request.listener is not Listener.CONTROLLER:
+        broker.spawn(
+            forward(
+                broker,
+                request,
+                api_key=ApiKey.DESCRIBE_QUORUM,
+                version=FORWARD_VERSION,
+                failed=lambda error, cause: _failed(request, error, cause),
+            )
+        )
+        return
+    quorum = broker.metadata.quorum
+    if not quorum.is_leader:
+        request.respond(_failed(request, ErrorCode.not_controller, "this node does not lead the metadata quorum"))
+        return
+    asked = [(topic.topic_name, each.partition_index) for topic in request.message.topics for each in topic.partitions]
+    if asked != [(METADATA_TOPIC, 0)]:
+        cause = f"only {METADATA_TOPIC} partition 0 has a quorum"
+        request.respond(_failed(request, ErrorCode.unknown_topic_or_partition, cause))
+        return
+    # The core counts on a clock of its own: told as points in time.
+    offset_ms = time.time_ns() // 1_000_000 - monotonic_ms()
+    voters = [
+        {
+            "replica_id": each.replica_id,
+            "log_end_offset": each.log_end_offset,
+            "last_fetch_timestamp": -1 if each.last_fetch_ms < 0 else each.last_fetch_ms + offset_ms,
+            "last_caught_up_timestamp": -1 if each.last_caught_up_ms < 0 else each.last_caught_up_ms + offset_ms,
+        }
+        for each in quorum.describe_voters(monotonic_ms())
+    ]
+    partition = {
+        "partition_index": 0,
+        "error_code": ErrorCode.none,
+        "leader_id": quorum.leader_id,
+        "leader_epoch": quorum.epoch,
+        "high_watermark": quorum.high_watermark,
+        "current_voters": voters,
+        "observers": [],
+    }
+    nodes = [
+        {
+            "node_id": node_id,
+            "listeners": [{"name": broker.config.controller_listener, "host": address.host, "port": address.port}],
+        }
+        for node_id, address in sorted(broker.config.controller_quorum_voters.items())
+    ]
+    request.respond(
+        response(
+            ApiKey.DESCRIBE_QUORUM,
+            request.version,
+            error_code=ErrorCode.none,
+            topics=[{"topic_name": METADATA_TOPIC, "partitions": [partition]}],
+            nodes=nodes,
+        )
+    )
+
+
+def _failed(request: AnyRequest, error: ErrorCode, cause: str) -> Message:
+    return response(ApiKey.DESCRIBE_QUORUM, request.version, error_code=error, error_message=cause, topics=[], nodes=[])
