@@ -100,6 +100,10 @@ class Lease:
             entry["start_ticks"] = identity.start_ticks if identity else -1
             self._write()
 
+    def add_proxy(self, url: str, proxy: str) -> str:
+        """A proxy on a server that is not ours: undone by deleting it."""
+        return self._add({"kind": "proxy", "url": url, "proxy": proxy})
+
     def add_proxy_disabled(self, url: str, proxy: str) -> str:
         """Undone by enabling the proxy."""
         return self._add({"kind": "proxy_disabled", "url": url, "proxy": proxy})
@@ -182,7 +186,7 @@ def _undo(entry: dict[str, object]) -> list[str]:
         return _end_process(entry)
     if kind == "stopped":
         return _continue_process(entry)
-    if kind in ("toxic", "proxy_disabled"):
+    if kind in ("toxic", "proxy_disabled", "proxy"):
         return _heal_proxy(entry)
     return [f"left alone an entry of unknown kind {kind!r}"]
 
@@ -235,6 +239,9 @@ def _heal_proxy(entry: dict[str, object]) -> list[str]:
     url, proxy = str(entry.get("url")), str(entry.get("proxy"))
     client = ToxiproxyClient(url, timeout_ms=CALL_TIMEOUT_MS)
     try:
+        if entry["kind"] == "proxy":
+            client.delete(proxy)
+            return [f"deleted proxy {proxy} at {url}"]
         if entry["kind"] == "proxy_disabled":
             client.enable(proxy)
             return [f"enabled proxy {proxy} at {url}"]

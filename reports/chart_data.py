@@ -266,16 +266,23 @@ def sweep_data(judged: Sequence[Judged]) -> dict[str, Rows]:
     if not baselines:
         return {}
     reference = _knobs(baselines[0].cell)
+    changed = [str(facts.cell.document.get("changed") or "") for facts in sweep]
+    others = dict.fromkeys(name for name in changed if name and name not in reference)
     result: dict[str, Rows] = {}
-    for knob in reference:
-        rows = [
-            _sweep_row(facts, knob, baseline=_knobs(facts.cell) == reference)
-            for facts in sweep
-            if all(_knobs(facts.cell).get(other) == value for other, value in reference.items() if other != knob)
-        ]
+    for knob in (*reference, *others):
+        rows = [_sweep_row(facts, knob) for facts in sweep if _differs_only_in(knob, facts.cell, reference)]
         if len({row["value"] for row in rows}) > 1:
             result[knob] = sorted(rows, key=_by_value)
     return {knob: result[knob] for knob in (*KNOBS, *(k for k in result if k not in KNOBS)) if knob in result}
+
+
+def _differs_only_in(knob: str, cell: Cell, reference: Mapping[str, str]) -> bool:
+    """By the plan's word where it is there: `acks` may need another setting with it, which is no knob of its own."""
+    if cell.document.get("baseline") is True:
+        return True
+    if cell.document.get("changed"):
+        return str(cell.document["changed"]) == knob
+    return all(_knobs(cell).get(other) == value for other, value in reference.items() if other != knob)
 
 
 def _knobs(cell: Cell) -> dict[str, str]:
@@ -290,15 +297,15 @@ def _by_value(row: Mapping[str, object]) -> tuple[int, float, str]:
         return (1, 0.0, {"none": ""}.get(text, text))
 
 
-def _sweep_row(facts: CellFacts, knob: str, *, baseline: bool) -> Json:
+def _sweep_row(facts: CellFacts, knob: str) -> Json:
     p99, interval, basis = p99_us(facts)
     low, high = facts.throughput_interval or (facts.throughput_records_per_s, facts.throughput_records_per_s)
     milliseconds = None if p99 is None else round(p99 / 1000, 3)
     return {
         "title": facts.cell.title,
         "cell_id": facts.cell.cell_id,
-        "value": _knobs(facts.cell).get(knob, ""),
-        "role": "baseline" if baseline else "changed",
+        "value": _knobs(facts.cell).get(knob) or str(facts.cell.part("properties").get(knob, "")),
+        "role": "baseline" if facts.cell.document.get("baseline") is True else "changed",
         "throughput": facts.throughput_records_per_s,
         "throughput_low": low,
         "throughput_high": high,

@@ -24,9 +24,15 @@
                   .batch_headers(from_offset=None) -> Iterator[BatchHeader]
                   .flush() = fsync   .close() = flush + index + producer snapshot   .delete()
                   .producers (ProducerState)  .epochs (LeaderEpochCache)  .check_invariants()
+                  .begin_verification(header, supports_epoch_bump=) -> VerificationGuard | None   before the coordinator
+                       is asked; .append(..., guard=, must_be_verified=True) then says INVALID_TXN_STATE without it
+                  .append_marker(producer_id=, producer_epoch=, marker=EndMarker(is_commit, coordinator_epoch), ..)
+                  .last_stable_offset(high_watermark)   .aborted_transactions(from_offset, upper_bound)
+                  .high_watermark_advanced(high_watermark)   call it whenever it grew, on leader and follower
     errors        LogError, OffsetOutOfRangeError(.log_start_offset, .log_end_offset), LogCorruptError
 
 Place for later parts: retention and `delete_records` go into a `retention.py` that advances `log_start_offset` by
 whole segments; compaction into a `compaction.py` that swaps segments; the `.timeindex` beside index.py (today a
-timestamp is found by scanning batch headers); the `.txnindex` beside it, with the last stable offset in producers.py.
+timestamp is found by scanning batch headers). `.txnindex` is in transaction_index.py, one for each segment: compaction
+must carry over the entries whose transaction still has a record.
 """

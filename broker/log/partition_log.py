@@ -20,6 +20,9 @@ from broker.log.filesystem import LOCAL, Buffer, FileSystem
 from broker.log.producers import ProducerState, Verdict
 from broker.log.recovery import RecoverySummary, delete_stray_files, open_segments
 from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
+from broker.log.transaction_index import AbortedTransaction
+from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker, encode_end_marker
+from broker.log.verification import VerificationGuard, VerificationGuards
 from broker.wire.records import BatchHeader, iter_batches, set_base_offset_and_epoch
 
 PRODUCERS_SUFFIX = ".producers"
@@ -115,7 +118,8 @@ class PartitionLog:
         self.epochs.truncate_to(self.log_end_offset + 1)
         self._restore_epochs(found.scanned_headers)
         self.producers = ProducerState()
-        self._rebuild_producers()
+        self._guards = VerificationGuards()
+        self._rebuild_producers(replay_from=found.scanned_from)
         if self._log_start_offset > self.log_end_offset:
             self.truncate_fully_and_start_at(self._log_start_offset)  # a crash took what was above it
         self.recovery = RecoverySummary(
@@ -165,12 +169,19 @@ class PartitionLog:
     # -- append
 
     def append(
-        self, buffer: Buffer, *, leader_epoch: int, headers: Sequence[BatchHeader] | None = None
+        self,
+        buffer: Buffer,
+        *,
+        leader_epoch: int,
+        headers: Sequence[BatchHeader] | None = None,
+        guard: VerificationGuard | None = None,
+        must_be_verified: bool = False,
     ) -> AppendResult:
         """Append as leader: judge sequences, assign offsets and epoch in place, one write.
 
         `buffer` holds whole valid batches (`validate_batches` returned `headers`). A read-only one is copied first.
         With a producer id there must be one batch, as Kafka demands of every Produce request since version 3.
+        With `must_be_verified` the first batch of a transaction needs the `guard` that `begin_verification` gave.
         """
         if headers is None:
             headers = [batch.header for batch in iter_batches(buffer)]
@@ -178,6 +189,8 @@ class PartitionLog:
             if header.producer_id >= 0:
                 assert len(headers) == 1, "batches with a producer id are appended one at a time"
                 verdict, first = self.producers.check(header)
+                if verdict is Verdict.OK and header.is_transactional and must_be_verified:
+                    verdict = self._check_guard(header, guard)
                 if verdict is not Verdict.OK:
                     base, last = (first.base_offset, first.last_offset) if first else (-1, -1)
                     return AppendResult(verdict, base, last, headers)
@@ -192,6 +205,48 @@ class PartitionLog:
             offset += header.last_offset_delta + 1
             position += header.size_bytes
         return self._append_placed(view, placed)
+
+    def begin_verification(self, header: BatchHeader, *, supports_epoch_bump: bool) -> VerificationGuard | None:
+        """What the append of a transactional batch needs (KIP-890); None if its transaction is ongoing here already."""
+        if self.producers.has_ongoing_transaction(header.producer_id, header.producer_epoch):
+            return None
+        return self._guards.begin(
+            header.producer_id,
+            producer_epoch=header.producer_epoch,
+            sequence=header.base_sequence,
+            supports_epoch_bump=supports_epoch_bump,
+        )
+
+    def _check_guard(self, header: BatchHeader, guard: VerificationGuard | None) -> Verdict:
+        if self.producers.has_ongoing_transaction(header.producer_id, header.producer_epoch):
+            return Verdict.OK
+        if guard is None or guard is not self._guards.current(header.producer_id):
+            return Verdict.INVALID_TXN_STATE
+        is_unknown = self.producers.entry(header.producer_id) is None
+        if is_unknown and guard.supports_epoch_bump and header.base_sequence > 0:
+            return Verdict.OUT_OF_ORDER  # each transaction has its own epoch: the first batch ever is number 0
+        return Verdict.OUT_OF_ORDER if header.base_sequence > guard.lowest_sequence else Verdict.OK
+
+    def append_marker(
+        self,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        marker: EndMarker,
+        leader_epoch: int,
+        timestamp_ms: int,
+        transaction_version: int,
+    ) -> AppendResult:
+        """Append as leader the control batch that ends this producer's transaction here (WriteTxnMarkers)."""
+        verdict = self.producers.check_marker(
+            producer_id, producer_epoch, marker, transaction_version=transaction_version
+        )
+        if verdict is not Verdict.OK:
+            return AppendResult(verdict, -1, -1, ())
+        batch = encode_end_marker(
+            producer_id=producer_id, producer_epoch=producer_epoch, marker=marker, timestamp_ms=timestamp_ms
+        )
+        return self.append(batch, leader_epoch=leader_epoch)
 
     def append_as_follower(self, buffer: Buffer, *, headers: Sequence[BatchHeader] | None = None) -> AppendResult:
         """Append what the leader sent, unchanged. Raises LogCorruptError if it does not continue this log."""
@@ -215,10 +270,13 @@ class PartitionLog:
             self._roll(headers[0].base_offset)
         self._active.append(buffer, headers)
         self._unflushed.add(self._active.base_offset)
+        position = 0
         for header in headers:
             if header.partition_leader_epoch > self.epochs.latest_epoch:
                 self.epochs.assign(header.partition_leader_epoch, header.base_offset)
-            self.producers.update(header)
+            if header.producer_id >= 0:
+                self._note_producer(header, memoryview(buffer)[position : position + header.size_bytes])
+            position += header.size_bytes
         if self.config.flush_messages is not None:
             self._records_since_flush += last_offset - headers[0].base_offset + 1
             if self._records_since_flush >= self.config.flush_messages:
@@ -236,6 +294,22 @@ class PartitionLog:
         """End the active segment, so that retention or compaction may have it. Nothing happens if it is empty."""
         if self._active.size_bytes:
             self._roll(self.log_end_offset)
+
+    def _note_producer(self, header: BatchHeader, batch: Buffer) -> None:
+        marker = decode_end_marker(batch) if header.is_control else None
+        completed = self.producers.update(header, marker)
+        if header.is_transactional:
+            self._guards.end(header.producer_id)
+        if completed is not None and not completed.is_commit:
+            self._active.aborted.append(self._aborted(completed))
+
+    def _aborted(self, completed: CompletedTransaction) -> AbortedTransaction:
+        return AbortedTransaction(
+            producer_id=completed.producer_id,
+            first_offset=completed.first_offset,
+            last_offset=completed.last_offset,
+            last_stable_offset=self.producers.transactions.stable_offset_after(completed),
+        )
 
     def _roll(self, base_offset: int) -> None:
         self._active.save_index()
@@ -275,6 +349,27 @@ class PartitionLog:
                 return data
             number += 1
         return b""
+
+    # -- transactions
+
+    def high_watermark_advanced(self, high_watermark: int) -> None:
+        """Markers below it cannot be truncated any more: the transactions that they ended are decided."""
+        self.producers.transactions.high_watermark_advanced(high_watermark)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Below it every transaction is decided: what a read_committed consumer may see."""
+        self.producers.transactions.high_watermark_advanced(high_watermark)  # a truncation has replayed decided ones
+        unstable = self.producers.transactions.first_unstable_offset
+        return high_watermark if unstable is None else min(max(unstable, self.log_start_offset), high_watermark)
+
+    def aborted_transactions(self, from_offset: int, upper_bound: int) -> list[AbortedTransaction]:
+        """Those with a record in [from_offset, upper_bound), for upper bounds up to the last stable offset."""
+        found: list[AbortedTransaction] = []
+        number = max(0, bisect_right(self._bases, from_offset) - 1)
+        for segment in self._segments[number:]:
+            if segment.aborted.collect(from_offset, upper_bound, found):
+                break
+        return found
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
@@ -369,6 +464,7 @@ class PartitionLog:
         self.epochs.clear()
         self._delete_producer_snapshots(above=-1)
         self.producers.clear()
+        self._guards.clear()
         return TruncationResult(before, min(before, offset))
 
     def _drop_last_segment(self) -> None:
@@ -424,24 +520,44 @@ class PartitionLog:
                 self._filesystem.remove(f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}")
 
     def _save_producers(self) -> None:
-        """A snapshot named by the end offset it stands for; older ones but the previous are removed."""
+        """A snapshot named by the end offset it stands for. Kept: the last two, and the one to replay the active
+        segment from, which is what recovery after a crash needs."""
         end = self.log_end_offset
         self.producers.save(self._filesystem, f"{self.directory}/{file_name(end, PRODUCERS_SUFFIX)}")
-        for offset in self._snapshot_offsets()[:-2]:
+        offsets = self._snapshot_offsets()
+        below_active = [offset for offset in offsets if offset <= self._active.base_offset]
+        for offset in set(offsets) - {*offsets[-2:], *below_active[-1:]}:
             self._filesystem.remove(f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}")
 
-    def _rebuild_producers(self) -> None:
-        """The newest snapshot that is not beyond the log, then every batch after it."""
+    def _rebuild_producers(self, *, replay_from: int | None = None) -> None:
+        """The newest snapshot that is not beyond the log (nor beyond `replay_from`), then every batch after it."""
         self._delete_producer_snapshots(above=self.log_end_offset)
         start = self.log_start_offset
         self.producers.clear()
+        self._guards.clear()
         for offset in reversed(self._snapshot_offsets()):
+            if replay_from is not None and offset > replay_from:
+                continue
             path = f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}"
             if self.producers.load(self._filesystem, path):
                 start = max(start, offset)
                 break
-        for header in self.batch_headers(start):
-            self.producers.update(header)
+        for segment in self._segments:
+            if segment.next_offset > start:
+                self._replay(segment, start)
+
+    def _replay(self, segment: Segment, start: int) -> None:
+        for batch in segment.batches(segment.position_of(start), bodies=False):
+            header = batch.header
+            if header.producer_id < 0:
+                continue
+            marker: EndMarker | None = None
+            if header.is_control:
+                data = segment.read(header.base_offset, 0, _NO_LIMIT, minimum_one_batch=True)
+                marker = decode_end_marker(data)
+            completed = self.producers.update(header, marker)
+            if completed is not None and not completed.is_commit:
+                segment.aborted.append(self._aborted(completed))
 
     def check_invariants(self) -> None:
         assert self._segments
@@ -453,3 +569,4 @@ class PartitionLog:
         if self.epochs.entries:
             assert self.epochs.entries[-1].start_offset <= self.log_end_offset
         self.epochs.check_invariants()
+        self.producers.transactions.check_invariants()

@@ -1,8 +1,9 @@
-"""What idempotent producers have appended (KIP-98): the judge of every sequenced batch.
+"""What idempotent and transactional producers have appended (KIP-98): the judge of every sequenced batch and marker.
 
-Owns: per producer id its epoch and its last five batches, and their snapshot file. Five, because a producer may have
-five requests in flight: a retry can only be of one of those. Knows no clock: the least recently used entry leaves
-first. Shown by tests/broker_log/test_log_producers.py.
+Owns: per producer id its epoch and its last five batches, the open transactions, and the snapshot file of both. Five,
+because a producer may have five requests in flight: a retry can only be of one of those. Knows no clock: the least
+recently used entry without a transaction leaves first. Shown by tests/broker_log/test_log_producers.py and
+test_log_transactions.py.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from enum import Enum
 from typing import NamedTuple
 
 from broker.log.filesystem import FileSystem
-from broker.wire.records import BatchHeader
+from broker.log.transactions import NO_COORDINATOR_EPOCH, CompletedTransaction, EndMarker, OpenTransactions
+from broker.wire.records import NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
 
 BATCHES_KEPT = 5
 # Kafka forgets a producer after producer.id.expiration.ms (1 day); without a clock the number of them is bounded.
 PRODUCERS_MAX = 100_000
 SEQUENCE_MODULUS = 2**31
+SNAPSHOT_VERSION = 2
+EPOCH_BUMP_VERSION = 2  # of transaction.version: every end of a transaction bumps the epoch (KIP-890)
 
 
 class Verdict(Enum):
@@ -27,6 +31,8 @@ class Verdict(Enum):
     DUPLICATE = "duplicate"  # appended before: answer success with the old offset
     OUT_OF_ORDER = "out_of_order"  # OUT_OF_ORDER_SEQUENCE_NUMBER
     INVALID_EPOCH = "invalid_epoch"  # INVALID_PRODUCER_EPOCH: a newer incarnation has appended
+    INVALID_TXN_STATE = "invalid_txn_state"  # not of the ongoing transaction, or not verified to be of one
+    COORDINATOR_FENCED = "coordinator_fenced"  # TRANSACTION_COORDINATOR_FENCED: a marker of an old coordinator
 
 
 class AppendedBatch(NamedTuple):
@@ -38,27 +44,39 @@ class AppendedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class ProducerEntry:
-    """Invariant: `batches` holds 1 to 5 batches of `epoch`, oldest first, offsets rising."""
+    """Invariant: `batches` holds up to 5 batches of `epoch`, oldest first, offsets rising; none after a marker that
+    bumped the epoch, and none of those without sequences (offset commits)."""
 
     epoch: int
     batches: list[AppendedBatch] = field(default_factory=list)
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    last_timestamp: int = NO_TIMESTAMP
 
     @property
     def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
 class ProducerState:
-    """Changes only through `update`, `load` and `clear`; `check` has no effect."""
+    """Changes only through `update`, `load`, `clear` and `high_watermark_advanced`; the checks have no effect."""
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
+        self.transactions = OpenTransactions()
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def entry(self, producer_id: int) -> ProducerEntry | None:
         return self._entries.get(producer_id)
+
+    def items(self) -> list[tuple[int, ProducerEntry]]:
+        return list(self._entries.items())
+
+    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        entry = self._entries.get(producer_id)
+        is_open = self.transactions.first_offset_of(producer_id) is not None
+        return is_open and entry is not None and entry.epoch == producer_epoch
 
     def check(self, header: BatchHeader) -> tuple[Verdict, AppendedBatch | None]:
         """Judge a batch before it is appended; the second value is the first append if this is a DUPLICATE."""
@@ -70,49 +88,110 @@ class ProducerState:
             return Verdict.OK, None
         if header.producer_epoch < entry.epoch:
             return Verdict.INVALID_EPOCH, None
+        is_open = self.transactions.first_offset_of(header.producer_id) is not None
+        if header.base_sequence == NO_SEQUENCE and header.is_transactional:
+            return Verdict.OK, None  # offset commits of a transaction have no sequences
         if header.producer_epoch > entry.epoch:
             return (Verdict.OK if header.base_sequence == 0 else Verdict.OUT_OF_ORDER), None
         for batch in entry.batches:
             if batch.base_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
                 return Verdict.DUPLICATE, batch
-        if header.base_sequence == (entry.last_sequence + 1) % SEQUENCE_MODULUS:
-            return Verdict.OK, None
-        return Verdict.OUT_OF_ORDER, None
+        if header.base_sequence != (entry.last_sequence + 1) % SEQUENCE_MODULUS:
+            return Verdict.OUT_OF_ORDER, None
+        return (Verdict.INVALID_TXN_STATE if is_open and not header.is_transactional else Verdict.OK), None
 
-    def update(self, header: BatchHeader) -> None:
-        """Note an appended batch, with its final offsets. Also what replay and followers call."""
-        if header.producer_id < 0 or header.is_control:
-            return
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, marker: EndMarker, *, transaction_version: int
+    ) -> Verdict:
+        """Judge an end marker before it is appended.
+
+        Since version 2 a marker's epoch is above that of the records it ends, so that a late marker cannot end a later
+        transaction (KIP-1228). One of the same epoch without a transaction is a retry of what is written: harmless.
+        """
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            return Verdict.OK
+        if producer_epoch < entry.epoch:
+            return Verdict.INVALID_EPOCH
+        is_open = self.transactions.first_offset_of(producer_id) is not None
+        if transaction_version >= EPOCH_BUMP_VERSION and producer_epoch == entry.epoch and is_open:
+            return Verdict.INVALID_EPOCH
+        return Verdict.COORDINATOR_FENCED if marker.coordinator_epoch < entry.coordinator_epoch else Verdict.OK
+
+    def update(self, header: BatchHeader, marker: EndMarker | None = None) -> CompletedTransaction | None:
+        """Note an appended batch, with its final offsets. Also what replay and followers call.
+
+        `marker` is what a control batch holds; the transaction that it ended here is returned.
+        """
+        if header.producer_id < 0 or (header.is_control and marker is None):
+            return None
         entry = self._entries.pop(header.producer_id, None)
-        if entry is None or entry.epoch != header.producer_epoch:
+        if entry is None:
             entry = ProducerEntry(header.producer_epoch)
+        elif entry.epoch != header.producer_epoch:
+            entry = ProducerEntry(header.producer_epoch, coordinator_epoch=entry.coordinator_epoch)
+        completed: CompletedTransaction | None = None
+        if marker is not None:
+            entry.coordinator_epoch = marker.coordinator_epoch
+            completed = self.transactions.end(header.producer_id, header.base_offset, is_commit=marker.is_commit)
+        else:
+            self._note_data(entry, header)
+        entry.last_timestamp = header.max_timestamp
+        self._entries[header.producer_id] = entry  # at the end: dicts keep order, so the first is the longest unused
+        if len(self._entries) > PRODUCERS_MAX:
+            self._evict()
+        return completed
+
+    def _note_data(self, entry: ProducerEntry, header: BatchHeader) -> None:
+        if header.is_transactional:
+            self.transactions.begin(header.producer_id, header.base_offset)
+        if header.base_sequence == NO_SEQUENCE:
+            return
         entry.batches.append(
             AppendedBatch(header.base_sequence, header.last_sequence, header.base_offset, header.last_offset)
         )
         if len(entry.batches) > BATCHES_KEPT:
             del entry.batches[0]
-        self._entries[header.producer_id] = entry  # at the end: dicts keep order, so the first is the longest unused
-        if len(self._entries) > PRODUCERS_MAX:
-            del self._entries[next(iter(self._entries))]
+
+    def _evict(self) -> None:
+        """An entry with a transaction stays: without its epoch a zombie could append to it."""
+        for producer_id in self._entries:
+            if self.transactions.first_offset_of(producer_id) is None:
+                del self._entries[producer_id]
+                return
 
     def clear(self) -> None:
         self._entries.clear()
+        self.transactions.clear()
 
     def save(self, filesystem: FileSystem, path: str) -> None:
         """One JSON line and its CRC. Kafka's own snapshot keeps one batch per producer; we keep all five, so that a
         retry is recognised across a restart too."""
-        body = json.dumps([[key, entry.epoch, entry.batches] for key, entry in self._entries.items()]).encode()
-        filesystem.write_atomically(path, b"%d %08x\n%s\n" % (1, zlib.crc32(body), body))
+        entries = [
+            [producer_id, entry.epoch, entry.coordinator_epoch, entry.last_timestamp, entry.batches]
+            for producer_id, entry in self._entries.items()
+        ]
+        ongoing, unreplicated = self.transactions.dump()
+        body = json.dumps({"producers": entries, "ongoing": ongoing, "unreplicated": unreplicated}).encode()
+        filesystem.write_atomically(path, b"%d %08x\n%s\n" % (SNAPSHOT_VERSION, zlib.crc32(body), body))
 
     def load(self, filesystem: FileSystem, path: str) -> bool:
-        """Replace the state by a snapshot; False (and an empty state) if the file is missing or damaged."""
-        self._entries.clear()
+        """Replace the state by a snapshot; False (and an empty state) if the file is missing, damaged or of an older
+        version: the log is then replayed from further back."""
+        self.clear()
         if not filesystem.exists(path):
             return False
         head, _, body = filesystem.read_bytes(path).partition(b"\n")
         body = body.rstrip(b"\n")
-        if head != b"1 %08x" % zlib.crc32(body):
+        if head != b"%d %08x" % (SNAPSHOT_VERSION, zlib.crc32(body)):
             return False
-        for producer_id, epoch, batches in json.loads(body):
-            self._entries[producer_id] = ProducerEntry(epoch, [AppendedBatch(*batch) for batch in batches])
+        state = json.loads(body)
+        for producer_id, epoch, coordinator_epoch, last_timestamp, batches in state["producers"]:
+            self._entries[producer_id] = ProducerEntry(
+                epoch,
+                [AppendedBatch(*batch) for batch in batches],
+                coordinator_epoch=coordinator_epoch,
+                last_timestamp=last_timestamp,
+            )
+        self.transactions.restore(state["ongoing"], state["unreplicated"])
         return True

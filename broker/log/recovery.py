@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass
 from broker.log.errors import LogCorruptError
 from broker.log.filesystem import FileSystem
 from broker.log.segment import Segment, file_name
+from broker.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 from broker.wire.records import BatchHeader
 
-INDEX_SUFFIXES = (".index", ".timeindex")
+INDEX_SUFFIXES = (".index", ".timeindex", TRANSACTION_INDEX_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class RecoveredSegments:
     segments: list[Segment]
     scanned_headers: list[BatchHeader]
     scanned_segments: int
+    scanned_from: int | None  # base offset of the first scanned segment; None: all were trusted
     cut_bytes: int
     cut_reason: str
     deleted_segments: int
@@ -68,6 +70,7 @@ def open_segments(
     segments: list[Segment] = []
     headers: list[BatchHeader] = []
     scanned = cut_bytes = deleted = 0
+    scanned_from: int | None = None
     reason = ""
     for number, base_offset in enumerate(bases):
         if reason or (segments and base_offset < segments[-1].next_offset):
@@ -82,6 +85,7 @@ def open_segments(
             found, cut, why = segment.recover()
             headers += found
             scanned, cut_bytes = scanned + 1, cut_bytes + cut
+            scanned_from = base_offset if scanned_from is None else scanned_from
             reason = why
             segment.save_index()
         segments.append(segment)
@@ -89,6 +93,7 @@ def open_segments(
         segments=segments,
         scanned_headers=headers,
         scanned_segments=scanned,
+        scanned_from=scanned_from,
         cut_bytes=cut_bytes,
         cut_reason=reason,
         deleted_segments=deleted,

@@ -13,6 +13,8 @@ from broker.log.errors import LogCorruptError
 from broker.log.filesystem import Buffer, File, FileSystem
 from broker.log.index import ENTRY_BYTES, OffsetIndex
 from broker.log.timeindex import ENTRY, NO_TIMESTAMP, TimeIndex
+from broker.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
+from broker.log.transaction_index import TransactionIndex
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import (
     BATCH_OVERHEAD_BYTES,
@@ -47,6 +49,7 @@ class Segment:
         "_index",
         "_path_stem",
         "_times",
+        "aborted",
         "base_offset",
         "first_timestamp",
         "max_timestamp",
@@ -64,6 +67,7 @@ class Segment:
         self.first_timestamp = NO_TIMESTAMP  # largest of the first batch: the age of a segment counts from it
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
+        self.aborted = TransactionIndex(filesystem, self._path_stem + TRANSACTION_INDEX_SUFFIX)
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
@@ -182,6 +186,8 @@ class Segment:
         cut_bytes = file_bytes - self.size_bytes
         if cut_bytes:
             self._file.truncate(self.size_bytes)
+        self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
+        self.aborted.truncate_to(self.base_offset)  # written anew when the log replays this segment
         return headers, cut_bytes, reason
 
     def _check_batch(self, position: int, file_bytes: int) -> BatchHeader:
@@ -212,6 +218,7 @@ class Segment:
         ):
             return False
         self._take_indexed_timestamp()
+        self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
         return True
 
     def _follow_to_end(self, position: int) -> int:
@@ -239,6 +246,7 @@ class Segment:
         self._file.truncate(position)
         self._index.truncate_to(position)
         self._times.truncate_to(max(0, offset - self.base_offset))
+        self.aborted.truncate_to(offset)
         self.size_bytes = position
         self._follow_to_end(self._index.position_at_or_before(position))
         self._take_indexed_timestamp()
@@ -267,6 +275,7 @@ class Segment:
 
     def sync(self) -> None:
         self._file.sync()
+        self.aborted.sync()
 
     def save_index(self) -> None:
         """Both indexes; the time index ends with the segment's largest timestamp."""
@@ -276,8 +285,10 @@ class Segment:
 
     def close(self) -> None:
         self._file.close()
+        self.aborted.close()
 
     def delete(self) -> None:
         self._file.close()
+        self.aborted.delete()
         for suffix in (".log", ".index", ".timeindex"):
             self._filesystem.remove(self._path_stem + suffix)

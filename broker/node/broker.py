@@ -7,13 +7,17 @@ Stop (SIGTERM): controlled shutdown with a time limit, logs, quorum, listeners.
 from __future__ import annotations
 
 import asyncio
+import random
 import traceback
 from collections.abc import Coroutine
+from typing import Any
 
 from broker.controller.image import MetadataImage
+from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.config import NodeConfig
 from broker.node.connection import Request
 from broker.node.control import ControllerClient, LocalRequest
+from broker.node.coordinators import CoordinatorHost
 from broker.node.fetcher import Fetchers
 from broker.node.handlers import HANDLERS
 from broker.node.isr import IsrSender
@@ -33,18 +37,36 @@ from broker.wire.errors import ProtocolError
 class Broker:
     """What a handler gets as its context. Construct it within a running event loop."""
 
-    def __init__(self, *, config: NodeConfig, logger: Logger) -> None:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        logger: Logger,
+        filesystem: FileSystem = LOCAL,
+        rng: random.Random | None = None,  # of elections and ids; None: seeded by the operating system
+        journal: Journal | None = None,
+    ) -> None:
         self.config, self.logger = config, logger
-        config.log_dirs.mkdir(parents=True, exist_ok=True)
-        check_meta_properties(config.log_dirs, node_id=config.node_id, cluster_id=config.harness_cluster_id)
-        self.journal = Journal(
+        rng = rng or random.Random()
+        filesystem.make_directory(str(config.log_dirs))
+        check_meta_properties(
+            config.log_dirs, node_id=config.node_id, cluster_id=config.harness_cluster_id, filesystem=filesystem
+        )
+        self.journal = journal or Journal(
             config.harness_journal_path, broker_id=config.node_id, with_appends=config.harness_journal_appends
         )
-        self.metadata = MetadataHost(config=config, logger=logger, journal=self.journal, on_image=self._image_changed)
+        self.metadata = MetadataHost(
+            config=config,
+            logger=logger,
+            journal=self.journal,
+            on_image=self._image_changed,
+            rng=rng,
+            filesystem=filesystem,
+        )
         self.control = ControllerClient(
             config=config, metadata=self.metadata, logger=logger, handle_locally=self._handle_local
         )
-        self.lifecycle = Lifecycle(config=config, control=self.control, metadata=self.metadata, logger=logger)
+        self.lifecycle = Lifecycle(config=config, control=self.control, metadata=self.metadata, logger=logger, rng=rng)
         self._isr_sender = IsrSender(config=config, control=self.control, logger=logger)
         self.partitions = Partitions(
             config=config,
@@ -52,6 +74,7 @@ class Broker:
             journal=self.journal,
             propose_isr=self._isr_sender.propose,
             on_roles_changed=self._roles_changed,
+            filesystem=filesystem,
         )
         self._fetchers = Fetchers(
             config=config,
@@ -62,8 +85,10 @@ class Broker:
             spawn=self.spawn,
         )
         self.producer_ids = ProducerIds(config=config, control=self.control, broker_epoch=self.broker_epoch)
+        # By FindCoordinator's key type. Any: each host has its own shards, this file knows none of them.
+        self.coordinators: dict[int, CoordinatorHost[Any]] = {}
         self._server = Server(config=config, logger=logger, dispatch=self.dispatch)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their start
         self._image_waiters: list[asyncio.Future[None]] = []
         self.failed: asyncio.Future[None] = (
             asyncio.get_running_loop().create_future()
@@ -83,6 +108,8 @@ class Broker:
         self.spawn(self.partitions.run_timers())
         self.journal.write("started")
         self.logger.info("started", log_dirs=self.config.log_dirs)
+        if self.config.harness_discard:
+            self.logger.warning("discarding", cause="harness.discard=true: acknowledged records are not stored")
 
     async def stop(self) -> None:
         """Bounded by controlled.shutdown.max.wait.ms; everything is on disk afterwards."""
@@ -92,6 +119,8 @@ class Broker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._fetchers.close()
+        for coordinator in self.coordinators.values():
+            coordinator.close()
         self.partitions.close()
         await asyncio.sleep(0)  # the answers of what waited go out
         self.metadata.stop()
@@ -105,12 +134,12 @@ class Broker:
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Run in the background; an unexpected exception ends the broker rather than leave it half alive."""
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._task_done)
         return task
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None and not self.failed.done():
             self.failed.set_exception(error)
@@ -145,6 +174,8 @@ class Broker:
             for broker_id in delta.unfenced:
                 self.journal.write("broker_unfenced", broker=broker_id, by=self.config.node_id)
         self.lifecycle.image_changed()
+        for coordinator in self.coordinators.values():
+            coordinator.image_changed()
         waiters, self._image_waiters = self._image_waiters, []
         for waiter in waiters:
             if not waiter.done():

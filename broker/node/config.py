@@ -115,6 +115,8 @@ class NodeConfig:
     harness_journal_path: Path | None = None
     harness_journal_appends: bool = False
     harness_cluster_id: str = "reference-cluster"
+    # Acknowledge produce without storing: a null broker to calibrate load generators with. Nothing can be read back.
+    harness_discard: bool = False
 
     @property
     def internal_listener(self) -> str:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from broker.node.channel import Channel, ChannelError
+from broker.node.clock import monotonic_ms
 from broker.node.config import NodeConfig
 from broker.node.logs import Logger
-from broker.node.metadata import MetadataHost, monotonic_ms
+from broker.node.metadata import MetadataHost
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message

@@ -49,9 +49,9 @@ class Fetchers:
             for hosted in self._partitions.all()
             if not hosted.replica.is_leader and hosted.replica.leader_id >= 0
         } - {self._config.node_id}
-        for leader_id in set(self._fetchers) - wanted:
+        for leader_id in sorted(set(self._fetchers) - wanted):
             self._stop(leader_id)
-        for leader_id in wanted - set(self._fetchers):
+        for leader_id in sorted(wanted - set(self._fetchers)):
             fetcher = _Fetcher(
                 leader_id=leader_id,
                 config=self._config,

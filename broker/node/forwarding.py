@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
 from broker.node.channel import ChannelError
+from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
-from broker.node.metadata import monotonic_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request, response, to_ms

@@ -6,14 +6,16 @@ A new incarnation id per process start. STALE_BROKER_EPOCH or BROKER_ID_NOT_REGI
 from __future__ import annotations
 
 import asyncio
+import random
 from contextlib import suppress
-from uuid import uuid4
+from uuid import UUID
 
 from broker.node.channel import ChannelError
+from broker.node.clock import monotonic_ms
 from broker.node.config import NodeConfig
 from broker.node.control import ControllerClient
 from broker.node.logs import Logger
-from broker.node.metadata import MetadataHost, monotonic_ms
+from broker.node.metadata import MetadataHost
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
@@ -28,10 +30,16 @@ _REGISTER_AGAIN = frozenset({ErrorCode.stale_broker_epoch, ErrorCode.broker_id_n
 
 class Lifecycle:
     def __init__(
-        self, *, config: NodeConfig, control: ControllerClient, metadata: MetadataHost, logger: Logger
+        self,
+        *,
+        config: NodeConfig,
+        control: ControllerClient,
+        metadata: MetadataHost,
+        logger: Logger,
+        rng: random.Random,
     ) -> None:
         self._config, self._control, self._metadata, self._logger = config, control, metadata, logger
-        self._incarnation_id = uuid4()
+        self._incarnation_id = UUID(int=rng.getrandbits(128), version=4)
         self.broker_epoch: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.is_fenced = True
         self._want_shut_down = False

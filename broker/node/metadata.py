@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
@@ -30,7 +29,9 @@ from broker.controller.types import (
     WriteMetadata,
 )
 from broker.controller.types import Tick as ControllerTick
+from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.channel import Channel
+from broker.node.clock import monotonic_ms as monotonic_ms
 from broker.node.config import Address, NodeConfig
 from broker.node.journal import Journal
 from broker.node.logs import Logger
@@ -81,17 +82,23 @@ QuorumAnswer: TypeAlias = Callable[[Message], None]
 ControllerAnswer: TypeAlias = Callable[[ControllerResponse], None]
 
 
-def monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
-
-
 class MetadataHost:
-    def __init__(self, *, config: NodeConfig, logger: Logger, journal: Journal, on_image: OnImage) -> None:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        logger: Logger,
+        journal: Journal,
+        on_image: OnImage,
+        rng: random.Random,
+        filesystem: FileSystem = LOCAL,
+    ) -> None:
         self._config, self._logger, self._journal, self._on_image = config, logger, journal, on_image
         voters = tuple(sorted(config.controller_quorum_voters))
-        self._store = MetadataStore(config.log_dirs, cluster_id=config.harness_cluster_id, voters=voters)
+        self._store = MetadataStore(
+            config.log_dirs, cluster_id=config.harness_cluster_id, voters=voters, filesystem=filesystem
+        )
         persisted, entries = self._store.load()
-        rng = random.Random(time.time_ns() ^ config.node_id << 48)
         fetch_timeout_ms = config.controller_quorum_fetch_timeout_ms
         self.quorum = Quorum(
             config=QuorumConfig(

@@ -7,7 +7,6 @@ handlers do. Every change of a core goes through `perform`, which carries out it
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
@@ -17,13 +16,15 @@ from broker.controller.delta import MetadataDelta, PartitionChange, diff
 from broker.controller.image import MetadataImage
 from broker.log.directory import LogDirectory
 from broker.log.errors import LogError
+from broker.log.filesystem import LOCAL, FileSystem
 from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
 from broker.log.retention import apply_retention
+from broker.log.transactions import EndMarker
+from broker.node.clock import monotonic_ms, wall_ms
 from broker.node.config import NodeConfig, with_dynamic
 from broker.node.journal import Journal
 from broker.node.logs import Logger
-from broker.node.metadata import monotonic_ms
 from broker.node.topic_config import TopicConfig, broker_overrides, topic_config
 from broker.replication import (
     Appended,
@@ -49,7 +50,34 @@ from broker.wire.records import BatchHeader
 Wake: TypeAlias = Callable[[], None]
 ProduceDone: TypeAlias = Callable[[ErrorCode], None]
 
+_REFUSALS = {
+    Verdict.OUT_OF_ORDER: ErrorCode.out_of_order_sequence_number,
+    Verdict.INVALID_EPOCH: ErrorCode.invalid_producer_epoch,
+    Verdict.INVALID_TXN_STATE: ErrorCode.invalid_txn_state,
+    Verdict.COORDINATOR_FENCED: ErrorCode.transaction_coordinator_fenced,
+}
 TICK_MS = 50  # how late a deadline of a core may be noticed
+
+
+class Wakes:
+    """Who wants to be called when something comes: a set that keeps the order of arrival, so that the longest waiting
+    is called first and a simulated run repeats itself."""
+
+    __slots__ = ("_wakes",)
+
+    def __init__(self) -> None:
+        self._wakes: dict[Wake, None] = {}
+
+    def add(self, wake: Wake) -> None:
+        self._wakes[wake] = None
+
+    def discard(self, wake: Wake) -> None:
+        self._wakes.pop(wake, None)
+
+    def call_all(self) -> None:
+        if self._wakes:
+            for wake in list(self._wakes):
+                wake()
 
 
 class HostedPartition:
@@ -58,6 +86,7 @@ class HostedPartition:
     __slots__ = (
         "config",
         "consumer_wakes",
+        "discarded_offset",
         "follower_log_starts",
         "follower_wakes",
         "index",
@@ -80,8 +109,9 @@ class HostedPartition:
     ) -> None:
         self.topic, self.topic_id, self.index = topic, topic_id, index
         self.log, self.replica, self.config = log, replica, config
-        self.follower_wakes: set[Wake] = set()  # called once the log end offset grew, or the role changed
-        self.consumer_wakes: set[Wake] = set()  # called once the high watermark grew, or the role changed
+        self.follower_wakes = Wakes()  # called once the log end offset grew, or the role changed
+        self.consumer_wakes = Wakes()  # called once the high watermark grew, or the role changed
+        self.discarded_offset = 0  # with harness.discard: the offset that the next batch is told
         self.follower_log_starts: dict[int, int] = {}  # by replica id, from its last fetch
         self.unflushed_since_ms: int | None = None  # since when the log holds what flush.ms counts
 
@@ -107,11 +137,12 @@ class Partitions:
         journal: Journal,
         propose_isr: Callable[[HostedPartition, ProposeIsr], None],
         on_roles_changed: Callable[[], None],
+        filesystem: FileSystem = LOCAL,
     ) -> None:
         self._config, self._logger, self._journal = config, logger, journal
         self._static_config = config
         self._propose_isr, self._on_roles_changed = propose_isr, on_roles_changed
-        self._directory = LogDirectory(str(config.log_dirs))
+        self._directory = LogDirectory(str(config.log_dirs), filesystem=filesystem)
         self._high_watermarks = self._directory.read_high_watermarks()
         self._hosted: dict[tuple[str, int], HostedPartition] = {}
         self._produces: dict[int, ProduceDone] = {}
@@ -285,16 +316,57 @@ class Partitions:
             if self._journal.with_appends:
                 self._journal_batches("appended", hosted, result.headers, client_id, correlation_id)
             self.perform(hosted, Appended(log_end_offset=hosted.log.log_end_offset))
-            _wake(hosted.follower_wakes)
+            hosted.follower_wakes.call_all()
         elif result.verdict is Verdict.DUPLICATE:
             self._journal_refused(
                 "duplicate_sequence", hosted, headers[0], result.base_offset, client_id, correlation_id
             )
         else:
             self._journal_refused("out_of_order_sequence", hosted, headers[0], -1, client_id, correlation_id)
-            is_order = result.verdict is Verdict.OUT_OF_ORDER
-            code = ErrorCode.out_of_order_sequence_number if is_order else ErrorCode.invalid_producer_epoch
-            return AppendOutcome(error_code=code)
+            return AppendOutcome(error_code=_REFUSALS[result.verdict])
+        return AppendOutcome(
+            error_code=ErrorCode.none, base_offset=result.base_offset, required_offset=result.last_offset + 1
+        )
+
+    def append_marker(
+        self,
+        hosted: HostedPartition,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        marker: EndMarker,
+        transaction_version: int,
+    ) -> AppendOutcome:
+        """End the producer's transaction in this log. Unless the error code is `none`, nothing was appended."""
+        try:
+            result = hosted.log.append_marker(
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                marker=marker,
+                leader_epoch=hosted.replica.leader_epoch,
+                timestamp_ms=wall_ms(),
+                transaction_version=transaction_version,
+            )
+        except OSError as error:
+            self._logger.error("append_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error)))
+            return AppendOutcome(error_code=ErrorCode.kafka_storage_error, message=str(error))
+        facts = {"producer_id": producer_id, "producer_epoch": producer_epoch, "is_commit": marker.is_commit}
+        if result.verdict is not Verdict.OK:
+            error_code = _REFUSALS[result.verdict]
+            where = {"topic": hosted.topic, "partition": hosted.index}
+            self._journal.write("transaction_marker_refused", **where, **facts, error=error_code.name)
+            return AppendOutcome(error_code=error_code)
+        self._journal.write(
+            "transaction_marker",
+            topic=hosted.topic,
+            partition=hosted.index,
+            leader_epoch=hosted.replica.leader_epoch,
+            offset=result.base_offset,
+            coordinator_epoch=marker.coordinator_epoch,
+            **facts,
+        )
+        self.perform(hosted, Appended(log_end_offset=hosted.log.log_end_offset))
+        hosted.follower_wakes.call_all()
         return AppendOutcome(
             error_code=ErrorCode.none, base_offset=result.base_offset, required_offset=result.last_offset + 1
         )
@@ -407,7 +479,7 @@ class Partitions:
             return ErrorCode.offset_out_of_range
         if hosted.log.advance_log_start(wanted):
             self._logger.info("records_deleted", topic=hosted.topic, partition=hosted.index, log_start_offset=wanted)
-            _wake(hosted.follower_wakes)
+            hosted.follower_wakes.call_all()
         return ErrorCode.none
 
     def low_watermark(self, hosted: HostedPartition) -> int:
@@ -423,7 +495,7 @@ class Partitions:
 
     def _retain(self) -> None:
         """Retention of every log, by the wall clock that record timestamps are of."""
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = wall_ms()
         for hosted in self._hosted.values():
             try:
                 result = apply_retention(hosted.log, now_ms=now_ms, high_watermark=hosted.replica.high_watermark)
@@ -454,7 +526,8 @@ class Partitions:
         for action in hosted.replica.handle(event, monotonic_ms()):
             match action:
                 case HighWatermarkAdvanced():
-                    _wake(hosted.consumer_wakes)
+                    hosted.log.high_watermark_advanced(hosted.replica.high_watermark)
+                    hosted.consumer_wakes.call_all()
                 case CompleteProduce():
                     self._produces.pop(action.token)(action.error_code)
                 case ProposeIsr():
@@ -469,8 +542,8 @@ class Partitions:
                     self._logger.info("isr_changed", topic=hosted.topic, partition=hosted.index, isr=action.isr)
 
     def _wake_all(self, hosted: HostedPartition) -> None:
-        _wake(hosted.follower_wakes)
-        _wake(hosted.consumer_wakes)
+        hosted.follower_wakes.call_all()
+        hosted.consumer_wakes.call_all()
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -520,12 +593,6 @@ def _eligible_epochs(image: MetadataImage) -> dict[int, int]:
         for broker_id, registration in image.brokers.items()
         if not registration.fenced and not registration.in_controlled_shutdown
     }
-
-
-def _wake(wakes: set[Wake]) -> None:
-    if wakes:
-        for wake in list(wakes):
-            wake()
 
 
 def _epochs_of_range(log: PartitionLog, begin: int, end: int) -> list[tuple[int, int, int]]:

@@ -17,7 +17,7 @@ class Server:
     def __init__(self, *, config: NodeConfig, logger: Logger, dispatch: Callable[[Request], None]) -> None:
         self._config, self._logger, self._dispatch = config, logger, dispatch
         self._servers: list[asyncio.Server] = []
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}  # in order of arrival
 
     def _kind(self, name: str) -> Listener:
         if name == self._config.controller_listener:
@@ -46,7 +46,7 @@ class Server:
                 logger=self._logger,
                 request_bytes_max=self._config.socket_request_max_bytes,
                 on_open=self._opened,
-                on_close=self._connections.discard,
+                on_close=self._closed,
             )
 
         return make
@@ -55,8 +55,11 @@ class Server:
         if len(self._connections) >= self._config.max_connections:
             self._logger.warning("connection_refused", open=len(self._connections))
             return False
-        self._connections.add(connection)
+        self._connections[connection] = None
         return True
+
+    def _closed(self, connection: Connection) -> None:
+        self._connections.pop(connection, None)
 
     async def close(self) -> None:
         for server in self._servers:

@@ -25,7 +25,7 @@ class TopicConfig:
     max_message_bytes: int
     compression: CodecId | None  # None: as the producer sent it
     compression_level: int | None
-    is_log_append_time: bool
+    has_log_append_time: bool
     timestamp_before_max_ms: int | None
     timestamp_after_max_ms: int | None
     is_compacted: bool
@@ -72,7 +72,7 @@ def parse_topic_config(values: Mapping[str, str]) -> TopicConfig:
         max_message_bytes=number("max.message.bytes"),
         compression=codec,
         compression_level=level,
-        is_log_append_time=values["message.timestamp.type"] == "LogAppendTime",
+        has_log_append_time=values["message.timestamp.type"] == "LogAppendTime",
         timestamp_before_max_ms=limit("message.timestamp.before.max.ms"),
         timestamp_after_max_ms=limit("message.timestamp.after.max.ms"),
         is_compacted="compact" in policies,

@@ -27,6 +27,7 @@ class ApiKey(IntEnum):
     DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    WRITE_TXN_MARKERS = 27
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
@@ -41,6 +42,7 @@ class ApiKey(IntEnum):
     ENVELOPE = 58
     FETCH_SNAPSHOT = 59
     DESCRIBE_CLUSTER = 60
+    DESCRIBE_PRODUCERS = 61
     BROKER_REGISTRATION = 62
     BROKER_HEARTBEAT = 63
     ALLOCATE_PRODUCER_IDS = 67
@@ -67,6 +69,7 @@ class Api:
 
 
 _CLIENT = frozenset({Listener.CLIENT, Listener.INTER_BROKER})
+_INTER_BROKER = frozenset({Listener.INTER_BROKER})
 _CONTROLLER = frozenset({Listener.CONTROLLER})
 _EVERYWHERE = frozenset(Listener)
 
@@ -95,6 +98,7 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DELETE_RECORDS, 0, 2, _CLIENT),
         _api(ApiKey.INIT_PRODUCER_ID, 0, 5, _CLIENT),
         _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, _CLIENT),
+        _api(ApiKey.WRITE_TXN_MARKERS, 1, 2, _INTER_BROKER),
         _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
         _api(ApiKey.ALTER_CONFIGS, 0, 2, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_LOG_DIRS, 1, 4, _CLIENT),
@@ -109,6 +113,7 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.ENVELOPE, 0, 0, _CONTROLLER),
         _api(ApiKey.FETCH_SNAPSHOT, 0, 1, _CONTROLLER),
         _api(ApiKey.DESCRIBE_CLUSTER, 0, 2, _EVERYWHERE),
+        _api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, _CLIENT),
         _api(ApiKey.BROKER_REGISTRATION, 0, 4, _CONTROLLER),
         _api(ApiKey.BROKER_HEARTBEAT, 0, 1, _CONTROLLER),
         _api(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, _CONTROLLER),

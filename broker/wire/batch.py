@@ -171,7 +171,9 @@ def check_header(header: BatchHeader, position: int = 0, *, is_stored: bool = Fa
         )
     if header.attributes & _CODEC_MASK > CodecId.ZSTD:
         raise CorruptBatchError(f"unknown codec {header.attributes & _CODEC_MASK}", position=position)
-    if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0) and not header.is_control:
+    # Control batches, and offsets that a group coordinator writes within a transaction, have no sequences.
+    has_sequence = header.base_sequence >= 0 or header.is_control or header.is_transactional
+    if header.producer_id >= 0 and (header.producer_epoch < 0 or not has_sequence):
         raise CorruptBatchError(
             f"producer {header.producer_id} with epoch {header.producer_epoch}, sequence {header.base_sequence}",
             position=position,
@@ -210,8 +212,29 @@ def set_base_offset_and_epoch(
     _EPOCH.pack_into(buffer, position + 12, leader_epoch)
 
 
+def set_log_append_time(buffer: bytearray | memoryview, timestamp_ms: int, position: int = 0) -> None:
+    """Mark the batch as stamped by the broker (KIP-32) and renew its CRC, which covers both fields."""
+    header = parse_batch_header(buffer, position)
+    fields = header._replace(attributes=header.attributes | _TIMESTAMP_TYPE_FLAG, max_timestamp=timestamp_ms)
+    BATCH_HEADER.pack_into(buffer, position, *fields)
+    end = position + header.size_bytes
+    crc = crc32c.crc32c(memoryview(buffer)[position + ATTRIBUTES_POSITION : end])
+    BATCH_HEADER.pack_into(buffer, position, *fields._replace(crc=crc))
+
+
 def set_base_offset(buffer: bytearray | memoryview, base_offset: int, position: int = 0) -> None:
     _OFFSET.pack_into(buffer, position, base_offset)
+
+
+def last_batch_next_offset(buffer: Buffer) -> int:
+    """The offset after the last of these whole batches, reading lengths only; the buffer holds at least one."""
+    position, end = 0, len(buffer)
+    while True:
+        _, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)
+        next_position = position + LENGTH_OVERHEAD_BYTES + length
+        if length < 0 or next_position >= end:
+            return parse_batch_header(buffer, position).next_offset
+        position = next_position
 
 
 def last_whole_batch_end(buffer: Buffer) -> int:

@@ -16,10 +16,12 @@ from broker.wire.batch import (
     RawBatch,
     check_header,
     iter_batches,
+    last_batch_next_offset,
     last_whole_batch_end,
     parse_batch_header,
     set_base_offset,
     set_base_offset_and_epoch,
+    set_log_append_time,
     validate_batches,
 )
 from broker.wire.batch_decoder import (
@@ -50,10 +52,12 @@ __all__ = [
     "encode_batch",
     "encode_batch_buffers",
     "iter_batches",
+    "last_batch_next_offset",
     "last_whole_batch_end",
     "parse_batch_header",
     "set_base_offset",
     "set_base_offset_and_epoch",
+    "set_log_append_time",
     "uncompressed_size_bytes",
     "validate_batches",
 ]

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,9 @@ BINARY_NAME = "toxiproxy-server"
 READY_TIMEOUT_MS = 10_000
 STOP_TIMEOUT_MS = 3_000
 START_ATTEMPTS = 3  # a free port may be taken before the server has it
+
+# Starts a command with these variables added to the environment; both outputs go to the file.
+Starter = Callable[[Sequence[str], Mapping[str, str], Path | None], "subprocess.Popen[bytes]"]
 
 
 class ServerUnavailable(Exception):
@@ -94,13 +97,16 @@ def use_server(url: str) -> RunningServer:
     return RunningServer(url=url, version=version, is_embedded=version.endswith("+embedded"))
 
 
-def start_real(binary: Path, *, lease: Lease | None = None, log_path: Path | None = None) -> RunningServer:
+def start_real(
+    binary: Path, *, lease: Lease | None = None, log_path: Path | None = None, starter: Starter | None = None
+) -> RunningServer:
     server = _start(
         lambda port: [str(binary), "-host", "127.0.0.1", "-port", str(port)],
         label="Toxiproxy server",
         is_embedded=False,
         lease=lease,
         log_path=log_path,
+        starter=starter,
     )
     if server.version == "git":
         server.version = binary_version(binary)
@@ -113,7 +119,9 @@ def start_embedded(
     lease: Lease | None = None,
     log_path: Path | None = None,
     seed: int | None = None,
+    starter: Starter | None = None,
 ) -> RunningServer:
+    """`starter`: how the process is made; without it, a child in a session of its own that outlives this process."""
     extra = (["--wire-log", str(wire_log)] if wire_log else []) + (["--seed", str(seed)] if seed is not None else [])
     module = [sys.executable, "-m", "chaos.toxiproxy.server", "--host", "127.0.0.1", "--port"]
     return _start(
@@ -122,6 +130,7 @@ def start_embedded(
         is_embedded=True,
         lease=lease,
         log_path=log_path,
+        starter=starter,
     )
 
 
@@ -142,14 +151,25 @@ def start_server(
 
 
 def _start(
-    command: Callable[[int], list[str]], *, label: str, is_embedded: bool, lease: Lease | None, log_path: Path | None
+    command: Callable[[int], list[str]],
+    *,
+    label: str,
+    is_embedded: bool,
+    lease: Lease | None,
+    log_path: Path | None,
+    starter: Starter | None,
 ) -> RunningServer:
     """`command` makes the command line for a port."""
     failure = ""
     for _ in range(START_ATTEMPTS):
         port = free_port()
         reservation = lease.reserve_process(label) if lease else None
-        process = _spawn(command(port), reservation.environment if reservation else {}, log_path)
+        try:
+            process = (starter or _spawn)(
+                command(port), _environment(reservation.environment if reservation else {}), log_path
+            )
+        except OSError as error:
+            raise ServerUnavailable(f"cannot start {label}: {error}") from error
         server = RunningServer(
             url=f"http://127.0.0.1:{port}",
             version="",
@@ -167,10 +187,14 @@ def _start(
     raise ServerUnavailable(failure)
 
 
-def _spawn(command: list[str], environment: dict[str, str], log_path: Path | None) -> subprocess.Popen[bytes]:
-    log = log_path.open("ab") if log_path else subprocess.DEVNULL
-    # The embedded server must be found from any working directory.
+def _environment(lease: Mapping[str, str]) -> dict[str, str]:
+    """What is added to our own. The embedded server must be found from any working directory."""
     search_path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
+    return {"LOG_LEVEL": "error", "PYTHONPATH": search_path, **lease}
+
+
+def _spawn(command: Sequence[str], environment: Mapping[str, str], log_path: Path | None) -> subprocess.Popen[bytes]:
+    log = log_path.open("ab") if log_path else subprocess.DEVNULL
     try:
         return subprocess.Popen(
             command,
@@ -178,10 +202,8 @@ def _spawn(command: list[str], environment: dict[str, str], log_path: Path | Non
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=os.environ | {"LOG_LEVEL": "error", "PYTHONPATH": search_path} | environment,
+            env={**os.environ, **environment},
         )
-    except OSError as error:
-        raise ServerUnavailable(f"cannot start {command[0]}: {error}") from error
     finally:
         if not isinstance(log, int):
             log.close()

@@ -16,12 +16,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from chaos.lease import ProcessIdentity, is_alive, read_identity
+from chaos.lease import Lease, ProcessIdentity, default_root, is_alive, read_identity
 from harness.clusters.base import Address, ClusterKey, Engine
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import cache_directory
 from harness.clusters.metadata import BrokerProbe
-from harness.errors import EnvironmentFault, ExitCode, UsageError
+from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.settings_check import check_settings
+from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
+from harness.run.stop import StopFlag, signals_set
 from harness.suite import kafka_text
 from harness.suite_source import nearest, parse_override
 from runlog.events import read_json, write_json
@@ -43,28 +46,44 @@ def up(*, engine: str, brokers: int, settings: Sequence[str], name: str) -> None
                 f"cluster {name!r} is up already at {state['bootstrap_servers']}; `harness cluster down` first"
             )
         _forget(path, state)
+    wanted = _settings(settings)
     key = ClusterKey(
-        engine=cast(Engine, engine), proxied=False, brokers=brokers, settings=tuple(sorted(_settings(settings).items()))
+        engine=cast(Engine, engine), proxied=False, brokers=brokers, settings=tuple(sorted(wanted.items()))
     )
     directory = cache_directory() / "clusters" / f"{name}-{os.getpid()}"
-    cluster = build_cluster(key, directory, proxy_choice="embedded", lease=None, seed=0, outlive_parent=True)
-    print(f"starting {brokers} {engine} broker(s) in {directory}", file=sys.stderr)
-    try:
-        cluster.start()
-    except BaseException:  # also Ctrl-C: brokers that outlive us must not be left behind without a state file
-        cluster.stop()
-        shutil.rmtree(directory, ignore_errors=True)
-        raise
+    lease = Lease(default_root(os.environ))  # until the state file takes over: `harness clean` ends what it names
+    stop = StopFlag()
+    with signals_set(stop):
+        cluster = build_cluster(
+            key, directory, proxy_choice="embedded", lease=lease, seed=0, outlive_parent=True, should_stop=stop.is_set
+        )
+        print(f"starting {brokers} {engine} broker(s) in {directory}", file=sys.stderr)
+        try:
+            cluster.start()
+            check_settings(cluster, wanted)
+            if stop.is_set():
+                raise Interrupted("interrupted; the cluster was stopped again")
+            _write_state(path, name, directory, cluster, wanted)
+        except BaseException:
+            cluster.stop()
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        finally:
+            lease.close()
+    print(cluster.bootstrap_servers, flush=True)
+
+
+def _write_state(path: Path, name: str, directory: Path, cluster: ProcessCluster, settings: Mapping[str, str]) -> None:
     processes = {broker: read_identity(pid) for broker, pid in cluster.pids().items()}
     write_json(
         path,
         {
             "name": name,
-            "engine": engine,
+            "engine": cluster.engine,
             "version": cluster.version,
             "bootstrap_servers": cluster.bootstrap_servers,
             "directory": str(directory),
-            "settings": _settings(settings),
+            "settings": dict(settings),
             "brokers": {
                 str(broker): {"pid": identity.pid, "start_ticks": identity.start_ticks}
                 for broker, identity in processes.items()
@@ -72,7 +91,6 @@ def up(*, engine: str, brokers: int, settings: Sequence[str], name: str) -> None
             },
         },
     )
-    print(cluster.bootstrap_servers, flush=True)
 
 
 def status(name: str) -> ExitCode:
@@ -157,5 +175,10 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
 def _state_path(name: str) -> Path:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name):
         raise UsageError(f"--name {name!r}: letters, digits, dot, dash and underscore only")
+    return state_directory() / f"{name}.json"
+
+
+def state_directory() -> Path:
+    """Where the clusters that are up are written down."""
     root = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(root) / "kafka-harness" / "clusters" / f"{name}.json"
+    return Path(root) / "kafka-harness" / "clusters"

@@ -16,6 +16,7 @@ from harness.errors import ExitCode, HarnessError, Interrupted, UsageError
 from harness.plan import PlannedCell, build_plan
 from harness.run.orchestrator import Run, RunRequest
 from harness.run.progress import Progress
+from harness.run.recover import recover_run
 from harness.run.reporting import exit_code_of, make_report, print_verdicts
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
@@ -147,6 +148,8 @@ def report_directories(directories: Sequence[Path], spark_master: str | None) ->
         for directory in directories:
             if not (directory / "manifest.json").is_file():
                 raise UsageError(f"{directory} is no run directory: it has no manifest.json")
+            for line in recover_run(directory):
+                print(line, file=sys.stderr)
             codes.append(_report(directory.resolve(), spark_master, stop, Progress(0)))
     return next(code for code in _WORST_FIRST if code in codes)
 

@@ -29,8 +29,10 @@ _RESOURCE_BROKER: Final = 4
 class Admin:
     """Asks the brokers at `addresses`, which are reached without any proxy."""
 
-    def __init__(self, addresses: Callable[[], Iterable[Address]]) -> None:
-        self._addresses = addresses
+    def __init__(
+        self, addresses: Callable[[], Iterable[Address]], *, should_stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._addresses, self._should_stop = addresses, should_stop
 
     def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """CellError with the broker's words when it refuses or nobody answers in 20 s. An existing topic is an
@@ -92,7 +94,7 @@ class Admin:
     def _answers(self, api_key: ApiKey, **values: object) -> Iterable[Any]:
         """One answer after the other, from all brokers in turn, until the bound."""
         deadline = time.monotonic() + _ANSWER_TIMEOUT_S
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not self._should_stop():
             for address in self._addresses():
                 yield _ask(address, api_key, values)
             time.sleep(0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 from chaos.lease import Lease
@@ -12,7 +13,7 @@ from harness.clusters.kafka.jars import ensure_jars, java_command
 from harness.clusters.kafka.layout import choose_base_port, kafka_layout, new_cluster_id
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator
-from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.process_cluster import ProcessCluster, never_stop
 from harness.clusters.proxies import LinkProxies
 from harness.errors import UsageError
 
@@ -25,6 +26,7 @@ def build_cluster(
     lease: Lease | None,
     seed: int,
     outlive_parent: bool = False,
+    should_stop: Callable[[], bool] = never_stop,
 ) -> ProcessCluster:
     """Not started yet. Raises EnvironmentFault when Java, jars or ports are missing."""
     ports = PortAllocator()
@@ -34,7 +36,7 @@ def build_cluster(
         else None
     )
     layout = build_layout(key, directory, ports)
-    return ProcessCluster(layout, proxies=proxies, outlive_parent=outlive_parent, lease=lease)
+    return ProcessCluster(layout, proxies=proxies, outlive_parent=outlive_parent, lease=lease, should_stop=should_stop)
 
 
 def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> ClusterLayout:

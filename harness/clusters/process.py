@@ -7,6 +7,7 @@ lives as long as the process. Shown by tests/harness/test_harness_process.py.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -77,18 +78,33 @@ class ManagedProcess:
 
     def kill_and_wait(self, timeout_s: float = 10.0) -> None:
         """SIGKILL works on a stopped process too; returns when the kernel has reaped it."""
+        was_running = self.is_running()
         self.send_signal(signal.SIGKILL)
         self.popen.wait(timeout=timeout_s)
+        if was_running:
+            self._end_group()
 
     def stop(self, grace_s: float) -> int:
         """SIGTERM, then SIGKILL after `grace_s`. Returns the exit code (negative: the signal)."""
+        if not self.is_running():
+            return int(self.popen.returncode)
         self.send_signal(signal.SIGCONT)
         self.send_signal(signal.SIGTERM)
         try:
-            return self.popen.wait(timeout=grace_s)
+            self.popen.wait(timeout=grace_s)
         except subprocess.TimeoutExpired:
             self.kill_and_wait()
-            return self.popen.returncode
+        else:
+            self._end_group()
+        return int(self.popen.returncode)
+
+    def _end_group(self) -> None:
+        """What the child started itself (Spark's JVM, load workers): it leads its own session, so they share its group.
+
+        Only called right after the child ended: a group id stays taken while a member lives, and is free otherwise.
+        """
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.popen.pid, signal.SIGKILL)
 
     def stderr_tail(self, lines: int = 12) -> str:
         if self.stderr_path is None or not self.stderr_path.exists():
@@ -139,6 +155,13 @@ def spawn(
                 stderr.close()
 
     return ManagedProcess(name=name, popen=_forker.fork(job), stderr_path=stderr_path)
+
+
+def popen_dying_with_us(
+    command: Sequence[str], environment: Mapping[str, str], log_path: Path | None
+) -> subprocess.Popen[bytes]:
+    """How chaos starts its Toxiproxy servers from here (`chaos.toxiproxy.lookup.Starter`)."""
+    return spawn(command[0], command, stderr_path=log_path, environment=environment).popen
 
 
 def start_ticks(pid: int) -> int | None:

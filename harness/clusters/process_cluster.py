@@ -23,7 +23,7 @@ from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
 from harness.clusters.process import ManagedProcess, spawn
 from harness.clusters.proxies import LinkProxies
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
 
 TERMINATE_GRACE_S: Final = 10.0
 STOP_GRACE_S: Final = 3.0
@@ -35,6 +35,11 @@ def ignore_process_event(kind: str, broker: int) -> None:
     """The event sink when nobody records."""
 
 
+def never_stop() -> bool:
+    """For whoever starts a cluster without a way to be interrupted."""
+    return False
+
+
 class ProcessCluster:
     def __init__(
         self,
@@ -43,6 +48,7 @@ class ProcessCluster:
         proxies: LinkProxies | None = None,
         outlive_parent: bool = False,
         lease: Lease | None = None,
+        should_stop: Callable[[], bool] = never_stop,
     ) -> None:
         assert layout.proxied == (proxies is not None), "a proxied layout and its proxies come together"
         self.layout = layout
@@ -50,6 +56,7 @@ class ProcessCluster:
         self.on_process_event: Callable[[str, int], None] = ignore_process_event
         self._outlive_parent = outlive_parent
         self._lease = lease
+        self._should_stop = should_stop
         self._lease_entries: dict[int, str] = {}
         self._nodes: dict[int, NodeLayout] = {int(node.broker_id): node for node in layout.nodes}
         self._processes: dict[int, ManagedProcess] = {}
@@ -119,10 +126,16 @@ class ProcessCluster:
         for broker in self._nodes:
             self._launch(broker)
         if not self._wait_every_broker_sees_all(self.layout.start_timeout_s):
+            if self._should_stop():
+                self.stop()
+                raise Interrupted(f"interrupted while the {self.engine} cluster started")
             problem = self._describe_start_problem()
+            is_misconfigured = any(process.popen.poll() == ExitCode.USAGE for process in self._processes.values())
             self.stop()
+            if is_misconfigured:
+                raise UsageError(f"{self.engine} cluster refused its settings: {problem}")
             raise EnvironmentFault(
-                f"{self.engine} cluster did not come up in {self.layout.start_timeout_s:.0f} s: {problem}"
+                f"{self.engine} cluster did not come up (limit {self.layout.start_timeout_s:.0f} s): {problem}"
             )
 
     def stop(self) -> None:
@@ -189,7 +202,7 @@ class ProcessCluster:
                 state is not None and state.is_healthy(len(self._nodes), replication_factor) for state in states
             ):
                 return True
-            if time.monotonic() >= deadline or self._stopped:
+            if time.monotonic() >= deadline or self._stopped or self._should_stop():
                 return False
             time.sleep(0.05)
 
@@ -317,7 +330,7 @@ class ProcessCluster:
     def _wait_every_broker_sees_all(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
         waiting = set(self._nodes)
-        while waiting and time.monotonic() < deadline:
+        while waiting and time.monotonic() < deadline and not self._should_stop():
             for broker in sorted(waiting):
                 if not self.is_running(broker):
                     return False

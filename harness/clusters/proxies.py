@@ -18,6 +18,7 @@ from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, find_binary
 from harness.clusters.base import Address, Link
 from harness.clusters.kafka.jars import cache_directory
 from harness.clusters.ports import PortAllocator
+from harness.clusters.process import popen_dying_with_us
 from harness.errors import EnvironmentFault
 
 AUTO: Final = "auto"
@@ -33,6 +34,7 @@ class LinkProxies:
         self._kafka: RunningServer | None = None
         self._clients: dict[str, ToxiproxyClient] = {}
         self._created: list[tuple[str, str]] = []
+        self._lease_entries: list[str] = []
         self._prefix = ""
 
     @property
@@ -68,6 +70,8 @@ class LinkProxies:
                     with contextlib.suppress(NotFound, ToxiproxyError):
                         client.delete(name)
         self._created.clear()
+        while self._lease_entries and self._lease is not None:
+            self._lease.remove(self._lease_entries.pop())
         for client in self._clients.values():
             client.close()
         self._clients.clear()
@@ -95,9 +99,13 @@ class LinkProxies:
             self._plain = use_server(self._choice)
             self._prefix = f"run-{secrets.token_hex(3)}-"
         elif binary is not None:
-            self._plain = start_real(binary, lease=self._lease, log_path=log_path)
+            self._plain = start_real(binary, lease=self._lease, log_path=log_path, starter=popen_dying_with_us)
         self._kafka = start_embedded(
-            wire_log=self.wire_log_path, lease=self._lease, log_path=self._directory / "embedded.log", seed=self._seed
+            wire_log=self.wire_log_path,
+            lease=self._lease,
+            log_path=self._directory / "embedded.log",
+            seed=self._seed,
+            starter=popen_dying_with_us,
         )
         if self._plain is None:
             self._plain = self._kafka
@@ -114,6 +122,9 @@ class LinkProxies:
                 between = Address(host="127.0.0.1", port=self._ports.take())
                 plain.append(self._spec(link.name, between, link.upstream))
                 kafka.append(ProxySpec(name=link.name, listen=str(link.listen), upstream=str(between)))
+        if self._plain.process is None and self._lease is not None:
+            # Our own servers end with us; a server of somebody else's would keep these.
+            self._lease_entries += [self._lease.add_proxy(self._plain.url, spec.name) for spec in plain]
         self._client(self._plain).populate(plain)
         self._created += [(self._plain.url, spec.name) for spec in plain]
         self._client(self._kafka).populate(kafka)

@@ -7,7 +7,7 @@ Shown by tests/harness/test_harness_demo.py (real parts).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -63,6 +63,12 @@ class Outcome:
     )
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def window_us(self) -> tuple[int, int] | None:
+        if self.measure_start_us is None or self.measure_end_us is None:
+            return None
+        return self.measure_start_us, self.measure_end_us
+
     def as_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
@@ -86,12 +92,16 @@ class CellRun:
         self._directory = cell_directory(context.run_dir, planned.cell_id)
         self._directory.mkdir(parents=True, exist_ok=True)
         self._outcome = Outcome(started_us=context.clock.now_us())
-        self._admin = Admin(cluster.direct_addresses)
+        self._admin = Admin(cluster.direct_addresses, should_stop=context.stop.is_set)
         self._cluster_events = JsonlWriter(events_path(context.run_dir, planned.cell_id, "cluster"))
         self._stats = JsonlWriter(events_path(context.run_dir, planned.cell_id, "stats"))
         self._dead_logs = DeadLogs(planned.topic_name, planned.partitions)
         # The orchestrator starts the next load process from here.
         self.on_load_finished: Callable[[], object] = _nothing
+
+    def add_notes(self, notes: Iterable[str]) -> None:
+        """What was known of the cell before it began; part of its outcome."""
+        self._outcome.notes += notes
 
     def carry_out(self) -> Outcome:
         """Never raises for what cluster or load do: the outcome says it."""
@@ -106,6 +116,8 @@ class CellRun:
             outcome.status, outcome.reason = self._verdict_of_run()
         except CellError as error:
             outcome.status, outcome.reason = "failed", str(error)
+            if self._context.stop.is_set():
+                outcome.status, outcome.reason = self._verdict_of_run()
         finally:
             self._finish()
         return outcome
@@ -131,6 +143,7 @@ class CellRun:
     def _run_load(self) -> None:
         planned, context = self._planned, self._context
         context.progress.phase("connect")
+        self._load.wait_ready(should_stop=context.stop.is_set)
         self._load.begin(
             {
                 "run_dir": str(context.run_dir),
@@ -185,6 +198,8 @@ class CellRun:
 
     def _on_phase(self, phase: str, t_us: int) -> None:
         self._context.progress.phase(phase)
+        # On disk at once: recover.py finds the measured window there when this process is killed.
+        self._stats.append({"t_us": t_us, "source": "load", "name": "phase", "value": phase})
         if phase == "measure":
             self._outcome.measure_start_us = t_us
             if self._chaos is not None:
@@ -301,6 +316,8 @@ class CellRun:
                 for item in result.producers
             ]
         outcome.ended_us = context.clock.now_us()
+        if outcome.measure_start_us is not None and outcome.measure_end_us is None:
+            outcome.measure_end_us = outcome.ended_us  # cut short: what there is was measured until now
         self._cluster_events.close()
         self._stats.close()
         self._write()

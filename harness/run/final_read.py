@@ -96,7 +96,9 @@ def read_log(
     for partition in partitions:
         try:
             end_offsets[partition] = reader.end_offset(partition)
-            position = _read_partition(reader, partition, end_offsets[partition], log, batches, clock, tally)
+            position = _read_partition(
+                reader, partition, end_offsets[partition], log, batches, clock, tally, should_stop
+            )
             after = reader.end_offset(partition)
         except (OSError, ProtocolError, RuntimeError, TimeoutError) as error:
             tally.problems.append(f"partition {partition}: {type(error).__name__}: {error}")
@@ -121,11 +123,20 @@ def read_log(
 
 
 def _read_partition(
-    reader: LogReader, partition: int, end_offset: int, log: Columns, batches: Columns, clock: RunClock, tally: _Tally
+    reader: LogReader,
+    partition: int,
+    end_offset: int,
+    log: Columns,
+    batches: Columns,
+    clock: RunClock,
+    tally: _Tally,
+    should_stop: Callable[[], bool],
 ) -> int:
     """Returns the offset after the last record read. A gap between batches ends the reading there."""
     position = 0
     for batch in reader.batches(partition, end_offset):
+        if should_stop():  # read_log says so
+            return position
         header = batch.header
         if header.base_offset != position:
             tally.problems.append(f"partition {partition}: a batch at offset {header.base_offset}, expected {position}")

@@ -20,12 +20,14 @@ from harness.clusters.factory import build_cluster, external_cluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, ExitCode, HarnessError
 from harness.plan import PlannedCell
+from harness.run.attempts import ATTEMPTS_MAX, put_aside, unsteady
 from harness.run.cell import CellRun, Outcome
 from harness.run.context import RunContext
 from harness.run.progress import Progress
 from harness.run.rundir import build_manifest
 from harness.run.stop import StopFlag
 from harness.run.timeline_driver import timeline_driver
+from harness.run.warm_up import warm_up
 from harness.run.workload_process import WorkloadProcess
 from harness.suite import Suite
 from runlog.events import RunClock, write_manifest
@@ -33,6 +35,7 @@ from runlog.events import RunClock, write_manifest
 CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read; only for the estimate of time left
 CHAOS_OVERHEAD_MS: Final = 5_000
 STANDBY: Final = 2  # load processes that are started ahead of time
+WARMED_ENGINES: Final = frozenset({"kafka"})  # those that run on a JVM
 CLUSTER_FAILURES_MAX: Final = 2  # then the environment is broken and further cells would only wait
 
 
@@ -88,6 +91,9 @@ class Run:
         try:
             self._fill_standby()
             self._run_cells(statuses)
+        except HarnessError:
+            if not self._stop.is_set():  # else it is a consequence of stopping in the middle of something
+                raise
         finally:
             self._clean_up()
             self._manifest["status"] = "interrupted" if self._stop.is_set() else "finished"
@@ -103,7 +109,7 @@ class Run:
             self._progress.begin_cell(order + 1, planned.title, self._seconds_left(order))
             try:
                 cluster = self._cluster_for(planned)
-                outcome = self._run_cell(planned, cluster, order)
+                outcome = self._attempt_cell(planned, cluster, order)
             except EnvironmentFault as error:
                 cluster_failures += 1
                 self._drop_cluster()
@@ -116,10 +122,32 @@ class Run:
             if outcome.status == "failed":
                 self._drop_cluster()  # the next cell begins on a cluster that nothing has happened to
 
-    def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> Outcome:
+    def _attempt_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> Outcome:
+        """A sweep cell that the host disturbed is run again; what was put aside stays in its notes."""
+        notes: list[str] = []
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            outcome = self._run_cell(planned, cluster, order, notes)
+            if planned.kind != "sweep" or outcome.status != "done" or attempt == ATTEMPTS_MAX:
+                break
+            why = unsteady(
+                self._context.run_dir,
+                planned.cell_id,
+                acks=str(planned.properties.get("acks", "all")),
+                started_us=outcome.started_us,
+                window_us=outcome.window_us,
+            )
+            if why is None:
+                break
+            notes.append(f"attempt {attempt} was put aside: {why}")
+            self._progress.say(f"{planned.title}: attempt {attempt} {why}; once more")
+            put_aside(self._context.run_dir, planned.cell_id, attempt)
+        return outcome
+
+    def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> Outcome:
         load = self._standby.popleft() if self._standby else self._new_load_process()
         chaos = timeline_driver(planned, cluster, self._context) if planned.kind == "chaos" else None
         cell = CellRun(self._context, planned, cluster, load, order, chaos)
+        cell.add_notes(notes)
         if order + STANDBY < len(self._request.cells):
             cell.on_load_finished = self._fill_standby
         return cell.carry_out()
@@ -154,9 +182,14 @@ class Run:
                 proxy_choice=self._request.proxy_choice,
                 lease=self._context.lease,
                 seed=self._request.seed,
+                should_stop=self._stop.is_set,
             )
         self._cluster, self._cluster_key = cluster, key
         cluster.start()
+        if cluster.engine in WARMED_ENGINES:
+            load = self._standby.popleft() if self._standby else self._new_load_process()
+            self._manifest.setdefault("warm_ups", []).append(warm_up(cluster, planned, self._context, load))
+            self._fill_standby()
         return cluster
 
     def _key_of(self, planned: PlannedCell) -> ClusterKey:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness import VERSION
+from harness.clusters.process import start_ticks
 from harness.errors import UsageError
 from runlog.events import RunClock, write_manifest
 from runlog.schema import SCHEMA_VERSION
@@ -74,7 +75,13 @@ def build_manifest(
         "host": host_facts(),
         "suite_document": dict(suite),
         "status": "running",
+        "owner": _own_identity(),
     }
+
+
+def _own_identity() -> dict[str, int]:
+    """Who writes this directory: with the start time, so that a later process with the same pid is not taken for it."""
+    return {"pid": os.getpid(), "start_ticks": start_ticks(os.getpid()) or 0}
 
 
 def reproduce_command(argv: Sequence[str], seed: int) -> str:

@@ -12,7 +12,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,10 +40,12 @@ class WorkloadProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """CellError when it ended or did not say `ready` in time."""
+    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S, should_stop: Callable[[], bool] = lambda: False) -> None:
+        """CellError when it ended, did not say `ready` in time, or `should_stop` says so."""
         deadline = time.monotonic() + timeout_s
         while not self._ready:
+            if should_stop():
+                raise CellError("interrupted while the load process started")
             event = self.next_event(max(0.0, min(0.2, deadline - time.monotonic())))
             if event is not None and event.get("event") == "ready":
                 self._ready = True

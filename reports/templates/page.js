@@ -58,27 +58,43 @@
     element.dataset.drawn = String(element.clientWidth);
   };
 
-  // A lane chart without lanes would only be a riddle: panels whose own data are empty are left out.
+  // A lane chart without lanes would only be a riddle: panels whose own data are empty are left out. So are empty layers
+  // of the panels that stay, because Vega warns of each. The zoom hangs on the name of the first layer of all.
   const dropEmpty = spec => {
     if (!spec.vconcat) return;
-    spec.vconcat = spec.vconcat.filter(view => view.layer.some(
-      layer => layer.data.name !== "faults" && spec.datasets[layer.data.name].length));
-    const last = spec.vconcat[spec.vconcat.length - 1];
-    if (last) last.layer.forEach(layer => {
+    const filled = layer => spec.datasets[layer.data.name].length > 0;
+    const zoomed = spec.vconcat[0].layer.find(layer => layer.name);
+    spec.vconcat = spec.vconcat.filter(view => view.layer.some(layer => layer.data.name !== "faults" && filled(layer)));
+    spec.vconcat.forEach(view => { view.layer = view.layer.filter(filled); });
+    const first = spec.vconcat[0], last = spec.vconcat[spec.vconcat.length - 1];
+    if (!first) return;
+    if (zoomed) first.layer[0].name = zoomed.name;
+    last.layer.forEach(layer => {
       if (layer.encoding.x && layer.encoding.x.axis) Object.assign(layer.encoding.x.axis,
         {labels: true, ticks: true, title: "seconds since the cell began; shift + wheel zooms, drag moves"});
     });
   };
 
   const failed = error => console.error("chart", error);
-  const watcher = new IntersectionObserver(entries => entries.forEach(entry => {
-    if (entry.isIntersecting && !entry.target.dataset.drawn) {
-      entry.target.dataset.drawn = "pending";
-      draw(entry.target).catch(failed);
-    }
-  }), {rootMargin: "400px"});
+  const start = element => {
+    if (element.dataset.drawn || !element.clientWidth) return Promise.resolve();
+    element.dataset.drawn = "pending";
+    return draw(element).catch(failed);
+  };
+  // What is in view comes first; the rest follows while nothing else is to do, so that print and a quick scroll find it.
+  const watcher = new IntersectionObserver(
+    entries => entries.forEach(entry => { if (entry.isIntersecting) start(entry.target); }), {rootMargin: "400px"});
   const charts = [...document.querySelectorAll("[data-chart]")];
   charts.forEach(element => watcher.observe(element));
+  const idle = callback => window.requestIdleCallback ? requestIdleCallback(callback, {timeout: 1000}) : setTimeout(callback, 100);
+  const drawRest = async () => {
+    const next = charts.find(element => !element.dataset.drawn && element.clientWidth);
+    if (!next) return;
+    await start(next);
+    idle(drawRest);
+  };
+  idle(drawRest);
+  document.addEventListener("toggle", () => idle(drawRest), true);
   const redraw = force => charts.forEach(element => {
     if (views.has(element) && element.clientWidth && (force || element.dataset.drawn !== String(element.clientWidth)))
       draw(element).catch(failed);

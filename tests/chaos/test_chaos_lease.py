@@ -129,6 +129,16 @@ def test_proxies_and_toxics_of_a_killed_owner_are_healed(tmp_path, embedded_serv
     client.close()
 
 
+def test_proxies_on_a_server_that_is_not_ours_are_deleted(tmp_path, embedded_server, echo_upstream):
+    client = embedded_server.client()
+    for name in ("leased", "of-somebody-else"):
+        client.create(ProxySpec(name=name, upstream=echo_upstream.address))
+    run_owner_and_kill_it(tmp_path, f"lease.add_proxy({embedded_server.url!r}, 'leased')")
+    assert reap(tmp_path) == [f"deleted proxy leased at {embedded_server.url}"]
+    assert "leased" not in client.proxies()
+    client.delete("of-somebody-else")
+
+
 def test_entries_are_on_disk_before_the_call_returns_and_vanish_when_undone(tmp_path):
     lease = Lease(tmp_path)
     reservation = lease.reserve_process("broker 1")

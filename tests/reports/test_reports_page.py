@@ -23,20 +23,26 @@ PROBE = """<script>
 document.querySelectorAll("details").forEach(d => { d.open = true; });
 setTimeout(() => {
   const charts = [...document.querySelectorAll("[data-chart]")];
-  charts.forEach(c => c.scrollIntoView());
   setTimeout(() => {
-    const out = document.createElement("output");
-    out.id = "probe";
-    out.dataset.charts = charts.length;
-    out.dataset.drawn = charts.filter(c => c.querySelector("svg.marks")).length;
-    out.dataset.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-    out.dataset.width = innerWidth;
-    out.dataset.ground = getComputedStyle(document.body).backgroundColor;
-    document.body.append(out);
-  }, 6000);
+    parent.postMessage({
+      charts: charts.length,
+      drawn: charts.filter(c => c.querySelector("svg.marks")).length,
+      overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      width: innerWidth,
+      ground: getComputedStyle(document.body).backgroundColor,
+    }, "*");
+  }, 20000);
 }, 1000);
 </script>
 </body>"""
+# Chromium makes no window narrower than 500 pixels; a frame may be.
+FRAME = """<!doctype html><meta name="color-scheme" content="light dark"><title>frame</title><body>
+<script>addEventListener("message", event => {
+  const out = document.createElement("output");
+  out.id = "probe";
+  Object.assign(out.dataset, event.data);
+  document.body.append(out);
+});</script><iframe src="REPORT" width="WIDTH" height="1200" style="border: 0"></iframe>"""
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +113,11 @@ def open_page(path: Path, *, width: int, dark: bool) -> tuple[dict[str, str], li
     with tempfile.TemporaryDirectory() as profile:
         command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
         command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-        command += [f"--user-data-dir={profile}", f"--window-size={width},1200", "--virtual-time-budget=30000"]
+        command += [f"--user-data-dir={profile}", "--window-size=1400,1300", "--virtual-time-budget=30000"]
         command += [f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--enable-logging=stderr"]
-        command += ["--dump-dom", path.as_uri()]
+        frame = path.with_name("frame.html")
+        frame.write_text(FRAME.replace("REPORT", path.name).replace("WIDTH", str(width)), encoding="utf-8")
+        command += ["--dump-dom", frame.as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     probe = re.search(r'<output id="probe"([^>]*)>', done.stdout)
     assert probe, done.stderr[-2000:]

@@ -145,7 +145,7 @@ def test_batches_that_a_truncation_removed_say_nothing_about_order() -> None:
 
 
 def test_records_that_came_back_in_another_batch_are_predicted_by_their_first_append() -> None:
-    """librdkafka without idempotence puts the records of a lost answer back into its queue: the retry has another CRC."""
+    """librdkafka without idempotence puts such records back into its queue: the retry has another CRC."""
     journal = (
         event("appended", 5, base_offset=100, last_offset=109, crc=7, client_id="p", correlation_id=1),
         event("appended", 9, base_offset=110, last_offset=129, crc=8, client_id="p", correlation_id=2),

@@ -1,8 +1,9 @@
 """Produce (key 0), versions 3-13; advertised from 0 (KAFKA-18659), 0-2 are refused. acks 0, 1, all; idempotence.
 
 One batch per partition, as Kafka demands since version 3. Batches stay opaque: header, CRC and size are checked, the
-base offset is written in place, one write per append. Not done: transactions, recompression by compression.type,
-log append time, throttling.
+base offset is written in place, one write per append. A topic with message.timestamp.type=LogAppendTime (KIP-32) gets
+the broker's time into each batch. harness.discard=true stops after the checks: acknowledged, not stored.
+Not done: transactions, recompression by compression.type, throttling.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from broker.node.clock import wall_ms
 from broker.node.control import AnyRequest
 from broker.node.partitions import HostedPartition
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId
 from broker.wire.errors import CorruptBatchError, ErrorCode
 from broker.wire.messages import Message, response, to_ms
-from broker.wire.records import BatchHeader, validate_batches
+from broker.wire.records import BatchHeader, set_log_append_time, validate_batches
 
 if TYPE_CHECKING:
     from broker.node.broker import Broker
@@ -101,6 +103,12 @@ def _produce(
     headers, error = _check_batches(request, hosted, records)
     if error is not ErrorCode.none or records is None:
         return error
+    if hosted.config.has_log_append_time:
+        headers = [_stamp(records, headers[0], result)]
+    if broker.config.harness_discard:
+        result["base_offset"] = hosted.discarded_offset
+        hosted.discarded_offset += headers[0].last_offset_delta + 1
+        return ErrorCode.none
     outcome = broker.partitions.append(
         hosted,
         records,
@@ -115,6 +123,15 @@ def _produce(
     if acks == -1:
         _await(broker, request, answer, result, hosted, outcome.required_offset)
     return ErrorCode.none
+
+
+def _stamp(records: memoryview, header: BatchHeader, result: dict[str, object]) -> BatchHeader:
+    """LogAppendTime into the batch and into the answer. The header keeps the CRC that the client sent: the journal
+    tells by it which batch of the wire this was."""
+    now_ms = wall_ms()
+    set_log_append_time(records, now_ms)
+    result["log_append_time"] = now_ms
+    return header._replace(max_timestamp=now_ms)
 
 
 def _check_batches(

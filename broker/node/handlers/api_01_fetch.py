@@ -1,8 +1,9 @@
 """Fetch (key 1), versions 4-17: consumers up to the high watermark, replicas up to the log end; long poll.
 
 On the controller listener: a voter's Fetch of `__cluster_metadata`, version 17, handed to the quorum core.
-Sessions (KIP-227) are refused: session id 0 is answered, so every request is a full one. Not done: read_committed
-(no transactions yet), preferred read replicas, throttling.
+With isolation_level 1 consumers read up to the last stable offset, and are told which transactions aborted (KIP-98).
+Sessions (KIP-227) are refused: session id 0 is answered, so every request is a full one. Not done: preferred read
+replicas, throttling.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.log.errors import OffsetOutOfRangeError
+from broker.log.transaction_index import AbortedTransaction
 from broker.node.control import AnyRequest
 from broker.node.partitions import HostedPartition
 from broker.replication import EpochEnd, FollowerFetched, diverging_epoch
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response, to_ms
+from broker.wire.records import last_batch_next_offset
 
 if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 TOPIC_IDS_SINCE_VERSION = 13
 REPLICA_STATE_SINCE_VERSION = 15
+READ_COMMITTED = 1  # isolation_level
 CURRENT_LEADER_SINCE_VERSION = 12
 _LEADER_HINT_ERRORS = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 
@@ -50,6 +54,8 @@ class _Read:
     asked: _Asked
     error: ErrorCode = ErrorCode.none
     high_watermark: int = -1
+    last_stable_offset: int = -1
+    aborted: list[AbortedTransaction] | None = None  # None: read_uncommitted
     log_start_offset: int = -1
     records: bytes = b""
     diverging: EpochEnd | None = None
@@ -80,6 +86,7 @@ class _Fetch:
         is_new = request.version >= REPLICA_STATE_SINCE_VERSION
         self._replica_id: int = message.replica_state.replica_id if is_new else message.replica_id
         self._replica_epoch: int = message.replica_state.replica_epoch if is_new else -1
+        self._is_read_committed: bool = message.isolation_level == READ_COMMITTED and self._replica_id < 0
         self._asked = [self._ask(topic, each) for topic in message.topics for each in topic.partitions]
         self._timer: asyncio.TimerHandle | None = None
         self._watched: list[HostedPartition] = []
@@ -218,7 +225,15 @@ class _Fetch:
         if error is not ErrorCode.none:
             return _Read(asked=asked, error=error)
         log, high_watermark = hosted.log, hosted.replica.high_watermark
-        read = _Read(asked=asked, high_watermark=high_watermark, log_start_offset=log.log_start_offset)
+        stable_offset = log.last_stable_offset(high_watermark)
+        read = _Read(
+            asked=asked,
+            high_watermark=high_watermark,
+            last_stable_offset=stable_offset,
+            log_start_offset=log.log_start_offset,
+        )
+        if self._is_read_committed:
+            read.aborted = []
         if self._is_replica and asked.log_start_offset < min(log.log_start_offset, high_watermark):
             read.has_new_start = True
         if asked.last_fetched_epoch >= 0:
@@ -226,12 +241,16 @@ class _Fetch:
             if read.diverging is not None:
                 return read
         limit = log.log_end_offset if self._is_replica else high_watermark
+        if self._is_read_committed:
+            limit = stable_offset
         if limit <= asked.offset <= log.log_end_offset or left_bytes <= 0:
             return read
         try:
             read.records = log.read(asked.offset, min(asked.max_bytes, left_bytes), limit, minimum_one_batch=is_first)
         except OffsetOutOfRangeError:
             read.error = ErrorCode.offset_out_of_range
+        if self._is_read_committed and read.records:
+            read.aborted = log.aborted_transactions(asked.offset, last_batch_next_offset(read.records))
         return read
 
     def _absent(self, asked: _Asked) -> ErrorCode:
@@ -256,9 +275,11 @@ class _Fetch:
             "partition_index": read.asked.index,
             "error_code": read.error,
             "high_watermark": read.high_watermark,
-            "last_stable_offset": read.high_watermark,
+            "last_stable_offset": read.last_stable_offset,
             "log_start_offset": read.log_start_offset,
-            "aborted_transactions": None,
+            "aborted_transactions": None
+            if read.aborted is None
+            else [{"producer_id": each.producer_id, "first_offset": each.first_offset} for each in read.aborted],
             "records": read.records,
         }
         if read.diverging is not None:

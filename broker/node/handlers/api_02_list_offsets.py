@@ -1,7 +1,7 @@
 """ListOffsets (key 2), versions 1-10: earliest, latest, by timestamp, largest timestamp.
 
-Not done: read_committed (there are no transactions; the last stable offset is the high watermark), tiered storage
-(-4 is the earliest, -5 nothing).
+With isolation_level 1 (version 2+) the last stable offset takes the place of the high watermark. Not done: tiered
+storage (-4 is the earliest, -5 nothing).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 NOT_AVAILABLE_SINCE_VERSION = 5
+READ_COMMITTED = 1  # isolation_level
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
@@ -46,7 +47,12 @@ def _partition(broker: Broker, request: AnyRequest, topic: str, asked: Message) 
         # A new leader does not know yet how far its predecessor had committed: an offset could go backwards.
         is_new = request.version >= NOT_AVAILABLE_SINCE_VERSION
         return _failed(index, ErrorCode.offset_not_available if is_new else ErrorCode.leader_not_available)
-    timestamp, offset = _find(hosted, asked.timestamp, is_replica=is_replica)
+    limit = hosted.replica.high_watermark
+    if is_replica:
+        limit = hosted.log.log_end_offset
+    elif getattr(request.message, "isolation_level", 0) == READ_COMMITTED:
+        limit = hosted.log.last_stable_offset(limit)
+    timestamp, offset = _find(hosted, asked.timestamp, limit)
     epoch = hosted.replica.leader_epoch if asked.timestamp == LATEST else hosted.log.epoch_at(max(offset, 0))
     return {
         "partition_index": index,
@@ -61,9 +67,8 @@ def _is_behind(hosted: HostedPartition) -> bool:
     return hosted.replica.high_watermark < hosted.replica.leader_epoch_start_offset
 
 
-def _find(hosted: HostedPartition, timestamp: int, *, is_replica: bool) -> tuple[int, int]:
+def _find(hosted: HostedPartition, timestamp: int, limit: int) -> tuple[int, int]:
     """(timestamp, offset), -1 each when there is none below the limit of what the asker may see."""
-    limit = hosted.log.log_end_offset if is_replica else hosted.replica.high_watermark
     if timestamp == LATEST:
         return -1, limit
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

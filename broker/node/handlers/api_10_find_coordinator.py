@@ -1,10 +1,13 @@
-"""FindCoordinator (key 10), versions 0-6: always COORDINATOR_NOT_AVAILABLE.
+"""FindCoordinator (key 10), versions 0-6: which broker leads the partition of the internal topic that a key hashes to.
 
-Not done: groups and transactions, which will live in broker/coordinator. Clients take the code as "ask again later".
+The first request of a key type makes its topic and waits for it. Key types: 0 groups, 1 transactions; 2 (share groups)
+is refused with INVALID_REQUEST. COORDINATOR_NOT_AVAILABLE means: no leader yet, or the topic cannot be made; the
+message says why.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.node.control import AnyRequest
@@ -16,18 +19,62 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 KEYS_SINCE_VERSION = 4
+KEY_TYPE_OF_VERSION_0 = 0
+KEY_TYPE_MAX = 1
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
-    nobody = {
-        "error_code": ErrorCode.coordinator_not_available,
-        "error_message": "this broker has no groups or transactions yet",
-        "node_id": -1,
-        "host": "",
-        "port": -1,
+    key_type = int(getattr(request.message, "key_type", KEY_TYPE_OF_VERSION_0))
+    has_keys = request.version >= KEYS_SINCE_VERSION
+    keys = tuple(request.message.coordinator_keys) if has_keys else (request.message.key,)
+    host = broker.coordinators.get(key_type)
+    if host is None:
+        is_known = 0 <= key_type <= KEY_TYPE_MAX
+        error = ErrorCode.coordinator_not_available if is_known else ErrorCode.invalid_request
+        _answer(request, [_failed(key, error, f"no coordinator of key type {key_type} here") for key in keys])
+    elif host.topic.name in broker.metadata.image.topics:
+        _answer(request, [_found(broker, request, key_type, key) for key in keys])
+    else:
+        broker.spawn(_make_topic_then_answer(broker, request, key_type, keys))
+
+
+async def _make_topic_then_answer(broker: Broker, request: AnyRequest, key_type: int, keys: Sequence[str]) -> None:
+    problem = await broker.coordinators[key_type].ensure_topic()
+    if problem is None:
+        _answer(request, [_found(broker, request, key_type, key) for key in keys])
+    else:
+        _answer(request, [_failed(key, ErrorCode.coordinator_not_available, problem) for key in keys])
+
+
+def _found(broker: Broker, request: AnyRequest, key_type: int, key: str) -> dict[str, object]:
+    host = broker.coordinators[key_type]
+    state = host.partition_state(key)
+    leader = -1 if state is None else state.leader
+    registration = broker.metadata.image.brokers.get(leader)
+    if registration is None or registration.fenced:
+        problem = f"partition {host.partition_of(key)} of {host.topic.name} has no leader now"
+        return _failed(key, ErrorCode.coordinator_not_available, problem)
+    endpoint = registration.endpoints.get(request.listener_name)
+    if endpoint is None:
+        problem = f"broker {leader} has no listener {request.listener_name}"
+        return _failed(key, ErrorCode.coordinator_not_available, problem)
+    return {
+        "key": key,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "node_id": leader,
+        "host": endpoint.host,
+        "port": endpoint.port,
     }
-    if request.version < KEYS_SINCE_VERSION:
-        request.respond(response(ApiKey.FIND_COORDINATOR, request.version, **nobody))
-        return
-    coordinators = [{"key": key, **nobody} for key in request.message.coordinator_keys]
-    request.respond(response(ApiKey.FIND_COORDINATOR, request.version, coordinators=coordinators))
+
+
+def _failed(key: str, error: ErrorCode, message: str) -> dict[str, object]:
+    return {"key": key, "error_code": error, "error_message": message, "node_id": -1, "host": "", "port": -1}
+
+
+def _answer(request: AnyRequest, found: list[dict[str, object]]) -> None:
+    if request.version >= KEYS_SINCE_VERSION:
+        request.respond(response(ApiKey.FIND_COORDINATOR, request.version, coordinators=found))
+    else:
+        only = {name: value for name, value in found[0].items() if name != "key"}
+        request.respond(response(ApiKey.FIND_COORDINATOR, request.version, **only))

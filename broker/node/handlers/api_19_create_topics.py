@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from broker.controller.types import CreateTopics, CreateTopicsResponse, NewTopic
 from broker.node.channel import ChannelError
+from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
 from broker.node.forwarding import request_as, response_as
-from broker.node.metadata import monotonic_ms
 from broker.node.topic_config import topic_defaults
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from broker.controller.types import DeleteTopics, DeleteTopicsResponse
 from broker.node.channel import ChannelError
+from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
-from broker.node.metadata import monotonic_ms
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response, to_ms

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
-from broker.node.metadata import monotonic_ms
 from broker.node.partitions import HostedPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode

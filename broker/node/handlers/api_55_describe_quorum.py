@@ -6,12 +6,11 @@ so there are no observers.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
+from broker.node.clock import monotonic_ms, wall_ms
 from broker.node.control import AnyRequest
 from broker.node.forwarding import forward
-from broker.node.metadata import monotonic_ms
 from broker.quorum.messages import METADATA_TOPIC
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
@@ -45,7 +44,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         request.respond(_failed(request, ErrorCode.unknown_topic_or_partition, cause))
         return
     # The core counts on a clock of its own: told as points in time.
-    offset_ms = time.time_ns() // 1_000_000 - monotonic_ms()
+    offset_ms = wall_ms() - monotonic_ms()
     voters = [
         {
             "replica_id": each.replica_id,

@@ -1,0 +1,17 @@
+"""Which partition of an internal topic a key belongs to: Java's String.hashCode, as every Kafka broker computes it."""
+
+from __future__ import annotations
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode over UTF-16 code units, as a signed 32-bit number."""
+    value = 0
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(encoded), 2):
+        value = (31 * value + (encoded[position] << 8 | encoded[position + 1])) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def partition_for(key: str, partitions: int) -> int:
+    """The partition of a group id or transactional id: the sign bit is dropped, as in Kafka's Utils.abs."""
+    return (java_hash(key) & 0x7FFFFFFF) % partitions

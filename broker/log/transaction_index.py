@@ -1,0 +1,104 @@
+"""The aborted transactions of one segment, in Kafka's `.txnindex` file: what a read_committed consumer must skip.
+
+Owns: the entries whose abort marker lies in this segment, in order of the marker, in memory and on disk (34 bytes each:
+version int16 = 0, producer id, first offset, last offset = the marker's, last stable offset, int64 each). An entry is
+written with its marker and synced with the segment; after a crash the log replays the segment and writes it anew.
+Shown by tests/broker_log/test_log_transactions.py.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from typing import NamedTuple
+
+from broker.log.filesystem import File, FileSystem
+
+SUFFIX = ".txnindex"
+_ENTRY = struct.Struct(">hqqqq")
+_VERSION = 0
+
+
+class AbortedTransaction(NamedTuple):
+    """`last_stable_offset` is what it was once this transaction had ended: all that began before is in the index."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """Invariant: last offsets rise strictly. The file exists only once there is an entry."""
+
+    __slots__ = ("_entries", "_file", "_filesystem", "_path")
+
+    def __init__(self, filesystem: FileSystem, path: str) -> None:
+        self._filesystem, self._path = filesystem, path
+        self._file: File | None = None
+        self._entries: list[AbortedTransaction] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def entries(self) -> tuple[AbortedTransaction, ...]:
+        return tuple(self._entries)
+
+    def append(self, entry: AbortedTransaction) -> None:
+        """Write the entry; one that a replay brings again is left out."""
+        if self._entries and entry.last_offset <= self._entries[-1].last_offset:
+            return
+        if self._file is None:
+            self._file = self._filesystem.open(self._path)
+        self._file.write_at(len(self._entries) * _ENTRY.size, _ENTRY.pack(_VERSION, *entry))
+        self._entries.append(entry)
+
+    def collect(self, from_offset: int, upper_bound: int, found: list[AbortedTransaction]) -> bool:
+        """Add those that reach into [from_offset, upper_bound). True: later segments hold none of them any more."""
+        start = bisect_left(self._entries, from_offset, key=lambda entry: entry.last_offset)
+        for entry in self._entries[start:]:
+            if entry.first_offset < upper_bound:
+                found.append(entry)
+            if entry.last_stable_offset >= upper_bound:
+                return True
+        return False
+
+    def load(self, *, base_offset: int, next_offset: int) -> None:
+        """Read the file of a segment [base_offset, next_offset). What does not fit, and all after it, is cut off."""
+        self._entries = []
+        if not self._filesystem.exists(self._path):
+            return
+        self._file = self._filesystem.open(self._path)
+        data = self._file.read_at(0, self._file.size_bytes())
+        for position in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
+            version, *numbers = _ENTRY.unpack_from(data, position)
+            entry = AbortedTransaction(*numbers)
+            previous = self._entries[-1].last_offset if self._entries else base_offset - 1
+            is_plausible = previous < entry.last_offset < next_offset and entry.first_offset < entry.last_offset
+            if version != _VERSION or not is_plausible:
+                break
+            self._entries.append(entry)
+        if len(self._entries) * _ENTRY.size != len(data):
+            self._file.truncate(len(self._entries) * _ENTRY.size)
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget the transactions whose marker lies at `offset` or later."""
+        keep = bisect_left(self._entries, offset, key=lambda entry: entry.last_offset)
+        if keep < len(self._entries):
+            del self._entries[keep:]
+            assert self._file is not None
+            self._file.truncate(keep * _ENTRY.size)
+
+    def sync(self) -> None:
+        if self._file is not None:
+            self._file.sync()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def delete(self) -> None:
+        self.close()
+        self._filesystem.remove(self._path)

@@ -1,0 +1,28 @@
+"""The clocks of a broker: monotonic milliseconds for decisions, wall clock for what clients see as a timestamp.
+
+The one place of the node that reads them, so that the simulation can put virtual ones in their place. Timers are the
+event loop's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+_read_ns: Callable[[], int] = time.monotonic_ns
+_read_wall_ns: Callable[[], int] = time.time_ns
+
+
+def monotonic_ms() -> int:
+    return _read_ns() // 1_000_000
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970."""
+    return _read_wall_ns() // 1_000_000
+
+
+def use_clocks(read_ns: Callable[[], int], read_wall_ns: Callable[[], int]) -> None:
+    """Read these from now on, in the whole process."""
+    global _read_ns, _read_wall_ns
+    _read_ns, _read_wall_ns = read_ns, read_wall_ns

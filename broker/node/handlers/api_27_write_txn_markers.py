@@ -1,0 +1,80 @@
+"""WriteTxnMarkers (key 27), versions 1-2, on the inter-broker listener: ends transactions in the logs we lead.
+
+Each marker is a control batch, appended as with acks=all: its answer comes when it is replicated, or with the error of
+the one partition that failed. Version 2 brings the transaction version (KIP-1228), by which the log judges epochs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.log.transactions import EndMarker
+from broker.node.control import AnyRequest
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+ACKS_ALL = -1
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    _Markers(broker, request).start()
+
+
+class _Markers:
+    """One request; answered when the outcome of every partition is known."""
+
+    def __init__(self, broker: Broker, request: AnyRequest) -> None:
+        self._broker, self._request = broker, request
+        self._waiting = 1  # the request itself, until all partitions are handled
+        self._answers: list[dict[str, object]] = []
+
+    def start(self) -> None:
+        for asked in self._request.message.markers:
+            topics = []
+            for topic in asked.topics:
+                results = [self._write(asked, topic.name, index) for index in topic.partition_indexes]
+                topics.append({"name": topic.name, "partitions": results})
+            self._answers.append({"producer_id": asked.producer_id, "topics": topics})
+        self._done()
+
+    def _write(self, asked: Message, topic: str, index: int) -> dict[str, object]:
+        result: dict[str, object] = {"partition_index": index}
+        partitions = self._broker.partitions
+        hosted = partitions.get(topic, index)
+        if hosted is None:
+            exists = self._broker.metadata.image.partition(topic, index) is not None
+            absent = ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
+            return {**result, "error_code": absent}
+        error = hosted.replica.check_append(acks=ACKS_ALL)
+        if error is not ErrorCode.none:
+            return {**result, "error_code": error}
+        outcome = partitions.append_marker(
+            hosted,
+            producer_id=asked.producer_id,
+            producer_epoch=asked.producer_epoch,
+            marker=EndMarker(asked.transaction_result, asked.coordinator_epoch),
+            transaction_version=getattr(asked, "transaction_version", 0),
+        )
+        result["error_code"] = outcome.error_code
+        if outcome.error_code is ErrorCode.none:
+            self._waiting += 1
+
+            def replicated(error: ErrorCode) -> None:
+                result["error_code"] = error
+                self._done()
+
+            timeout_ms = self._broker.config.replica_socket_timeout_ms
+            partitions.await_replication(
+                hosted, required_offset=outcome.required_offset, timeout_ms=timeout_ms, done=replicated
+            )
+        return result
+
+    def _done(self) -> None:
+        self._waiting -= 1
+        if self._waiting == 0:
+            answer = response(ApiKey.WRITE_TXN_MARKERS, self._request.version, markers=self._answers)
+            self._request.respond(answer)

@@ -1,0 +1,54 @@
+"""DescribeProducers (key 61), version 0: the producers that a partition's leader remembers (KIP-664). Complete.
+
+`current_txn_start_offset` is what finds a hanging transaction: the last stable offset waits for the lowest of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.node.control import AnyRequest
+from broker.node.partitions import HostedPartition
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    topics = [
+        {"name": topic.name, "partitions": [_partition(broker, topic.name, index) for index in topic.partition_indexes]}
+        for topic in request.message.topics
+    ]
+    request.respond(response(ApiKey.DESCRIBE_PRODUCERS, request.version, topics=topics))
+
+
+def _partition(broker: Broker, topic: str, index: int) -> dict[str, object]:
+    hosted = broker.partitions.get(topic, index)
+    error = ErrorCode.none
+    if broker.metadata.image.partition(topic, index) is None:
+        error = ErrorCode.unknown_topic_or_partition
+    elif hosted is None or not hosted.replica.is_leader:
+        error = ErrorCode.not_leader_or_follower
+    producers = [] if hosted is None or error is not ErrorCode.none else _producers(hosted)
+    return {"partition_index": index, "error_code": error, "error_message": None, "active_producers": producers}
+
+
+def _producers(hosted: HostedPartition) -> list[dict[str, object]]:
+    state = hosted.log.producers
+    described: list[dict[str, object]] = []
+    for producer_id, entry in state.items():
+        start = state.transactions.first_offset_of(producer_id)
+        described.append(
+            {
+                "producer_id": producer_id,
+                "producer_epoch": entry.epoch,
+                "last_sequence": entry.last_sequence,
+                "last_timestamp": entry.last_timestamp,
+                "coordinator_epoch": entry.coordinator_epoch,
+                "current_txn_start_offset": -1 if start is None else start,
+            }
+        )
+    return described

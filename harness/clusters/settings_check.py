@@ -1,0 +1,36 @@
+"""Are the broker settings that somebody asked for in effect? Asked of the brokers themselves, by DescribeConfigs.
+
+A broker starts with a warning in its log when it does not know a key (Apache Kafka does, and so does ours), which is
+how a misspelt setting goes unnoticed for a whole benchmark. Shown by tests/harness/test_harness_cluster_cli.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from harness.clusters.admin import Admin
+from harness.clusters.base import Address
+from harness.errors import EnvironmentFault, UsageError
+from harness.suite_source import nearest
+
+
+class HasBrokers(Protocol):
+    def broker_addresses(self) -> Mapping[int, Address]: ...
+
+
+def check_settings(cluster: HasBrokers, wanted: Mapping[str, str]) -> None:
+    """UsageError for the first key that a broker does not use, with the nearest one that it does, and for a value that
+    it replaced. EnvironmentFault when no broker tells its settings."""
+    if not wanted:
+        return
+    addresses = cluster.broker_addresses()
+    for broker_id, address in addresses.items():
+        effective = Admin(lambda: ()).broker_config(broker_id, address)
+        if not effective:
+            raise EnvironmentFault(f"broker {broker_id} at {address} does not tell its settings")
+        for key, value in wanted.items():
+            if key not in effective:
+                raise UsageError(f"--set {key}={value}: the brokers use no such setting{nearest(key, list(effective))}")
+            if effective[key].strip().lower() != value.strip().lower():
+                raise UsageError(f"--set {key}={value}: broker {broker_id} uses {effective[key]!r} instead")

@@ -1,0 +1,52 @@
+"""A disturbed sweep cell is recognised by its steadiness and put aside whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.run.attempts import put_aside, unsteady
+from runlog.events import cell_directory
+from runlog.parquet import read_stream, write_part
+from runlog.schema import RECV, SEND
+
+WINDOW_US = (1_000_000, 4_000_000)
+
+
+def write_times(run_dir: Path, stream_name: str, column: str, times_us: np.ndarray) -> None:
+    stream = {"send": SEND, "recv": RECV}[stream_name]
+    columns = {item.name: np.zeros(len(times_us), dtype=np.int64) for item in stream.columns}
+    columns[column] = times_us
+    write_part(run_dir, stream_name, "c", columns)
+
+
+@pytest.mark.parametrize(("acks", "stream", "column"), [("all", "send", "acked_us"), ("0", "recv", "polled_us")])
+def test_a_window_with_a_hole_in_its_middle_is_unsteady_and_an_even_one_is_not(
+    tmp_path: Path, acks: str, stream: str, column: str
+) -> None:
+    even = np.arange(0, 5_000_000, 500, dtype=np.int64)
+    write_times(tmp_path, stream, column, even)
+    assert unsteady(tmp_path, "c", acks=acks, started_us=250_000, window_us=WINDOW_US) is None
+    holed = even[(even < 2_100_000) | (even > 2_600_000)]
+    write_times(tmp_path, stream, column, holed)
+    assert "50%" in (unsteady(tmp_path, "c", acks=acks, started_us=250_000, window_us=WINDOW_US) or "")
+
+
+def test_a_window_that_is_too_short_or_unknown_is_not_judged(tmp_path: Path) -> None:
+    write_times(tmp_path, "send", "acked_us", np.asarray([1_100_000], dtype=np.int64))
+    assert unsteady(tmp_path, "c", acks="all", started_us=0, window_us=(1_000_000, 1_500_000)) is None
+    assert unsteady(tmp_path, "c", acks="all", started_us=0, window_us=None) is None
+
+
+def test_put_aside_keeps_the_records_of_the_attempt_and_empties_the_run_log(tmp_path: Path) -> None:
+    write_times(tmp_path, "send", "acked_us", np.asarray([1, 2, 3], dtype=np.int64))
+    directory = cell_directory(tmp_path, "c")
+    directory.mkdir(parents=True)
+    (directory / "cell.json").write_text("{}")
+    (directory / "stats.jsonl").write_text("")
+    put_aside(tmp_path, "c", 1)
+    assert sorted(path.name for path in (directory / "attempt-1").iterdir()) == ["cell.json", "stats.jsonl"]
+    assert not (directory / "cell.json").exists()
+    assert len(read_stream(tmp_path, "send", "c")) == 0

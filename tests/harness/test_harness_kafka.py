@@ -1,0 +1,63 @@
+"""The same suite on three real Apache Kafka nodes, started from Maven jars: damage as predicted, with either client."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from harness.clusters.kafka.jars import ensure_jars
+from harness.errors import EnvironmentFault
+
+RUN_TIMEOUT_S: Final = 400
+SUITE: Final = """
+name: kafka-check
+seed: 3
+topic: {partitions: 1, replication_factor: 3, config: {min.insync.replicas: 2}}
+workload: {rate_per_s: 1000, record_size_bytes: 256, producers: 1, consumers: 1, warmup_ms: 500, measure_ms: 1500,
+           drain_ms: 5000}
+sweep:
+  baseline: {batch.size: 16384, linger.ms: 5, compression.type: none, acks: all,
+             max.in.flight.requests.per.connection: 5, enable.idempotence: true}
+chaos:
+  - {scenario: leader-loss, cases: [acks-1]}
+  - {scenario: response-lost, cases: [idempotence-off]}
+"""
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(RUN_TIMEOUT_S + 60)]
+
+
+def run_suite(directory: Path, client: str) -> tuple[subprocess.CompletedProcess[str], dict[str, dict[str, Any]]]:
+    suite = directory / "suite.yaml"
+    suite.write_text(SUITE, encoding="utf-8")
+    command = [sys.executable, "-m", "harness", "run", str(suite), "--cluster", "kafka", "--client", client]
+    done = subprocess.run(
+        [*command, "--run-dir", str(directory / "run")], capture_output=True, text=True, timeout=RUN_TIMEOUT_S
+    )
+    verdicts = json.loads((directory / "run" / "results" / "verdicts.json").read_text(encoding="utf-8"))
+    return done, {cell["cell_id"]: cell for cell in verdicts["cells"]}
+
+
+@pytest.mark.parametrize("client", ["confluent", "reference"])
+def test_loss_and_duplication_on_apache_kafka_are_exactly_as_its_logs_predict(tmp_path: Path, client: str) -> None:
+    try:
+        ensure_jars()
+    except EnvironmentFault as error:
+        pytest.skip(str(error))
+    done, cells = run_suite(tmp_path, client)
+    told = f"stdout:\n{done.stdout[-3000:]}\nstderr:\n{done.stderr[-3000:]}"
+    lost = cells["chaos-leader-loss-acks-1"]
+    assert lost["verdict"] == "pass", told
+    assert lost["predicted"]["lost"]["both"] == lost["lost"] > 0, told
+    assert lost["predicted"]["lost"]["only_predicted"] == lost["predicted"]["lost"]["only_observed"] == 0, told
+    assert "log" in lost["predicted"]["lost"]["how"], "said how it was predicted without a journal"
+    duplicated = cells["chaos-response-lost-idempotence-off"]
+    assert duplicated["verdict"] == "pass", told
+    assert duplicated["predicted"]["duplicated"]["both"] == duplicated["duplicated"] > 0, told
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert len(manifest["warm_ups"]) == 2, "the quiet cluster and the proxied one"
+    assert all("records acknowledged" in line for line in manifest["warm_ups"])
