@@ -18,7 +18,15 @@ from broker.log.epochs import LeaderEpochCache
 from broker.log.errors import LogCorruptError, OffsetOutOfRangeError
 from broker.log.filesystem import LOCAL, Buffer, FileSystem
 from broker.log.producers import ProducerState, Verdict
-from broker.log.recovery import RecoverySummary, delete_stray_files, open_segments
+from broker.log.recovery import (
+    CLEANED_SUFFIX,
+    SWAP_SUFFIX,
+    RecoverySummary,
+    delete_leftovers,
+    delete_stray_files,
+    finish_swaps,
+    open_segments,
+)
 from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker, encode_end_marker
@@ -103,6 +111,7 @@ class PartitionLog:
         self.config = config or LogConfig()
         self._filesystem = filesystem
         filesystem.make_directory(directory)
+        finish_swaps(filesystem, directory, open_segment=self._open_segment)
         found = open_segments(
             filesystem, directory, clean=clean, recovery_point=recovery_point, open_segment=self._open_segment
         )
@@ -344,9 +353,10 @@ class PartitionLog:
             )
         number = bisect_right(self._bases, offset) - 1
         while number < len(self._segments):
-            data = self._segments[number].read(offset, max_bytes, limit, minimum_one_batch)
-            if data or offset < self._segments[number].next_offset:
-                return data
+            segment = self._segments[number]
+            data = segment.read(offset, max_bytes, limit, minimum_one_batch)
+            if data or (segment.size_bytes and offset < segment.next_offset):
+                return data  # an empty one may be what compaction left: go on to the next
             number += 1
         return b""
 
@@ -434,6 +444,32 @@ class PartitionLog:
         """For retention and compaction: the last one is appended to."""
         return self._segments
 
+    # -- compaction (compaction.py decides what stays)
+
+    def begin_cleaned_segment(self, base_offset: int) -> Segment:
+        """An empty segment beside the log, under names that recovery removes."""
+        delete_leftovers(self._filesystem, self.directory, CLEANED_SUFFIX)
+        return self._open_segment(base_offset, CLEANED_SUFFIX)
+
+    def swap_segments(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put `new` in the place of `old`, which follow one another and do not hold the active one.
+
+        Once the log file of `new` is named .swap, recovery finishes what a crash interrupts; before that it undoes it.
+        """
+        first = self._bases.index(old[0].base_offset)
+        assert self._segments[first : first + len(old)] == list(old)
+        assert old[-1] is not self._active
+        new.sync()
+        new.save_index()
+        new.rename(SWAP_SUFFIX)
+        for segment in old[1:]:
+            segment.delete()
+        old[0].delete_indexes()
+        new.rename("")
+        self._segments[first : first + len(old)] = [new]
+        self._bases[first : first + len(old)] = [new.base_offset]
+        self._unflushed -= {segment.base_offset for segment in old}
+
     # -- truncate
 
     def truncate_to(self, offset: int) -> TruncationResult:
@@ -498,9 +534,13 @@ class PartitionLog:
 
     # -- state beside the segments
 
-    def _open_segment(self, base_offset: int) -> Segment:
+    def _open_segment(self, base_offset: int, suffix: str = "") -> Segment:
         return Segment(
-            self._filesystem, self.directory, base_offset, index_interval_bytes=self.config.index_interval_bytes
+            self._filesystem,
+            self.directory,
+            base_offset,
+            index_interval_bytes=self.config.index_interval_bytes,
+            suffix=suffix,
         )
 
     def _restore_epochs(self, headers: Sequence[BatchHeader]) -> None:

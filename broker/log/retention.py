@@ -42,7 +42,8 @@ def _too_old(log: PartitionLog, now_ms: int, high_watermark: int) -> int:
         for segment in log.segments:
             is_committed = segment.next_offset <= high_watermark
             is_old = 0 <= segment.max_timestamp < now_ms - limit_ms
-            if not (segment.size_bytes and is_committed and is_old):
+            is_emptied = not segment.size_bytes and segment is not log.segments[-1]  # by compaction
+            if not is_committed or not (is_emptied or (is_old and segment.size_bytes)):
                 break
             count += 1
     return count

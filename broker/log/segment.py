@@ -31,6 +31,7 @@ _WALK_HEADER = struct.Struct(">qi11xi")  # base offset, batch length, last offse
 RELATIVE_OFFSET_MAX = 2**31 - 1
 # A position is an int32 in Kafka's index.
 SEGMENT_BYTES_MAX = 2**31 - 1
+INDEX_KINDS = (".index", ".timeindex", TRANSACTION_INDEX_SUFFIX)
 
 
 def file_name(base_offset: int, suffix: str) -> str:
@@ -48,6 +49,7 @@ class Segment:
         "_filesystem",
         "_index",
         "_path_stem",
+        "_suffix",
         "_times",
         "aborted",
         "base_offset",
@@ -58,19 +60,42 @@ class Segment:
         "size_bytes",
     )
 
-    def __init__(self, filesystem: FileSystem, directory: str, base_offset: int, *, index_interval_bytes: int) -> None:
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        directory: str,
+        base_offset: int,
+        *,
+        index_interval_bytes: int,
+        suffix: str = "",  # of every file, while compaction makes it
+    ) -> None:
         self._filesystem = filesystem
         self._path_stem = f"{directory}/{file_name(base_offset, '')}"
-        self._file: File = filesystem.open(self._path_stem + ".log")
+        self._suffix = suffix
+        self._file: File = filesystem.open(self._path(".log"))
         self._index = OffsetIndex(index_interval_bytes)
         self._times = TimeIndex()
         self.first_timestamp = NO_TIMESTAMP  # largest of the first batch: the age of a segment counts from it
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
-        self.aborted = TransactionIndex(filesystem, self._path_stem + TRANSACTION_INDEX_SUFFIX)
+        self.aborted = TransactionIndex(filesystem, self._path(TRANSACTION_INDEX_SUFFIX))
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
+
+    def _path(self, kind: str) -> str:
+        return self._path_stem + kind + self._suffix
+
+    def rename(self, suffix: str) -> None:
+        """Give every file another suffix, the log last: once it has its name, the others have theirs."""
+        self.close()
+        kinds = [kind for kind in INDEX_KINDS if self._filesystem.exists(self._path(kind))]
+        for kind in (*kinds, ".log"):
+            self._filesystem.rename(self._path(kind), self._path_stem + kind + suffix)
+        self._suffix = suffix
+        self._file = self._filesystem.open(self._path(".log"))
+        self.aborted = TransactionIndex(self._filesystem, self._path(TRANSACTION_INDEX_SUFFIX))
+        self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
 
     def append(self, buffer: Buffer, headers: Sequence[BatchHeader]) -> None:
         """Write whole batches whose offsets are final; raises OSError with the segment unchanged."""
@@ -150,6 +175,9 @@ class Segment:
             yield position, next_position, base_offset + last_offset_delta
             position = next_position
 
+    def read_bytes_at(self, position: int, size: int) -> bytes:
+        return self._file.read_at(position, size)
+
     def _header_at(self, position: int) -> BatchHeader:
         return parse_batch_header(self._file.read_at(position, BATCH_OVERHEAD_BYTES))
 
@@ -205,7 +233,7 @@ class Segment:
     def load_clean(self) -> bool:
         """Trust the file after a clean close. False if the index is missing or does not fit: then `recover`."""
         self.size_bytes = self._file.size_bytes()
-        if not self._index.load(self._filesystem, self._path_stem + ".index", segment_size_bytes=self.size_bytes):
+        if not self._index.load(self._filesystem, self._path(".index"), segment_size_bytes=self.size_bytes):
             return False
         position = self._index.position_at_or_before(self.size_bytes)
         try:
@@ -214,7 +242,7 @@ class Segment:
             return False
         end = self.next_offset - self.base_offset
         if position != self.size_bytes or not self._times.load(
-            self._filesystem, self._path_stem + ".timeindex", relative_end_offset=end
+            self._filesystem, self._path(".timeindex"), relative_end_offset=end
         ):
             return False
         self._take_indexed_timestamp()
@@ -279,16 +307,23 @@ class Segment:
 
     def save_index(self) -> None:
         """Both indexes; the time index ends with the segment's largest timestamp."""
-        self._index.save(self._filesystem, self._path_stem + ".index")
+        self._index.save(self._filesystem, self._path(".index"))
         self._times.add(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
-        self._times.save(self._filesystem, self._path_stem + ".timeindex")
+        self._times.save(self._filesystem, self._path(".timeindex"))
+
+    def index_bytes(self) -> int:
+        return len(self._index) * ENTRY_BYTES
 
     def close(self) -> None:
         self._file.close()
         self.aborted.close()
 
+    def delete_indexes(self) -> None:
+        """Close everything and remove all but the log file: another one takes its name."""
+        self.close()
+        for kind in INDEX_KINDS:
+            self._filesystem.remove(self._path(kind))
+
     def delete(self) -> None:
-        self._file.close()
-        self.aborted.delete()
-        for suffix in (".log", ".index", ".timeindex"):
-            self._filesystem.remove(self._path_stem + suffix)
+        self.delete_indexes()
+        self._filesystem.remove(self._path(".log"))

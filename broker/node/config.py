@@ -109,11 +109,18 @@ class NodeConfig:
     queued_max_requests: int = 500
     fetch_max_bytes: int = 55 << 20
     max_connections: int = 2_000
+    max_connections_per_ip: int = 2**31 - 1
+    max_connection_creation_rate: int = 2**31 - 1
+    connections_max_idle_ms: int = 600_000
+    quota_window_num: int = 11
+    quota_window_size_seconds: int = 1
+    max_incremental_fetch_session_cache_slots: int = 1_000
 
     harness_routes_internal: Mapping[int, Address] = field(default_factory=dict)
     harness_routes_controller: Mapping[int, Address] = field(default_factory=dict)
     harness_journal_path: Path | None = None
     harness_journal_appends: bool = False
+    harness_allow_remote: bool = False  # listeners that other machines can reach; there is no authentication
     harness_cluster_id: str = "reference-cluster"
     # Acknowledge produce without storing: a null broker to calibrate load generators with. Nothing can be read back.
     harness_discard: bool = False
@@ -176,8 +183,6 @@ _IGNORED = frozenset(
         "metadata.log.dir",
         "controller.quorum.bootstrap.servers",
         "security.inter.broker.protocol",
-        "connections.max.idle.ms",
-        "max.incremental.fetch.session.cache.slots",
         "share.coordinator.state.topic.replication.factor",
         "share.coordinator.state.topic.min.isr",
         "group.coordinator.rebalance.protocols",
@@ -351,6 +356,19 @@ def _apply_coarser(path: Path, properties: list[Property], values: dict[str, obj
             break
 
 
+def _check_reachable(
+    path: Path, listeners: Mapping[str, Address], lines: Mapping[str, int], values: Mapping[str, object]
+) -> None:
+    """Loopback only unless told otherwise: everybody who reaches a listener may do everything."""
+    for name, address in listeners.items():
+        is_loopback = address.host in ("localhost", "::1") or address.host.startswith("127.")
+        if not is_loopback and not values.get("harness_allow_remote", False):
+            raise ConfigError(
+                f"{path}:{lines['listeners']}: listeners: {name} at {address} can be reached from other machines, and "
+                "there is no authentication; use 127.0.0.1, or say harness.allow.remote=true"
+            )
+
+
 def _nearest(key: str, known: Mapping[str, object]) -> str:
     close = difflib.get_close_matches(key, [*known, *_IGNORED], n=1)
     return f"; did you mean {close[0]}?" if close else ""
@@ -368,6 +386,7 @@ def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -
     values["advertised_listeners"] = {
         name: advertised.get(name, address) for name, address in listeners.items() if name != controller
     }
+    _check_reachable(path, listeners, lines, values)
     config = NodeConfig(**values)  # type: ignore[arg-type]  # each value came from the parser of its field
     for name, key in (
         (config.internal_listener, "inter.broker.listener.name"),

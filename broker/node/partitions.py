@@ -21,6 +21,7 @@ from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
 from broker.log.retention import apply_retention
 from broker.log.transactions import EndMarker
+from broker.node.cleaner import Cleaner
 from broker.node.clock import monotonic_ms, wall_ms
 from broker.node.config import NodeConfig, with_dynamic
 from broker.node.journal import Journal
@@ -150,6 +151,13 @@ class Partitions:
         self._eligible_epochs: dict[int, int] = {}
         self._is_closed = False
         self._live: tuple[int, ...] = ()
+        self.cleaner = Cleaner(
+            directory=self._directory,
+            hosted=self._hosted.values,
+            config=lambda: self._config,
+            journal=journal,
+            logger=logger,
+        )
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -443,6 +451,7 @@ class Partitions:
         log = hosted.log
         gone = _epochs_of_range(log, offset, log.log_end_offset)
         result = log.truncate_to(offset)
+        self.cleaner.truncated(hosted, result.to_offset)
         self.perform(hosted, Truncated(log_end_offset=log.log_end_offset))
         for epoch, begin, end in gone:
             begin = max(begin, result.to_offset)
@@ -463,6 +472,7 @@ class Partitions:
         log = hosted.log
         gone = _epochs_of_range(log, log.log_start_offset, log.log_end_offset)
         log.truncate_fully_and_start_at(offset)
+        self.cleaner.truncated(hosted, 0)
         self.perform(hosted, Truncated(log_end_offset=log.log_end_offset))
         for epoch, begin, end in gone:
             self._journal.truncated(
