@@ -1,6 +1,7 @@
 """Conditions that a step of a timeline waits for.
 
 `isr == 1` (any of == != < <= > >=) · `leader changed` (since the last step that waited for it, or the start) ·
+`no leader` · `has leader` · `controller changed` (likewise) · `broker stopped` (one that ran when the wait began) ·
 `high watermark lags by 100` · `acked >= 5000` · `acked grew by 500` (since this step began to wait).
 """
 
@@ -26,7 +27,8 @@ _ISR = re.compile(r"isr (==|!=|<=|>=|<|>) (\d+)")
 _ACKED = re.compile(r"acked >= (\d+)")
 _GREW = re.compile(r"acked grew by (\d+)")
 _LAG = re.compile(r"high watermark lags by (\d+)")
-_LEADER = "leader changed"
+_LEADER, _CONTROLLER, _STOPPED = "leader changed", "controller changed", "broker stopped"
+_NO_LEADER, _HAS_LEADER = "no leader", "has leader"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +36,8 @@ class Observed:
     """What conditions compare with."""
 
     leader: int | None
+    controller: int | None = None
+    running: frozenset[int] = frozenset()  # brokers that ran when this step began to wait
     acked_at_start_of_wait: int = 0
 
 
@@ -48,8 +52,8 @@ class Condition:
 def parse(text: str) -> Condition:
     """Raises ValueError with the forms that exist."""
     words = " ".join(text.split())
-    if words == _LEADER:
-        return Condition(text=words, holds=_leader_changed)
+    if words in _BY_TEXT:
+        return Condition(text=words, holds=_BY_TEXT[words])
     if found := _ISR.fullmatch(words):
         return _isr(words, _COMPARE[found[1]], int(found[2]))
     if found := _ACKED.fullmatch(words):
@@ -59,7 +63,8 @@ def parse(text: str) -> Condition:
     if found := _LAG.fullmatch(words):
         return _lags(words, int(found[1]))
     raise ValueError(
-        f"{text!r} is no condition: isr == N, leader changed, high watermark lags by N, acked >= N, acked grew by N"
+        f"{text!r} is no condition: isr == N, leader changed, no leader, has leader, controller changed, "
+        "broker stopped, high watermark lags by N, acked >= N, acked grew by N"
     )
 
 
@@ -70,6 +75,31 @@ def _leader_changed(port: ClusterPort, of: PartitionOfInterest, observed: Observ
         return False, {"leader": leader}
     observed.leader = leader
     return True, {"leader": leader, "before": before}
+
+
+def _no_leader(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+    leader = port.leader(of.topic, of.partition)
+    return leader is None, {"leader": leader}
+
+
+def _has_leader(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+    leader = port.leader(of.topic, of.partition)
+    return leader is not None and port.is_running(leader), {"leader": leader}
+
+
+def _controller_changed(
+    port: ClusterPort, of: PartitionOfInterest, observed: Observed
+) -> tuple[bool, dict[str, object]]:
+    controller, before = port.controller(), observed.controller
+    if controller is None or controller == before or not port.is_running(controller):
+        return False, {"controller": controller}
+    observed.controller = controller
+    return True, {"controller": controller, "before": before}
+
+
+def _stopped(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+    gone = sorted(broker for broker in observed.running if not port.is_running(broker))
+    return bool(gone), {"stopped": gone}
 
 
 def _isr(text: str, compare: Callable[[int, int], bool], count: int) -> Condition:
@@ -102,3 +132,12 @@ def _lags(text: str, count: int) -> Condition:
         return lag is not None and lag >= count, {"high_watermark_lag": lag}
 
     return Condition(text=text, holds=holds)
+
+
+_BY_TEXT: dict[str, Callable[[ClusterPort, PartitionOfInterest, Observed], tuple[bool, dict[str, object]]]] = {
+    _LEADER: _leader_changed,
+    _NO_LEADER: _no_leader,
+    _HAS_LEADER: _has_leader,
+    _CONTROLLER: _controller_changed,
+    _STOPPED: _stopped,
+}

@@ -5,6 +5,7 @@ Kafka's settings keep Kafka's names and are kept as text. `workload` is checked 
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Mapping
 from importlib import resources
@@ -20,10 +21,12 @@ from chaos.faults import FAULTS
 from chaos.faults.base import FaultSpec, Parameter
 from chaos.targets import TargetError
 
-Expectation = Literal["none", "predicted", "any"]
+Expectation = Literal["none", "predicted", "exact", "any"]
+Engine = Literal["reference", "kafka"]
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000}
 WITHIN_MS_DEFAULT = 15_000
+SWARM_REST_MS = 1_000  # between two faults on processes, to come back
 
 
 def duration_ms(value: object) -> object:
@@ -50,7 +53,7 @@ class _Model(BaseModel):
 
 
 class Expect(_Model):
-    """Per damage: `none`, exactly what is `predicted` (and more than nothing), or `any`."""
+    """Per damage: `none`; exactly what is `predicted`, which is not nothing; `exact`: that, or nothing; `any`."""
 
     lost: Expectation = "none"
     duplicated: Expectation = "none"
@@ -74,6 +77,9 @@ class Step(_Model):
     delay: Duration = 0
     within: Duration = Field(default=WITHIN_MS_DEFAULT, description="limit on waiting for `when`")
     for_: Duration | None = Field(default=None, alias="for", description="heals by itself after so long")
+    may_miss: bool = Field(
+        default=False, description="go on if nobody has the target's role or the effect cannot be shown (swarms)"
+    )
 
     @field_validator("when")
     @classmethod
@@ -109,11 +115,45 @@ class Step(_Model):
                 raise ValueError(f"fault {spec.name} has no parameter {name!r}, it has {', '.join(spec.parameters)}")
             if type(value) is not type(spec.parameters[name]):
                 raise ValueError(f"{name} of {spec.name} is like {spec.parameters[name]!r}, got {value!r}")
+        if problem := spec.problem({**spec.parameters, **self.with_}):
+            raise ValueError(problem)
 
     @property
     def spec(self) -> FaultSpec:
         assert self.fault is not None
         return FAULTS[self.fault]
+
+
+_CRITERION = re.compile(r"(detect|elect|first ack|recover) <= (\S.*)")
+_AREA = re.compile(r"area <= (\d+) record-seconds")
+
+
+class Criterion(_Model):
+    """One limit on a figure of recovery: `elect <= 5 s`, `area <= 2000 record-seconds`."""
+
+    text: str
+    figure: str
+    limit: float = Field(description="seconds, or record-seconds for `area`")
+
+
+def criterion(value: object) -> object:
+    """From its text."""
+    if not isinstance(value, str):
+        return value
+    words = " ".join(value.split())
+    if found := _AREA.fullmatch(words):
+        return Criterion(text=words, figure="area", limit=float(found[1]))
+    if found := _CRITERION.fullmatch(words):
+        limit_ms = duration_ms(found[2])
+        assert isinstance(limit_ms, int)
+        return Criterion(text=words, figure=found[1], limit=limit_ms / 1000)
+    raise ValueError(
+        f"{value!r} is no criterion: detect, elect, first ack or recover <= a duration like 5s, "
+        "or area <= N record-seconds"
+    )
+
+
+Criteria = tuple[Annotated[Criterion, BeforeValidator(criterion)], ...]
 
 
 class Topic(_Model):
@@ -129,8 +169,69 @@ class Case(_Model):
     because: str = Field(default="", description="why this outcome is the right one")
     properties: Settings = Field(default_factory=dict, description="client properties")
     topic_config: Settings = Field(default_factory=dict)
+    broker_settings: Settings = Field(default_factory=dict)
     workload: dict[str, Any] = Field(default_factory=dict)  # Any: checked by the workload model
     expect: Expect = Expect()
+    criteria: Criteria = Field(default=(), description="limits on figures of recovery, beside the scenario's")
+
+
+class SwarmFault(_Model):
+    """One kind of fault that the swarm may draw."""
+
+    fault: str
+    target: str | None = None
+    with_: dict[str, Parameter] = Field(default_factory=dict, alias="with")
+    for_: tuple[Duration, Duration] = Field(alias="for", description="shortest and longest")
+
+    @model_validator(mode="after")
+    def _is_a_step(self) -> SwarmFault:
+        self.step("check", 0, self.for_[0])
+        if self.for_[0] > self.for_[1]:
+            raise ValueError("`for` is [shortest, longest]")
+        return self
+
+    def step(self, step_id: str, at_ms: int, for_ms: int) -> Step:
+        return Step.model_validate(
+            {
+                "id": step_id,
+                "at": f"{at_ms}ms",
+                "fault": self.fault,
+                "target": self.target,
+                "with": self.with_,
+                "for": f"{for_ms}ms",
+                "may_miss": True,
+            }
+        )
+
+
+class Swarm(_Model):
+    """Faults drawn from a seed: `count` of them, beginning at random moments of `from` to `to` of the window.
+
+    Faults on links overlap as they come; faults on processes follow one another, so that a broker that is down is not
+    taken down again.
+    """
+
+    count: int = Field(ge=1, le=50)
+    from_: Duration = Field(alias="from")
+    to: Duration
+    faults: tuple[SwarmFault, ...] = Field(min_length=1)
+
+
+def draw(swarm: Swarm, seed: int) -> tuple[Step, ...]:
+    """The same steps for the same seed, in order of time."""
+    rng = random.Random(f"swarm/{seed}")
+    steps: list[Step] = []
+    processes_free_ms = swarm.from_
+    moments = sorted(rng.randint(swarm.from_, swarm.to) for _ in range(swarm.count))
+    for number, at_ms in enumerate(moments, start=1):
+        chosen = rng.choice(swarm.faults)
+        for_ms = rng.randint(*chosen.for_)
+        if FAULTS[chosen.fault].target_kind == "broker":
+            at_ms = max(at_ms, processes_free_ms)
+            processes_free_ms = at_ms + for_ms + SWARM_REST_MS
+        steps.append(chosen.step(f"swarm-{number}-{chosen.fault.replace('_', '-')}", at_ms, for_ms))
+    steps.sort(key=lambda step: step.at or 0)
+    return tuple(steps)
 
 
 class Scenario(_Model):
@@ -139,16 +240,28 @@ class Scenario(_Model):
     damage: Literal["loss", "duplication", "reordering", "none"]
     source: str = Field(description="where the scenario is from")
     description: str = ""
+    tags: tuple[str, ...] = ()
+    engines: tuple[Engine, ...] = Field(default=("reference", "kafka"), description="clusters that it can run on")
+    brokers: int = Field(default=3, ge=1, le=9)
     topic: Topic = Topic()
     partition: int = Field(default=0, ge=0, description="whose leader and followers are meant")
     broker_settings: Settings = Field(default_factory=dict)
     properties: Settings = Field(default_factory=dict)
     workload: dict[str, Any] = Field(default_factory=dict)  # Any: checked by the workload model
-    timeline: tuple[Step, ...] = Field(min_length=1, max_length=100)
+    timeline: tuple[Step, ...] = Field(default=(), max_length=100)
+    swarm: Swarm | None = None
+    until_done: bool = Field(
+        default=False, description="the load ends with the timeline instead of after measure_ms, which is the longest"
+    )
+    criteria: Criteria = ()
     cases: dict[str, Case] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _steps_fit(self) -> Scenario:
+        if not self.timeline and self.swarm is None:
+            raise ValueError(
+                "a scenario needs a `timeline`, a `swarm` or both; a control run has a step that only waits"
+            )
         faults: set[str] = set()
         seen: set[str] = set()
         for step in self.timeline:
@@ -170,6 +283,21 @@ class Scenario(_Model):
 
     def topic_config_of(self, case: str) -> dict[str, str]:
         return {**self.topic.config, **self.cases[case].topic_config}
+
+    def broker_settings_of(self, case: str) -> dict[str, str]:
+        return {**self.broker_settings, **self.cases[case].broker_settings}
+
+    def criteria_of(self, case: str) -> Criteria:
+        return (*self.criteria, *self.cases[case].criteria)
+
+    def steps(self, seed: int) -> tuple[Step, ...]:
+        """The timeline, then what the swarm draws from `seed`."""
+        return self.timeline + (draw(self.swarm, seed) if self.swarm else ())
+
+    @property
+    def has_faults(self) -> bool:
+        """False for a control run."""
+        return self.swarm is not None or any(step.fault for step in self.timeline)
 
     def workload_of(self, case: str) -> dict[str, Any]:
         return {**self.workload, **self.cases[case].workload}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from chaos.toxiproxy.client import ToxiproxyClient
@@ -43,6 +44,15 @@ class ClusterPort(Protocol):
 
     def pids(self) -> Mapping[int, int]:
         """Process ids of the brokers that run, by broker id."""
+
+    def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
+        """Where the broker keeps the partition's log; None if it has none."""
+
+    def disk_control(self, broker_id: int) -> Path | None:
+        """The control file of the broker's storage; None for a broker whose disk cannot be told to fail."""
+
+    def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
+        """Take from a dead broker's segment files what a loss of power would; bytes dropped of each of its files."""
 
     def link_names(self) -> Sequence[str]:
         """`client-<j>`, `internal-<i>-<j>`, `controller-<i>-<j>`; empty for a cluster without proxies."""

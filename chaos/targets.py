@@ -1,20 +1,30 @@
 """Targets are roles, resolved to broker ids and link names when a fault is injected, not when a scenario is read.
 
-Brokers: `leader`, `followers`, `follower:0`, `controller`, `broker:2`, `all`. Links: `followers->leader`,
-`client->leader`, `clients->all`, with the listener in front where it is not the brokers' own:
-`controller:leader->controller`.
+Brokers: `leader`, `followers`, `follower:0`, `others` (all but the leader), `controller`, `broker:2`, `minority` (the
+leader and as many more as stay below half), `majority` (the rest), `all`.
+
+Links: `followers->leader` (connections that the followers open to the leader), `client->leader`, `clients->all`;
+`<->` for both directions; the listener in front where it is not the brokers' own: `controller:leader->controller`, or
+`any:` for both; several with commas. Two shapes after Jepsen's nemeses: `any:ring` (each broker reaches a majority, no
+two the same) and `any:bridge` (two halves that only one broker reaches both of).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chaos.port import ClusterPort
 
-_ROLE = re.compile(r"leader|followers|follower:\d+|controller|broker:\d+|all")
+_ROLE = re.compile(r"leader|followers|follower:\d+|others|controller|broker:\d+|minority|majority|all")
 _CLIENTS = ("client", "clients")
-_LINK_KINDS = ("internal", "controller")
+_KINDS: dict[str, tuple[str, ...]] = {
+    "internal": ("internal",),
+    "controller": ("controller",),
+    "any": ("internal", "controller"),
+}
+_SHAPES = ("ring", "bridge")
 
 
 class TargetError(Exception):
@@ -29,14 +39,34 @@ class PartitionOfInterest:
     partition: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Links:
+    """One link expression: either a shape, or sides that are roles (`left` may be `client`)."""
+
+    kinds: tuple[str, ...]
+    left: str = ""
+    right: str = ""
+    is_both_ways: bool = False
+    shape: str = ""
+
+    @property
+    def is_of_clients(self) -> bool:
+        return self.left in _CLIENTS
+
+
 def check_broker_target(target: str) -> None:
     """Raises TargetError for what `resolve_brokers` could never resolve."""
     if not _ROLE.fullmatch(target):
-        raise TargetError(f"{target!r} is no broker target: leader, followers, follower:N, controller, broker:N or all")
+        raise TargetError(
+            f"{target!r} is no broker target: leader, followers, follower:N, others, controller, broker:N, minority, "
+            "majority or all"
+        )
 
 
 def check_link_target(target: str, *, only_clients: bool = False) -> None:
-    _split_link(target, only_clients=only_clients)
+    for expression in _split_links(target):
+        if only_clients and not expression.is_of_clients:
+            raise TargetError(f"{target!r}: this fault works on links of clients, like client->leader")
 
 
 def resolve_brokers(target: str, port: ClusterPort, of: PartitionOfInterest) -> tuple[int, ...]:
@@ -52,9 +82,8 @@ def resolve_brokers(target: str, port: ClusterPort, of: PartitionOfInterest) -> 
         case "controller":
             controller = port.controller()
             found = () if controller is None else (controller,)
-        case "leader":
-            leader = port.leader(of.topic, of.partition)
-            found = () if leader is None else (leader,)
+        case "leader" | "others" | "minority" | "majority":
+            found = _around_leader(role, port, of)
         case _:
             found = _followers(port, of)
             if role == "follower":
@@ -65,14 +94,10 @@ def resolve_brokers(target: str, port: ClusterPort, of: PartitionOfInterest) -> 
 
 
 def resolve_links(target: str, port: ClusterPort, of: PartitionOfInterest) -> tuple[str, ...]:
-    """Names of all existing links from the left to the right side. Raises TargetError if there is none."""
-    kind, left, right = _split_link(target, only_clients=False)
-    targets = resolve_brokers(right, port, of)
-    if left in _CLIENTS:
-        wanted = [f"client-{broker}" for broker in targets]
-    else:
-        sources = resolve_brokers(left, port, of)
-        wanted = [f"{kind}-{source}-{broker}" for source in sources for broker in targets if source != broker]
+    """Names of all existing links that are meant, each once. Raises TargetError if there is none."""
+    wanted: dict[str, None] = {}
+    for expression in _split_links(target):
+        wanted |= dict.fromkeys(_wanted(expression, port, of))
     existing = set(port.link_names())
     found = tuple(name for name in wanted if name in existing)
     if not found:
@@ -82,23 +107,95 @@ def resolve_links(target: str, port: ClusterPort, of: PartitionOfInterest) -> tu
     return found
 
 
+def other_way(link: str) -> str | None:
+    """The link of the connections that the other side opens; None for a client's link."""
+    kind, _, rest = link.partition("-")
+    source, separator, target = rest.partition("-")
+    return f"{kind}-{target}-{source}" if separator else None
+
+
+def _wanted(expression: _Links, port: ClusterPort, of: PartitionOfInterest) -> list[str]:
+    if expression.shape:
+        leader = port.leader(of.topic, of.partition)
+        brokers = sorted(port.broker_ids)
+        pairs = ring(brokers) if expression.shape == "ring" else bridge(brokers, leader)
+    else:
+        targets = resolve_brokers(expression.right, port, of)
+        if expression.is_of_clients:
+            return [f"client-{broker}" for broker in targets]
+        sources = resolve_brokers(expression.left, port, of)
+        pairs = [(source, target) for source in sources for target in targets if source != target]
+        if expression.is_both_ways:
+            pairs += [(target, source) for source, target in pairs]
+    return [f"{kind}-{source}-{target}" for kind in expression.kinds for source, target in pairs]
+
+
+def ring(brokers: Sequence[int]) -> list[tuple[int, int]]:
+    """The ordered pairs to cut so that each broker still reaches the next half of the ring: a majority with itself."""
+    count = len(brokers)
+    return [
+        (source, brokers[(place + step) % count])
+        for place, source in enumerate(brokers)
+        for step in range(count // 2 + 1, count)
+    ]
+
+
+def bridge(brokers: Sequence[int], leader: int | None) -> list[tuple[int, int]]:
+    """The ordered pairs to cut so that two halves, one with the leader, only meet at one broker in between."""
+    ends = [broker for broker in brokers if broker != leader]
+    middle = ends[0] if ends else None
+    sides = [broker for broker in brokers if broker not in (leader, middle)]
+    half = (len(brokers) - 1) // 2
+    near = [] if leader is None else [leader]
+    near += sides[: max(0, half - len(near))]
+    far = [broker for broker in sides if broker not in near]
+    return [pair for left in near for right in far for pair in ((left, right), (right, left))]
+
+
+def _around_leader(role: str, port: ClusterPort, of: PartitionOfInterest) -> tuple[int, ...]:
+    leader = port.leader(of.topic, of.partition)
+    if leader is None:
+        return ()
+    others = tuple(sorted(broker for broker in port.broker_ids if broker != leader))
+    small = (len(others)) // 2  # below half of all
+    match role:
+        case "leader":
+            return (leader,)
+        case "others":
+            return others
+        case "minority":
+            return tuple(sorted((leader, *others[: max(0, small - 1)])))
+        case _:
+            return others[max(0, small - 1) :]
+
+
 def _followers(port: ClusterPort, of: PartitionOfInterest) -> tuple[int, ...]:
     leader = port.leader(of.topic, of.partition)
     replicas = port.replicas(of.topic, of.partition)
     return () if leader is None else tuple(sorted(broker for broker in replicas if broker != leader))
 
 
-def _split_link(target: str, *, only_clients: bool) -> tuple[str, str, str]:
-    left, arrow, right = target.partition("->")
-    kind = "internal"
-    for name in _LINK_KINDS:
-        if left.startswith(f"{name}:"):
-            kind, left = name, left.removeprefix(f"{name}:")
-    if not arrow:
-        raise TargetError(f"{target!r} is no link: write source->target, like followers->leader or client->leader")
+def _split_links(target: str) -> list[_Links]:
+    return [_split_link(part.strip()) for part in target.split(",")]
+
+
+def _split_link(text: str) -> _Links:
+    kinds, rest = _KINDS["internal"], text
+    for name, those in _KINDS.items():
+        if text.startswith(f"{name}:"):
+            kinds, rest = those, text.removeprefix(f"{name}:")
+    if rest in _SHAPES:
+        return _Links(kinds=kinds, shape=rest)
+    arrow = "<->" if "<->" in rest else "->"
+    left, found, right = rest.partition(arrow)
+    if not found:
+        raise TargetError(
+            f"{text!r} is no link: write source->target or source<->target, like followers->leader or client->leader, "
+            f"or one of the shapes {', '.join(_SHAPES)}"
+        )
     if left not in _CLIENTS:
-        if only_clients:
-            raise TargetError(f"{target!r}: this fault works on links of clients, like client->leader")
         check_broker_target(left)
+    elif arrow == "<->":
+        raise TargetError(f"{text!r}: brokers open no connections to clients, write {left}->{right}")
     check_broker_target(right)
-    return kind, left, right
+    return _Links(kinds=kinds, left=left, right=right, is_both_ways=arrow == "<->")

@@ -66,6 +66,10 @@ class StepFailed(Exception):
     """A step that could not be carried out; the rest of the timeline is not attempted."""
 
 
+class TargetMissed(Exception):
+    """Nobody has the role of a step that may miss: it is left out."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Applied:
     step: Step
@@ -93,6 +97,7 @@ def run(
     topic: str,
     measure_start_us: int,
     lease: Lease | None = None,
+    seed: int = 0,
 ) -> TimelineResult:
     """Blocks until all steps are done or one failed, and all is healed. Start it in a thread of its own."""
     assert case in scenario.cases
@@ -105,7 +110,7 @@ def run(
         measure_start_us=measure_start_us,
         prefix=f"{scenario.name}-{case}",
     )
-    return executor.run(scenario.timeline)
+    return executor.run(scenario.steps(seed))
 
 
 class _Executor:
@@ -130,6 +135,7 @@ class _Executor:
         problem = ""
         try:
             self._observed.leader = self._port.leader(self._of.topic, self._of.partition)
+            self._observed.controller = self._port.controller()
             for step in steps:
                 self._do(step)
                 self._state.ended_us[step.id] = self._clock.now_us()
@@ -172,6 +178,7 @@ class _Executor:
     def _wait_condition(self, step: Step, condition: conditions.Condition) -> None:
         started_us = self._clock.now_us()
         self._observed.acked_at_start_of_wait = self._port.acked()
+        self._observed.running = frozenset(self._port.pids())
         while True:
             is_met, seen = condition.holds(self._port, self._of, self._observed)
             waited_us = self._clock.now_us() - started_us
@@ -204,7 +211,11 @@ class _Executor:
     def _inject(self, step: Step) -> None:
         spec = step.spec
         target = step.target or spec.default_target
-        context = self._resolve(step, spec, target)
+        try:
+            context = self._resolve(step, spec, target)
+        except TargetMissed as error:
+            self._record(step.id, spec.name, target, [], "missed", {"problem": str(error)})
+            return
         resolved = [str(item) for item in (*context.brokers, *context.links)]
         run = spec.make(context, {**spec.parameters, **step.with_})
         applied = _Applied(step=step, spec=spec, run=run, target=target, resolved=resolved, heal_due_us=None)
@@ -225,6 +236,8 @@ class _Executor:
                 name = f"{self._prefix}-{step.id}"
                 return spec.context(target, self._port, self._of, self._lease, name)
             except TargetError as error:
+                if step.may_miss:
+                    raise TargetMissed(str(error)) from error
                 if self._clock.now_us() > deadline_us:
                     raise StepFailed(f"step {step.id}: {error}") from error
             self._pause(POLL_MS)
@@ -237,6 +250,8 @@ class _Executor:
                 break
         if proof.is_effective:
             self._record_fault(applied, "proved", proof.detail)
+        elif applied.step.may_miss:
+            self._record_fault(applied, "missed", proof.detail)
         else:
             self._record_fault(applied, "not_effective", proof.detail)
             self._state.unproved.append(applied.step.id)

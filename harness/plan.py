@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from harness.suite import KNOBS, ChaosEntry, Suite, Sweep
 from workloads.model import Workload
 
-Expectation = Literal["none", "predicted", "any"]
+Expectation = Literal["none", "predicted", "exact", "any"]
 NO_DAMAGE: Final[Mapping[str, str]] = {"lost": "none", "duplicated": "none", "reordered": "none"}
 
 # What a send may be answered with at the latest; below a cell's drain, so that no fate is left open without need.
@@ -47,6 +47,12 @@ class ScenarioCase:
     replication_factor: int | None = None
     broker_settings: Mapping[str, str] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)  # values as the workload model takes them
+    brokers: int = 3
+    engines: Sequence[str] = ("reference", "kafka")
+    tags: Sequence[str] = ()
+    has_faults: bool = True
+    until_done: bool = False
+    criteria: Sequence[Mapping[str, Any]] = ()  # as the document of a cell has them
 
 
 CasesOf = Callable[[ChaosEntry], Sequence[ScenarioCase]]
@@ -75,6 +81,12 @@ class PlannedCell:
     scenario_reference: str = ""
     case: str = ""
     damage: str = ""
+    brokers: int | None = None  # None: as many as the suite's cluster has
+    engines: Sequence[str] = ("reference", "kafka", "external")
+    tags: Sequence[str] = ()
+    has_faults: bool = False
+    until_done: bool = False  # the load ends with the timeline; measure_ms is the longest
+    criteria: Sequence[Mapping[str, Any]] = ()
 
     @property
     def knobs(self) -> dict[str, str]:
@@ -195,6 +207,12 @@ def _chaos_cell(
         scenario_reference=case.reference or case.scenario,
         case=case.case,
         damage=case.damage,
+        brokers=max(case.brokers, case.replication_factor or 1),
+        engines=case.engines,
+        tags=case.tags,
+        has_faults=case.has_faults,
+        until_done=case.until_done,
+        criteria=case.criteria,
     )
 
 

@@ -54,6 +54,12 @@ def _case(reference: str, scenario: Scenario, name: str) -> ScenarioCase:
         topic_config=scenario.topic_config_of(name),
         partitions=scenario.topic.partitions,
         replication_factor=scenario.topic.replication_factor,
-        broker_settings=scenario.broker_settings,
+        broker_settings=scenario.broker_settings_of(name),
         workload=scenario.workload_of(name),
+        brokers=scenario.brokers,
+        engines=scenario.engines,
+        tags=scenario.tags,
+        has_faults=scenario.has_faults,
+        until_done=scenario.until_done,
+        criteria=tuple(item.model_dump() for item in scenario.criteria_of(name)),
     )

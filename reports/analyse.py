@@ -132,10 +132,11 @@ def _register_intervals(spark: SparkSession, predictions: Mapping[str, Predictio
         "partition": LONG,
         "from_offset": LONG,
         "end_offset": LONG,
+        "after_us": LONG,
         "before_us": LONG,
     }
     rows: list[tuple[object, ...]] = [
-        (cell_id, item.kind, item.partition, item.from_offset, item.end_offset, item.before_us)
+        (cell_id, item.kind, item.partition, item.from_offset, item.end_offset, item.after_us, item.before_us)
         for cell_id, prediction in predictions.items()
         for item in prediction.intervals
     ]

@@ -67,30 +67,37 @@ def time_data(facts: CellFacts) -> dict[str, Rows]:
 
 
 def fault_windows(cell: Cell) -> Rows:
-    """One window a fault, from applied to healed (or the end), with what proved it."""
+    """One window a fault, from applied to healed (or the end), with what proved it; numbered as in `timeline_steps`."""
+    return [step for step in timeline_steps(cell) if not step["wait"]]
+
+
+def timeline_steps(cell: Cell) -> Rows:
+    """What the timeline did: faults as windows, awaited conditions as the moment in which they were met."""
     first_us, last_us = cell.span_us()
-    windows: dict[str, Json] = {}
+    steps: dict[str, Json] = {}
     for line in cell.faults:
-        window = windows.setdefault(
+        is_wait = line.get("kind") == "wait"
+        step = steps.setdefault(
             str(line.get("id")),
             {
                 "t": _seconds(line, first_us),
-                "t_end": round((last_us - first_us) / 1e6, 3),
+                "t_end": _seconds(line, first_us) if is_wait else round((last_us - first_us) / 1e6, 3),
                 "label": _fault_label(line),
                 "proof": "not proved",
                 "proved": False,
+                "wait": is_wait,
             },
         )
         phase = line.get("phase")
         if phase == "healed":
-            window["t_end"] = _seconds(line, first_us)
+            step["t_end"] = _seconds(line, first_us)
         elif phase == "proved":
-            window["proved"], window["proof"] = True, detail_text(line.get("detail"))
+            step["proved"], step["proof"] = True, detail_text(line.get("detail"))
         elif phase == "not_effective":
-            window["proof"] = f"had no effect: {detail_text(line.get('detail'))}"
-    ordered = sorted(windows.values(), key=lambda window: float(window["t"]))
-    for number, window in enumerate(ordered, start=1):
-        window["number"] = str(number)
+            step["proof"] = f"had no effect: {detail_text(line.get('detail'))}"
+    ordered = sorted(steps.values(), key=lambda step: float(step["t"]))
+    for number, step in enumerate(ordered, start=1):
+        step["number"] = str(number)
     return ordered
 
 
@@ -100,14 +107,35 @@ def _seconds(line: Json, first_us: int) -> float:
 
 def _fault_label(line: Json) -> str:
     target, resolved = line.get("target"), line.get("resolved")
+    if line.get("kind") == "wait":
+        return f"condition: {target}"
+    names = ", ".join(map(str, resolved)) if isinstance(resolved, list | tuple) else str(resolved or "")
     at = f" on {target}" if target not in (None, "") else ""
-    return f"{line.get('kind')}{at}" + (f" ({resolved})" if resolved not in (None, "", target) else "")
+    label = line.get("detail", {}).get("label") if isinstance(line.get("detail"), dict) else None
+    return f"{label or line.get('kind')}{at}" + (f" ({names})" if names not in ("", str(target)) else "")
+
+
+# For plots and for the programs that read the file; the words beside the chart say the same.
+_NOT_TOLD = frozenset({"label", "colour", "took_us"})
 
 
 def detail_text(detail: object) -> str:
-    if isinstance(detail, dict):
-        return "; ".join(f"{key} {value}" for key, value in detail.items()) or "proved"
-    return str(detail) if detail else "proved"
+    """Facts of a fault in words: `name value; name value`, microseconds as seconds."""
+    if not isinstance(detail, dict):
+        return str(detail) if detail else "proved"
+    told = []
+    for key, value in detail.items():
+        if key in _NOT_TOLD:
+            continue
+        if key.endswith("_us") and isinstance(value, int | float):
+            told.append(f"{key.removesuffix('_us').replace('_', ' ')} {value / 1e6:.2f} s")
+        elif isinstance(value, dict):
+            told.append(f"{key}: {', '.join(f'{name} {item}' for name, item in value.items())}")
+        elif isinstance(value, list | tuple):
+            told.append(f"{key} {', '.join(map(str, value))}")
+        else:
+            told.append(f"{key} {value}")
+    return "; ".join(told) or "proved"
 
 
 def _topic_events(cell: Cell, *kinds: str) -> list[Json]:

@@ -154,6 +154,7 @@ def _cell_view(item: Judged) -> Json:
         "window_s": (end_us - start_us) / 1e6,
         "gap_at_s": None if observed_time is None else (observed_time - cell.span_us()[0]) / 1e6,
         "faults": chart_data.fault_windows(cell),
+        "steps": chart_data.timeline_steps(cell),
         "sets": {kind: _set_view(facts, kind) for kind in PREDICTED_KINDS},
         "rulings": {kind: rule(kind, configuration) for kind in PREDICTED_KINDS},
         "pictures": pictures(facts),

@@ -112,7 +112,8 @@ SELECT /*+ BROADCAST(i) */ s.cell, i.kind, s.producer, s.incarnation, s.seq
 FROM send s JOIN interval_blocks i
   ON s.cell = i.cell AND s.partition = i.partition AND shiftright(s.offset, 6) = i.block
  AND s.offset >= i.from_offset AND s.offset < i.end_offset
-WHERE i.kind = 'lost' AND s.status = 0 AND s.offset >= 0 AND s.acked_us < i.before_us
+WHERE i.kind = 'lost' AND s.status = 0 AND s.offset >= 0
+  AND s.acked_us >= i.after_us AND s.acked_us < i.before_us
 UNION ALL
 SELECT /*+ BROADCAST(i) */ l.cell, i.kind, l.producer, l.incarnation, l.seq
 FROM log l JOIN interval_blocks i

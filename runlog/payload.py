@@ -74,6 +74,14 @@ def parse_fast(value: bytes) -> tuple[int, int, int, int, bool] | None:
     return producer, incarnation, seq, intended_ns, crc32c(value[:_HEAD_BYTES], crc32c(value[_TAIL_START:])) == crc
 
 
+def identity_of(value: bytes) -> tuple[int, int, int] | None:
+    """(producer, incarnation, seq) of one of our values, None for others. The CRC is not looked at."""
+    if len(value) < HEADER_BYTES:
+        return None
+    magic, producer, incarnation, seq, _intended_ns = _HEAD.unpack_from(value)
+    return (producer, incarnation, seq) if magic == MAGIC else None
+
+
 class PayloadPool:
     """Bodies made before the clock starts; `value()` only adds a header.
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import uvloop
 
+from broker.log.disk_faults import FaultyFileSystem
+from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.broker import Broker
 from broker.node.config import ConfigError, NodeConfig, load_config
 from broker.node.logs import Logger
@@ -25,7 +27,10 @@ async def serve(config: NodeConfig, logger: Logger) -> None:
     stop_asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_asked.set)
-    broker = Broker(config=config, logger=logger)
+    filesystem: FileSystem = LOCAL
+    if config.harness_disk_faults is not None:
+        filesystem = FaultyFileSystem(LOCAL, str(config.harness_disk_faults))
+    broker = Broker(config=config, logger=logger, filesystem=filesystem)
     await broker.start()
     waiting: asyncio.Future[object] = asyncio.ensure_future(stop_asked.wait())
     failing: asyncio.Future[object] = asyncio.ensure_future(broker.failed)

@@ -29,10 +29,14 @@ from broker.node.logs import Logger
 from broker.node.metadata import MetadataHost
 from broker.node.metadata_store import check_meta_properties
 from broker.node.partitions import Partitions
+from broker.node.peers import Peers
 from broker.node.producer_ids import ProducerIds
 from broker.node.quotas import ClientQuotas
 from broker.node.server import Server
 from broker.node.topic_config import broker_overrides
+from broker.node.transactions import KEY_TYPE as TRANSACTIONS
+from broker.node.transactions import Transactions
+from broker.node.verification import TransactionVerifier
 from broker.wire import apis
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ProtocolError
@@ -80,6 +84,7 @@ class Broker:
             propose_isr=self._isr_sender.propose,
             on_roles_changed=self._roles_changed,
             filesystem=filesystem,
+            on_storage_failure=self._storage_failed,
         )
         self._fetchers = Fetchers(
             config=config,
@@ -95,6 +100,27 @@ class Broker:
         self.fetch_sessions = FetchSessions(slots=config.max_incremental_fetch_session_cache_slots, rng=rng)
         self.quotas = ClientQuotas(
             window_count=config.quota_window_num, window_size_ms=config.quota_window_size_seconds * 1000
+        )
+        self.peers = Peers(
+            config=config, image=lambda: self.metadata.image, logger=logger, handle_locally=self._handle_local
+        )
+        self.transactions = Transactions(
+            config=config,
+            partitions=self.partitions,
+            control=self.control,
+            peers=self.peers,
+            image=lambda: self.metadata.image,
+            journal=self.journal,
+            logger=logger,
+            spawn=self.spawn,
+        )
+        self.coordinators[TRANSACTIONS] = self.transactions.host
+        self.verifier = TransactionVerifier(
+            config=config,
+            coordinator_of=self._transaction_coordinator_of,
+            peers=self.peers,
+            logger=logger,
+            spawn=self.spawn,
         )
         self._server = Server(config=config, logger=logger, dispatch=self.dispatch)
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their start
@@ -132,12 +158,14 @@ class Broker:
         self._fetchers.close()
         for coordinator in self.coordinators.values():
             coordinator.close()
+        self.transactions.close()
         self.partitions.close()
         await asyncio.sleep(0)  # the answers of what waited go out
         self.metadata.stop()
         await asyncio.sleep(0.05)  # the farewell to the voters goes out
         await self._server.close()
         self.control.close()
+        self.peers.close()
         self.metadata.close()
         self.journal.write("stopped", controlled=is_agreed)
         self.journal.close()
@@ -153,6 +181,11 @@ class Broker:
         self._tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None and not self.failed.done():
+            self.failed.set_exception(error)
+
+    def _storage_failed(self, error: OSError) -> None:
+        """A broker that cannot write must not lead: it ends, and the controller elects among those that can."""
+        if not self.failed.done():
             self.failed.set_exception(error)
 
     # -- requests ----------------------------------------------------------------------------------------------------
@@ -196,6 +229,10 @@ class Broker:
         handler: object = HANDLERS[api_key]
         assert callable(handler)
         handler(self, request)
+
+    def _transaction_coordinator_of(self, transactional_id: str) -> int:
+        state = self.transactions.host.partition_state(transactional_id)
+        return -1 if state is None else state.leader
 
     # -- metadata ----------------------------------------------------------------------------------------------------
 

@@ -103,6 +103,19 @@ class NodeConfig:
     message_max_bytes: int = 1_048_588
     producer_id_expiration_ms: int = 86_400_000
 
+    # A cluster of fewer brokers than the two next say takes as many as it has voters; Kafka refuses transactions then.
+    transaction_state_log_replication_factor: int = 3
+    transaction_state_log_min_isr: int = 2
+    transaction_state_log_num_partitions: int = 50
+    transaction_state_log_segment_bytes: int = 100 << 20
+    transaction_state_log_load_buffer_size: int = 5 << 20
+    transaction_max_timeout_ms: int = 900_000  # what a client may ask for; more keeps a stuck transaction open longer
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
+    transaction_partition_verification_enable: bool = True  # KIP-890 part 1; with version 2 there is no way around it
+    add_partitions_to_txn_retry_backoff_ms: int = 20
+    add_partitions_to_txn_retry_backoff_max_ms: int = 100  # all retries of one question together
+
     socket_request_max_bytes: int = 100 << 20
     socket_send_buffer_bytes: int = 102_400
     socket_receive_buffer_bytes: int = 102_400
@@ -121,6 +134,7 @@ class NodeConfig:
     harness_journal_path: Path | None = None
     harness_journal_appends: bool = False
     harness_allow_remote: bool = False  # listeners that other machines can reach; there is no authentication
+    harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: the disk as it is
     harness_cluster_id: str = "reference-cluster"
     # Acknowledge produce without storing: a null broker to calibrate load generators with. Nothing can be read back.
     harness_discard: bool = False
@@ -174,9 +188,7 @@ _IGNORED = frozenset(
         "log.dir",
         "offsets.topic.replication.factor",
         "offsets.topic.num.partitions",
-        "transaction.state.log.replication.factor",
-        "transaction.state.log.min.isr",
-        "transaction.state.log.num.partitions",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",  # we abort at the very deadline
         "group.initial.rebalance.delay.ms",
         "delete.topic.enable",
         "controlled.shutdown.enable",
@@ -242,6 +254,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "advertised_listeners": _listeners,
     "log_dirs": _directory,
     "harness_journal_path": Path,
+    "harness_disk_faults": Path,
 }
 _MAY_BE_NEGATIVE = frozenset(
     {

@@ -176,7 +176,10 @@ class _Fetcher:
             return True
         try:
             self._append(hosted, answer)
-        except (CorruptBatchError, LogError, OSError) as error:
+        except OSError as error:
+            self._partitions.storage_failed(hosted, error)
+            return False
+        except (CorruptBatchError, LogError) as error:
             self._logger.error(
                 "replica_append_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error))
             )

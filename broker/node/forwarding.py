@@ -56,10 +56,11 @@ async def forward(
     version: int,
     failed: Callable[[ErrorCode, str], Message],
     is_visible: Callable[[MetadataImage, Message], bool] | None = None,
+    default_timeout_ms: int = DEFAULT_TIMEOUT_MS,  # for requests without a time limit of their own
 ) -> None:
     """Ask the controller in `version` and answer `asked`; `failed` makes the answer when there was none in time."""
     message = asked.message
-    limit_ms = to_ms(message.timeout) if hasattr(message, "timeout") else DEFAULT_TIMEOUT_MS
+    limit_ms = to_ms(message.timeout) if hasattr(message, "timeout") else default_timeout_ms
     timeout_ms = min(max(limit_ms, TIMEOUT_MS_MIN), TIMEOUT_MS_MAX)
     try:
         sent = request_as(api_key, version, message) if asked.version != version else message

@@ -21,6 +21,7 @@ from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
 from broker.log.retention import apply_retention
 from broker.log.transactions import EndMarker
+from broker.log.verification import VerificationGuard
 from broker.node.cleaner import Cleaner
 from broker.node.clock import monotonic_ms, wall_ms
 from broker.node.config import NodeConfig, with_dynamic
@@ -139,7 +140,9 @@ class Partitions:
         propose_isr: Callable[[HostedPartition, ProposeIsr], None],
         on_roles_changed: Callable[[], None],
         filesystem: FileSystem = LOCAL,
+        on_storage_failure: Callable[[OSError], None] | None = None,
     ) -> None:
+        self._on_storage_failure = on_storage_failure
         self._config, self._logger, self._journal = config, logger, journal
         self._static_config = config
         self._propose_isr, self._on_roles_changed = propose_isr, on_roles_changed
@@ -312,14 +315,21 @@ class Partitions:
         *,
         client_id: str,
         correlation_id: int,
+        guard: VerificationGuard | None = None,
+        must_be_verified: bool = False,
     ) -> AppendOutcome:
         """Offsets are written into `buffer`. Unless the error code is `none`, nothing was appended."""
         replica = hosted.replica
         try:
-            result = hosted.log.append(buffer, leader_epoch=replica.leader_epoch, headers=headers)
+            result = hosted.log.append(
+                buffer,
+                leader_epoch=replica.leader_epoch,
+                headers=headers,
+                guard=guard,
+                must_be_verified=must_be_verified,
+            )
         except OSError as error:
-            self._logger.error("append_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error)))
-            return AppendOutcome(error_code=ErrorCode.kafka_storage_error, message=str(error))
+            return self.storage_failed(hosted, error)
         if result.verdict is Verdict.OK:
             if self._journal.with_appends:
                 self._journal_batches("appended", hosted, result.headers, client_id, correlation_id)
@@ -335,6 +345,15 @@ class Partitions:
         return AppendOutcome(
             error_code=ErrorCode.none, base_offset=result.base_offset, required_offset=result.last_offset + 1
         )
+
+    def storage_failed(self, hosted: HostedPartition, error: OSError) -> AppendOutcome:
+        """As in Kafka a failed write takes the whole log directory out of service (KIP-112), and we have only one."""
+        facts = {"topic": hosted.topic, "partition": hosted.index, "cause": repr(str(error))}
+        self._logger.error("append_failed", **facts)
+        self._journal.write("storage_failed", **facts)
+        if self._on_storage_failure is not None:
+            self._on_storage_failure(error)
+        return AppendOutcome(error_code=ErrorCode.kafka_storage_error, message=str(error))
 
     def append_marker(
         self,
@@ -356,8 +375,7 @@ class Partitions:
                 transaction_version=transaction_version,
             )
         except OSError as error:
-            self._logger.error("append_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error)))
-            return AppendOutcome(error_code=ErrorCode.kafka_storage_error, message=str(error))
+            return self.storage_failed(hosted, error)
         facts = {"producer_id": producer_id, "producer_epoch": producer_epoch, "is_commit": marker.is_commit}
         if result.verdict is not Verdict.OK:
             error_code = _REFUSALS[result.verdict]

@@ -27,6 +27,9 @@ class ApiKey(IntEnum):
     DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
     WRITE_TXN_MARKERS = 27
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
@@ -47,6 +50,8 @@ class ApiKey(IntEnum):
     DESCRIBE_PRODUCERS = 61
     BROKER_REGISTRATION = 62
     BROKER_HEARTBEAT = 63
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
     ALLOCATE_PRODUCER_IDS = 67
     DESCRIBE_TOPIC_PARTITIONS = 75
 
@@ -100,6 +105,9 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DELETE_RECORDS, 0, 2, _CLIENT),
         _api(ApiKey.INIT_PRODUCER_ID, 0, 5, _CLIENT),
         _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, _CLIENT),
+        _api(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, _CLIENT),
+        _api(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, _CLIENT),
+        _api(ApiKey.END_TXN, 0, 5, _CLIENT),
         _api(ApiKey.WRITE_TXN_MARKERS, 1, 2, _INTER_BROKER),
         _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
         _api(ApiKey.ALTER_CONFIGS, 0, 2, _EVERYWHERE),
@@ -120,6 +128,8 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, _CLIENT),
         _api(ApiKey.BROKER_REGISTRATION, 0, 4, _CONTROLLER),
         _api(ApiKey.BROKER_HEARTBEAT, 0, 1, _CONTROLLER),
+        _api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, _CLIENT),
+        _api(ApiKey.LIST_TRANSACTIONS, 0, 1, _CLIENT),
         _api(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, _CONTROLLER),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, _CLIENT),
     )

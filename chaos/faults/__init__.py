@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from chaos.faults import (
-    kafka_drop_response,
-    kafka_refuse_request,
+    bandwidth,
+    bit_flip,
+    black_hole,
+    disk,
+    kafka_toxics,
     kill,
     latency,
     link_cut,
     link_stall,
+    one_way_cut,
     pause,
+    power_loss,
+    reset,
     restart,
+    slicing,
     terminate,
 )
 from chaos.faults.base import FaultSpec
@@ -19,13 +26,20 @@ FAULTS: dict[str, FaultSpec] = {
     spec.name: spec
     for spec in (
         link_cut.SPEC,
+        one_way_cut.SPEC,
         link_stall.SPEC,
+        black_hole.SPEC,
+        reset.SPEC,
         latency.SPEC,
+        bandwidth.SPEC,
+        slicing.SPEC,
         kill.SPEC,
         terminate.SPEC,
         pause.SPEC,
         restart.SPEC,
-        kafka_drop_response.SPEC,
-        kafka_refuse_request.SPEC,
+        power_loss.SPEC,
+        bit_flip.SPEC,
+        *disk.SPECS,
+        *kafka_toxics.SPECS,
     )
 }

@@ -39,6 +39,7 @@ class FaultContext:
     brokers: tuple[int, ...] = ()
     links: tuple[str, ...] = ()
     toxic_name: str
+    of: PartitionOfInterest
 
 
 class FaultRun(Protocol):
@@ -47,6 +48,10 @@ class FaultRun(Protocol):
     def heal(self) -> None: ...
 
     def prove(self) -> Proof: ...
+
+
+def _no_problem(parameters: Mapping[str, Parameter]) -> str | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,8 @@ class FaultSpec:
     parameters: Mapping[str, Parameter]  # with their defaults
     # Most faults show at once; those that wait for traffic can be proved only when they end.
     is_proved_at_heal: bool = False
+    # Says what is wrong with parameters whose names and types are right.
+    problem: Callable[[Mapping[str, Parameter]], str | None] = _no_problem
 
     def check_target(self, target: str) -> None:
         """Raises TargetError."""
@@ -76,6 +83,7 @@ class FaultSpec:
         """Resolve the target now. Raises TargetError."""
         if self.target_kind == "broker":
             return FaultContext(
-                port=port, lease=lease, brokers=resolve_brokers(target, port, of), toxic_name=toxic_name
+                port=port, lease=lease, brokers=resolve_brokers(target, port, of), toxic_name=toxic_name, of=of
             )
-        return FaultContext(port=port, lease=lease, links=resolve_links(target, port, of), toxic_name=toxic_name)
+        links = resolve_links(target, port, of)
+        return FaultContext(port=port, lease=lease, links=links, toxic_name=toxic_name, of=of)

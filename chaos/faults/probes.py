@@ -1,4 +1,4 @@
-"""Evidence gathered over a link itself: is it refused, and how long does an ApiVersions round trip take?"""
+"""Evidence gathered over a link itself: is it refused, and how long does a round trip or a known load take?"""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 _API_VERSIONS, _VERSION, _CORRELATION_ID = 18, 0, 1
 _CLIENT_ID = b"link-probe"
+_CLIENT_ID_BYTES_MAX = 30_000  # its length is an int16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkProbe:
-    """`outcome`: answered, refused, closed or silent."""
+    """`outcome`: answered, refused, reset, closed or silent."""
 
     outcome: str
     elapsed_us: int
@@ -21,20 +22,73 @@ class LinkProbe:
 
 def probe_link(listen: str, *, timeout_ms: int) -> LinkProbe:
     """One ApiVersions request through the proxy at `listen`, on a connection of its own."""
-    host, _, port = listen.rpartition(":")
-    body = struct.pack(
-        f">hhih{len(_CLIENT_ID)}s", _API_VERSIONS, _VERSION, _CORRELATION_ID, len(_CLIENT_ID), _CLIENT_ID
-    )
     start_ns = time.monotonic_ns()
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=timeout_ms / 1000) as connection:
+        with socket.create_connection(_address(listen), timeout=timeout_ms / 1000) as connection:
             start_ns = time.monotonic_ns()
-            connection.sendall(struct.pack(">i", len(body)) + body)
+            connection.sendall(_request(_CLIENT_ID))
             outcome = "answered" if connection.recv(4) else "closed"
     except ConnectionRefusedError:
         outcome = "refused"
+    except ConnectionResetError:
+        outcome = "reset"
     except TimeoutError:
         outcome = "silent"
     except OSError:
         outcome = "closed"
     return LinkProbe(outcome=outcome, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadProbe:
+    """`size_bytes` went over the stream asked for, if `is_answered`."""
+
+    is_answered: bool
+    size_bytes: int
+    elapsed_us: int
+
+
+def probe_load(listen: str, *, stream: str, size_bytes: int, timeout_ms: int) -> LoadProbe:
+    """About `size_bytes` over one stream: a long client id upstream, as many answers as it takes downstream."""
+    start_ns = time.monotonic_ns()
+    passed = 0
+    try:
+        with socket.create_connection(_address(listen), timeout=timeout_ms / 1000) as connection:
+            start_ns = time.monotonic_ns()
+            deadline_ns = start_ns + timeout_ms * 1_000_000
+            if stream == "upstream":
+                for _ in range(max(1, -(-size_bytes // _CLIENT_ID_BYTES_MAX))):
+                    frame = _request(b"p" * min(_CLIENT_ID_BYTES_MAX, max(1, size_bytes)))
+                    connection.sendall(frame)
+                    passed += len(frame)
+                    _read_answer(connection)
+            while stream != "upstream" and passed < size_bytes:
+                connection.sendall(_request(_CLIENT_ID))
+                passed += _read_answer(connection)
+                if time.monotonic_ns() > deadline_ns:
+                    raise TimeoutError
+        is_answered = True
+    except OSError:  # TimeoutError is one
+        is_answered = False
+    return LoadProbe(is_answered=is_answered, size_bytes=passed, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _request(client_id: bytes) -> bytes:
+    body = struct.pack(f">hhih{len(client_id)}s", _API_VERSIONS, _VERSION, _CORRELATION_ID, len(client_id), client_id)
+    return struct.pack(">i", len(body)) + body
+
+
+def _read_answer(connection: socket.socket) -> int:
+    """Bytes of one whole answer. ConnectionError if it does not come."""
+    data = b""
+    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
+        more = connection.recv(65536)
+        if not more:
+            raise ConnectionError("closed before the answer")
+        data += more
+    return len(data)

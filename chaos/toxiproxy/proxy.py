@@ -102,8 +102,7 @@ class Proxy:
             connection.direction(toxic).remove_toxic(toxic)
 
     def _list_kafka_toxics(self) -> None:
-        self.kafka.drop = [toxic for toxic in self.toxics if toxic.spec.type == "kafka_drop_response"]
-        self.kafka.refuse = [toxic for toxic in self.toxics if toxic.spec.type == "kafka_refuse_request"]
+        self.kafka.toxics = [toxic for toxic in self.toxics if toxic.spec.is_kafka]
 
     def _accept(self, client: Endpoint) -> None:
         if self._server is None or len(self._connections) + len(self._dials) >= CONNECTIONS_MAX:

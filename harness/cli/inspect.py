@@ -42,7 +42,7 @@ def _describe(name: str) -> str:
         scenario = load_scenario(name)
         return f"ok, scenario with {len(scenario.cases)} cases"
     source = find_source(name)
-    if "timeline" in source.data:
+    if "timeline" in source.data or "swarm" in source.data:
         scenario = validate(source, Scenario)
         return f"ok, scenario with {len(scenario.cases)} cases"
     suite = validate(source, Suite)

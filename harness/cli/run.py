@@ -84,7 +84,18 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
             raise UsageError(f"{len(chaos)} chaos cells need a cluster of our own, e.g. {chaos[0]}; try --set chaos=[]")
     elif options.bootstrap_server:
         raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
-    return cells
+    return _fitting(cells, options.engine)
+
+
+def _fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...]:
+    """Without the scenarios that need another kind of cluster (a broken disk, a broken broker)."""
+    fitting = tuple(cell for cell in cells if engine in cell.engines)
+    left_out = sorted({cell.scenario for cell in cells if engine not in cell.engines})
+    if left_out and not fitting:
+        raise UsageError(f"--cluster {engine}: {', '.join(left_out)} cannot run on it")
+    if left_out:
+        print(f"left out, cannot run on {engine}: {', '.join(left_out)}", file=sys.stderr)
+    return fitting
 
 
 def _seed(suite: Suite, options: RunOptions) -> int:

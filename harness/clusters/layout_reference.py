@@ -16,6 +16,7 @@ from harness.clusters.ports import PortAllocator
 
 HOST: Final = "127.0.0.1"
 START_TIMEOUT_S: Final = 20.0
+DISK_CONTROL_FILE: Final = "disk-faults.json"
 
 # Timeouts at which a failover takes some 2-3 s. Lower ones are met by a busy two-core host without any fault.
 DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
@@ -104,6 +105,8 @@ def _node(
         "harness.journal.path": str(journal_path),
         "harness.journal.appends": "true" if journal_appends else "false",
     }
+    if journal_appends:  # cells with faults: the disk is one of what may fail
+        properties["harness.disk.faults"] = str(directory / DISK_CONTROL_FILE)
     for kind in ("internal", "controller"):
         routes = [f"{link.target}@{link.listen}" for link in links if link.kind == kind and link.source == broker]
         if routes:

@@ -83,14 +83,17 @@ class BrokerProbe:
             return None
         return int(answer.leader_epoch), int(answer.end_offset)
 
-    def quorum_leader(self) -> int | None:
-        """The active controller. In KRaft the controller id of Metadata is just some broker."""
+    def quorum_leader(self) -> tuple[int, int] | None:
+        """(epoch, active controller) as this broker knows them, the controller -1 if it knows of none.
+
+        In KRaft the controller id of Metadata is just some broker.
+        """
         topics = ({"topic_name": "__cluster_metadata", "partitions": ({"partition_index": 0},)},)
         response = self.call(ApiKey.DESCRIBE_QUORUM, topics=topics)
         if response is None or int(response.error_code) != 0 or not response.topics:
             return None
         answer = response.topics[0].partitions[0]
-        return int(answer.leader_id) if int(answer.error_code) == 0 else None
+        return (int(answer.leader_epoch), int(answer.leader_id)) if int(answer.error_code) == 0 else None
 
     def call(self, api_key: ApiKey, **values: object) -> Any:  # kio's generated types
         """One request and its response, in the version of `_VERSIONS`; None when the broker does not answer."""

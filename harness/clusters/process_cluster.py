@@ -108,6 +108,11 @@ class ProcessCluster:
     def journal_paths(self) -> Mapping[int, Path]:
         return {broker: node.journal_path for broker, node in self._nodes.items() if node.journal_path is not None}
 
+    def disk_control(self, broker_id: int) -> Path | None:
+        """The control file of a reference broker's storage (broker/log/disk_faults.py)."""
+        path = self._nodes[broker_id].properties.get("harness.disk.faults")
+        return None if path is None else Path(path)
+
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
         path = self._nodes[broker_id].log_dir / f"{topic}-{partition}"
         return path if path.is_dir() else None
@@ -239,16 +244,17 @@ class ProcessCluster:
         return () if found is None else found.replicas
 
     def controller(self) -> int | None:
-        """The active controller as the quorum knows it."""
+        """The active controller of the newest epoch that any broker knows of."""
+        newest: tuple[int, int] | None = None
         for broker in self._askable():
             probe = self.probe(broker)
             try:
-                leader = probe.quorum_leader()
+                answer = probe.quorum_leader()
             finally:
                 probe.close()
-            if leader is not None and leader >= 0:
-                return leader
-        return None
+            if answer is not None and answer[1] >= 0:
+                newest = answer if newest is None else max(newest, answer)
+        return None if newest is None else newest[1]
 
     # --- one broker -------------------------------------------------------------------------------------------------
 

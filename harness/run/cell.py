@@ -42,6 +42,7 @@ TOPIC_TIMEOUT_S: Final = 20.0
 # Beyond the planned duration and drain, the load process may take this long to connect and to write its figures.
 LOAD_OVERTIME_S: Final = 45.0
 STOP_GRACE_S: Final = 3.0
+AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that service is back
 INTERRUPT_GRACE_S: Final = 2.0
 
 
@@ -96,6 +97,10 @@ class CellRun:
         self._cluster_events = JsonlWriter(events_path(context.run_dir, planned.cell_id, "cluster"))
         self._stats = JsonlWriter(events_path(context.run_dir, planned.cell_id, "stats"))
         self._dead_logs = DeadLogs(planned.topic_name, planned.partitions)
+        self._timeline_ended_us: int | None = None
+        self._is_load_asked_to_stop = False
+        if chaos is not None:
+            chaos.on_cluster_event = self._cluster_events.append
         # The orchestrator starts the next load process from here.
         self.on_load_finished: Callable[[], object] = _nothing
 
@@ -165,11 +170,23 @@ class CellRun:
         while True:
             if context.stop.is_set():
                 return
+            self._end_load_with_timeline()
             if context.clock.now_us() > deadline_us:
                 raise CellError(f"the load process did not finish within {limit_us / 1e6:.0f} s")
             event = self._load.next_event(0.2)
             if event is not None and self._take(event):
                 return
+
+    def _end_load_with_timeline(self) -> None:
+        """Where the scenario asks for it the load ends a moment after the timeline, however long that took."""
+        if not self._planned.until_done or self._chaos is None or not self._chaos.has_ended:
+            return
+        now_us = self._context.clock.now_us()
+        if self._timeline_ended_us is None:
+            self._timeline_ended_us = now_us
+        elif now_us - self._timeline_ended_us >= AFTER_TIMELINE_MS * 1000 and not self._is_load_asked_to_stop:
+            self._is_load_asked_to_stop = True
+            self._load.ask_to_stop()
 
     def _take(self, event: Event) -> bool:
         """React to one event of the load process. True after its last one."""

@@ -196,7 +196,7 @@ class Run:
         return ClusterKey(
             engine=self._request.engine,
             proxied=planned.proxied and self._request.engine != "external",
-            brokers=self._request.suite.cluster.brokers,
+            brokers=planned.brokers or self._request.suite.cluster.brokers,
             settings=tuple(sorted(planned.broker_settings.items())),
             journal_appends=planned.kind == "chaos",
         )

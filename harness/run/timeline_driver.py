@@ -7,8 +7,9 @@ faults. Shown by tests/harness/test_harness_demo.py.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from chaos import timeline
 from chaos.toxiproxy.client import ToxiproxyClient
@@ -18,12 +19,17 @@ from harness.errors import UsageError
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
 from harness.run.log_reader import TopicLogReader
+from harness.run.power_loss import drop_unsynced
 from harness.run.truncation import read_partition_headers
 from harness.scenarios import load_scenario
 from runlog.events import JsonlWriter, events_path
 
 FINISH_TIMEOUT_S: Final = 120.0
 HEAL_TIMEOUT_S: Final = 20.0
+
+
+def _forget(event: dict[str, Any]) -> None:
+    """Until the cell listens."""
 
 
 class TimelineDriver:
@@ -38,10 +44,36 @@ class TimelineDriver:
         self._is_finished = False
         self.acked = 0
         self.problem = ""
+        self.on_cluster_event: Callable[[dict[str, Any]], object] = _forget
 
     def begin(self, measure_start_us: int) -> None:
         self._thread = threading.Thread(target=self._run, args=(measure_start_us,), name="timeline", daemon=True)
         self._thread.start()
+
+    @property
+    def has_ended(self) -> bool:
+        """All steps are done, or one failed."""
+        return self._thread is not None and not self._thread.is_alive()
+
+    def drop_unsynced(self, broker: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
+        """Of a dead broker; what is gone of the cell's topic is told to `on_cluster_event`."""
+        topic = self._planned.topic_name
+        paths = {
+            partition: self._port.partition_directory(broker, topic, partition)
+            for partition in range(self._planned.partitions)
+        }
+        dropped = drop_unsynced(
+            account,
+            broker=broker,
+            topic=topic,
+            directories={partition: path for partition, path in paths.items() if path is not None},
+            writeback_ms=writeback_ms,
+            torn_bytes=torn_bytes,
+            t_us=self._context.clock.now_us(),
+        )
+        for event in dropped.events:
+            self.on_cluster_event(event)
+        return dropped.bytes_by_file
 
     def finish(self, *, interrupted: bool) -> None:
         """Bounded; when called again it does nothing."""
@@ -79,6 +111,7 @@ class TimelineDriver:
                     topic=planned.topic_name,
                     measure_start_us=measure_start_us,
                     lease=context.lease,
+                    seed=planned.seed + planned.repetition - 1,  # each repetition of a swarm is another swarm
                 )
                 self.problem = result.problem
             except Exception as error:  # the entry point of a thread: the cell must hear of it
@@ -127,6 +160,19 @@ class _CellPort:
 
     def pids(self) -> Mapping[int, int]:
         return self._cluster.pids()
+
+    def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
+        return self._cluster.partition_directory(broker_id, topic, partition)
+
+    def disk_control(self, broker_id: int) -> Path | None:
+        return self._cluster.disk_control(broker_id)
+
+    def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
+        control = self._cluster.disk_control(broker_id)
+        if control is None:
+            raise UsageError("power_loss needs reference brokers, whose storage accounts for what is synced")
+        account = control.with_name(control.name + ".durable")
+        return self._driver.drop_unsynced(broker_id, account, writeback_ms, torn_bytes)
 
     def link_names(self) -> Sequence[str]:
         return self._cluster.link_names()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.client.core import uniform
 from broker.client.core.batch import Batch, BatchState, TopicPartition, record_size_bytes_max
 from broker.client.core.uniform import uniform_body
 from broker.client.protocol import encode_records
@@ -81,3 +85,30 @@ def test_values_of_different_sizes_go_the_general_way() -> None:
     assert uniform_body([b"a", b"bb"], [(0, 1)]) is None
     assert uniform_body([b"a", None], [(0, 1)]) is None
     assert uniform_body([b"aa", b"bb"], [(0, 9), (1, 3)]) is None
+
+
+def test_several_sender_threads_share_the_kept_heads_without_mixing_them_up() -> None:
+    """Found by the scenario `swarm`: two producers in one process wrote wrong offset deltas after an outage."""
+    stamps = [(0, 1_000)]
+    wrong: list[int] = []
+
+    def encode(thread: int) -> None:
+        for size in range(200, 240):
+            for count in range(20 + thread, 400, 60):
+                body = uniform_body([b"x" * size] * count, stamps)
+                expected = encode_batch([b"x" * size] * count, timestamps_ms=1_000)[61:]
+                if body != expected:
+                    wrong.append(count)
+
+    uniform._heads.clear()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=encode, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=60)
+    finally:
+        sys.setswitchinterval(before)
+    assert wrong == []

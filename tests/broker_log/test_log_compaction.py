@@ -125,10 +125,10 @@ def test_each_key_keeps_its_last_record(
             append(log, batch, epoch=30, codec=codec)
             written += rows(log)[-len(batch) :]
             now_ms += later_ms
-        epochs = log.epochs.entries
+        epochs, found = log.epochs.entries, rows(log)
         log.close()
         again = open_log(directory)
-        assert rows(again) == rows(log := again)
+        assert rows(again) == found
         assert again.epochs.entries == epochs
 
 
@@ -163,17 +163,17 @@ def crash_and_reopen(original: Path, work: Path, crash_at: int) -> bool:
 def test_every_crash_point_leaves_a_log_with_the_last_record_of_each_key(tmp_path: Path) -> None:
     rng = random.Random(5)
     log = open_log(tmp_path / "original")
-    for number in range(40):
+    for number in range(14):
         append(
             log,
             [(b"k%d" % rng.randrange(6), rng.randbytes(rng.randrange(1, 60))) for _ in range(3)],
-            epoch=number // 10,
+            epoch=number // 4,
         )
     log.close()
     crash_at = 1
     while crash_and_reopen(tmp_path / "original", tmp_path / f"crash-{crash_at}", crash_at):
         crash_at += 1
-    assert crash_at > 30  # there were so many points
+    assert crash_at > 15  # there were so many points
 
 
 def test_a_tombstone_goes_only_after_delete_retention_ms(tmp_path: Path) -> None:

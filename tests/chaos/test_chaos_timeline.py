@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import resources
+from itertools import pairwise
+
 import pytest
 from pydantic import ValidationError
 
@@ -9,7 +12,7 @@ from chaos import conditions, timeline
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultSpec, Proof
 from chaos.model import Scenario, builtin_scenarios, load_builtin, parse_scenario
-from chaos.targets import PartitionOfInterest, TargetError, resolve_brokers, resolve_links
+from chaos.targets import PartitionOfInterest, TargetError, bridge, resolve_brokers, resolve_links, ring
 
 OF = PartitionOfInterest(topic="t")
 
@@ -40,6 +43,8 @@ class FakePort:
         self.current_isr = [1, 2, 3]
         self.acked_count = 0
         self.lag: int | None = None
+        self.running = [1, 2, 3]
+        self.current_controller = 3
         self.links = [f"client-{j}" for j in (1, 2, 3)] + [
             f"{kind}-{i}-{j}" for kind in ("internal", "controller") for i in (1, 2, 3) for j in (1, 2, 3) if i != j
         ]
@@ -54,7 +59,13 @@ class FakePort:
         return (3, 2, 1)
 
     def controller(self):
-        return 3
+        return self.current_controller
+
+    def pids(self):
+        return dict.fromkeys(self.running, 1)
+
+    def is_running(self, broker):
+        return broker in self.running
 
     def link_names(self):
         return self.links
@@ -255,13 +266,20 @@ def test_vacant_role_is_awaited_then_a_failure(faults):
         ("leader changed", {}, False),
         ("leader changed", {"current_leader": None}, False),
         ("leader changed", {"current_leader": 1}, True),
+        ("no leader", {}, False),
+        ("no leader", {"current_leader": None}, True),
+        ("controller changed", {"current_controller": 2}, False),
+        ("controller changed", {}, True),
+        ("controller changed", {"running": [1, 2]}, False),  # the dead one is still believed to be it
+        ("broker stopped", {}, False),
+        ("broker stopped", {"running": [1, 3]}, True),
     ],
 )
 def test_conditions(text, change, holds):
     port = FakePort()
     for name, value in change.items():
         setattr(port, name, value)
-    observed = conditions.Observed(leader=2, acked_at_start_of_wait=2)
+    observed = conditions.Observed(leader=2, controller=2, running=frozenset({1, 2, 3}), acked_at_start_of_wait=2)
     assert conditions.parse(text).holds(port, OF, observed)[0] is holds
 
 
@@ -273,6 +291,9 @@ def test_conditions(text, change, holds):
         ("follower:1", (3,)),
         ("controller", (3,)),
         ("broker:1", (1,)),
+        ("others", (1, 3)),
+        ("minority", (2,)),
+        ("majority", (1, 3)),
         ("all", (1, 2, 3)),
     ],
 )
@@ -289,9 +310,45 @@ def test_broker_targets(target, brokers):
         ("clients->all", ("client-1", "client-2", "client-3")),
         ("controller:leader->controller", ("controller-2-3",)),
         ("all->broker:1", ("internal-2-1", "internal-3-1")),
+        ("leader<->follower:0", ("internal-2-1", "internal-1-2")),
+        (
+            "any:minority->majority",
+            ("internal-2-1", "internal-2-3", "controller-2-1", "controller-2-3"),
+        ),
+        ("ring", ("internal-1-3", "internal-2-1", "internal-3-2")),
+        ("controller:bridge", ("controller-2-3", "controller-3-2")),
+        ("client->leader, leader->follower:0", ("client-2", "internal-2-1")),
     ],
 )
 def test_link_targets(target, links):
+    assert resolve_links(target, FakePort(), OF) == links
+
+
+@pytest.mark.parametrize("count", [3, 5, 7])
+def test_a_ring_leaves_each_broker_a_majority_and_no_two_the_same(count):
+    brokers = list(range(1, count + 1))
+    cut = set(ring(brokers))
+    views = [frozenset(other for other in brokers if (broker, other) not in cut) for broker in brokers]
+    assert all(len(view) == count // 2 + 1 for view in views)
+    assert len(set(views)) == count
+
+
+@pytest.mark.parametrize(("count", "leader"), [(3, 2), (5, 1), (5, 4), (3, None)])
+def test_a_bridge_is_the_only_way_between_its_halves(count, leader):
+    brokers = list(range(1, count + 1))
+    cut = set(bridge(brokers, leader))
+    assert all((right, left) in cut for left, right in cut)
+    everywhere = [b for b in brokers if not any(b in pair for pair in cut)]
+    assert len(everywhere) == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "links"),
+    [
+        ("all->broker:1", ("internal-2-1", "internal-3-1")),
+    ],
+)
+def test_link_targets_of_all(target, links):
     assert resolve_links(target, FakePort(), OF) == links
 
 
@@ -309,17 +366,71 @@ def test_link_target_without_proxies_says_so():
         resolve_links("client->leader", port, OF)
 
 
-def test_built_in_scenarios_are_the_demo_and_each_damage_has_a_case_that_permits_it_and_one_that_does_not():
-    assert {"leader-loss", "request-refused", "response-lost"} <= set(builtin_scenarios())
-    column = {"loss": "lost", "duplication": "duplicated", "reordering": "reordered"}
-    for name in builtin_scenarios():
-        loaded = load_builtin(name)
-        assert loaded.name == name
-        assert loaded.source
-        outcomes = {getattr(case.expect, column[loaded.damage]) for case in loaded.cases.values()}
-        assert outcomes == {"none", "predicted"}
-    with pytest.raises(KeyError, match="there are leader-loss"):
+@pytest.mark.parametrize("name", builtin_scenarios())
+def test_built_in_scenarios_say_where_they_are_from_and_fit_on_a_screen(name):
+    loaded = load_builtin(name)
+    assert loaded.name == name
+    assert loaded.source
+    assert loaded.tags
+    lines = (resources.files("chaos") / "scenarios" / f"{name}.yaml").read_text().splitlines()
+    assert len(lines) <= 50
+    column = {"loss": "lost", "duplication": "duplicated", "reordering": "reordered"}.get(loaded.damage)
+    outcomes = [case.expect.model_dump() for case in loaded.cases.values()]
+    assert all(case.because for case in loaded.cases.values())
+    if column:
+        assert any(outcome[column] in ("predicted", "exact") for outcome in outcomes)
+    else:
+        assert not any(value in ("predicted", "exact") for outcome in outcomes for value in outcome.values())
+
+
+def test_an_unknown_scenario_names_those_that_exist():
+    with pytest.raises(KeyError, match="there are bit-flip, control"):
         load_builtin("none")
+
+
+def test_a_swarm_is_the_same_for_the_same_seed_and_takes_one_process_down_at_a_time():
+    loaded = load_builtin("swarm")
+    assert loaded.steps(5) == loaded.steps(5)
+    drawn = [loaded.steps(seed) for seed in range(40)]
+    assert len({tuple(step.id for step in steps) for steps in drawn}) > 30
+    for steps in drawn:
+        assert len(steps) == loaded.swarm.count
+        down = [(step.at, step.at + step.for_) for step in steps if step.spec.target_kind == "broker"]
+        assert all(end < begin for (_, end), (begin, _) in pairwise(down))
+    used = {step.fault for steps in drawn for step in steps}
+    assert used == {item.fault for item in loaded.swarm.faults}
+
+
+def test_a_swarms_step_without_a_target_is_left_out_and_the_rest_goes_on(faults):
+    port = FakePort()
+    port.current_leader = None
+    steps = [{"id": "a", "fault": "one", "may_miss": True}, {"id": "b", "fault": "two", "target": "broker:1"}]
+    result, lines = play(steps, port=port)
+    assert result.problem == ""
+    assert phases(lines) == [("a", "missed"), ("b", "applied"), ("b", "proved"), ("b", "healed")]
+
+
+@pytest.mark.parametrize(
+    ("text", "figure", "limit"),
+    [
+        ("elect <= 5s", "elect", 5.0),
+        ("first ack <= 1500ms", "first ack", 1.5),
+        ("recover <= 1m", "recover", 60.0),
+        ("area <= 2000 record-seconds", "area", 2000.0),
+    ],
+)
+def test_criteria_are_figures_with_limits(text, figure, limit):
+    document = {"name": "s", "title": "s", "damage": "none", "source": "t", "criteria": [text],
+                "timeline": [STEP], "cases": {"c": {"title": "c"}}}  # fmt: skip
+    found = Scenario.model_validate(document).criteria_of("c")[0]
+    assert (found.figure, found.limit) == (figure, limit)
+
+
+def test_a_wrong_criterion_shows_the_forms():
+    document = {"name": "s", "title": "s", "damage": "none", "source": "t", "criteria": ["elect < 5s"],
+                "timeline": [STEP], "cases": {"c": {"title": "c"}}}  # fmt: skip
+    with pytest.raises(ValidationError, match="detect, elect, first ack or recover <="):
+        Scenario.model_validate(document)
 
 
 def test_cases_lay_their_settings_over_the_scenario_as_kafka_spells_them():
@@ -345,7 +456,11 @@ STEP = {"id": "a", "fault": "kill", "at": "1s"}
         ([STEP | {"fault": "kafka_drop_response", "target": "followers->leader"}], "links of clients"),
         ([STEP | {"fault": "latency", "with": {"latency": 5}}], "has no parameter 'latency'"),
         ([STEP | {"fault": "latency", "with": {"latency_ms": "5"}}], "is like 100"),
+        ([STEP | {"fault": "kafka_edit_response"}], "without them it changes nothing"),
+        ([STEP | {"fault": "kafka_cut_frame", "with": {"frame": "both"}}], "expected one of request, response"),
+        ([STEP | {"fault": "link_cut", "target": "client<->leader"}], "write client->leader"),
         ([STEP | {"when": "isr == 1"}], "one trigger"),
+        ([], "a control run has a step that only waits"),
         ([{"id": "a", "when": "isr is one"}], "is no condition"),
         ([{"id": "a"}], "something to wait for"),
         ([{"id": "a", "at": "1s", "for": "1s"}], "belong to a `fault`"),

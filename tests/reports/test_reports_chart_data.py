@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reports.chart_data import sweep_data
+from reports.chart_data import fault_windows, sweep_data, timeline_steps
 from reports.model import Latency
 from reports.outputs import Judged
 from reports.verdict import judge
@@ -41,3 +41,33 @@ def test_a_knob_shows_the_baseline_and_the_cells_that_changed_it_alone() -> None
         "linger.ms": {("base", "baseline"), ("linger-50", "changed")},
         "enable.idempotence": {("base", "baseline"), ("plain", "changed")},
     }
+
+
+def line(fault_id: str, kind: str, target: str, phase: str, t_us: int, **detail: object) -> dict[str, object]:
+    resolved = [] if kind == "wait" else ["internal-1-3", "internal-2-3"]
+    return {
+        "t_us": t_us,
+        "id": fault_id,
+        "kind": kind,
+        "target": target,
+        "resolved": resolved,
+        "phase": phase,
+        "detail": detail,
+    }
+
+
+def test_an_awaited_condition_is_a_moment_and_no_fault_window() -> None:
+    cell = replace(
+        facts().cell,
+        faults=(
+            line("cut", "link_cut", "followers->leader", "applied", 1_000_000, label="link cut", took_us=9),
+            line("cut", "link_cut", "followers->leader", "proved", 1_100_000, label="link cut", broker={"pid": 7}),
+            line("isr", "wait", "isr == 1", "proved", 2_000_000, isr=[3], waited_us=900_000),
+            line("cut", "link_cut", "followers->leader", "healed", 3_000_000, label="link cut"),
+        ),
+    )
+    assert [(window["t"], window["t_end"]) for window in fault_windows(cell)] == [(1.0, 3.0)]
+    cut, wait = timeline_steps(cell)
+    assert cut["label"] == "link cut on followers->leader (internal-1-3, internal-2-3)"
+    assert cut["proof"] == "broker: pid 7"
+    assert (wait["label"], wait["t"], wait["proof"]) == ("condition: isr == 1", 2.0, "isr 3; waited 0.90 s")

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from reports.evidence import NEVER_US, Interval
 from reports.model import Cell
-from reports.predict import Interval, predict
+from reports.predict import predict
 
 
 def cell(
@@ -47,6 +48,44 @@ def test_a_truncation_takes_its_offsets_from_the_time_of_the_next_epochs_leader(
     changes = (event("became_leader", 100, leader_epoch=3), event("became_leader", 500, leader_epoch=4))
     found = predict(cell(events=(*changes, TRUNCATED))).intervals
     assert found == (Interval(kind="lost", partition=0, from_offset=40, end_offset=50, before_us=500),)
+
+
+def append(t_us: int, base: int, epoch: int, crc: int, broker: int = 1) -> dict[str, Any]:
+    return event(
+        "appended", t_us, broker=broker, leader_epoch=epoch, base_offset=base, last_offset=base + 4, crc=crc,
+        client_id="p", correlation_id=1,
+    )  # fmt: skip
+
+
+def windows(subject: Cell) -> list[tuple[int, int, int, int]]:
+    found = [item for item in predict(subject).intervals if item.kind == "lost"]
+    return [(item.from_offset, item.end_offset, item.after_us, item.before_us) for item in found]
+
+
+def test_the_journals_appends_tell_whose_an_answer_was() -> None:
+    """40-44 was appended at 100 and again by the next leader at 600, 45-49 never again."""
+    journal = (append(100, 40, 3, 1), append(110, 45, 3, 2), append(600, 40, 4, 3, broker=2))
+    assert windows(cell(events=(*journal, TRUNCATED))) == [(40, 45, 100, 600), (45, 50, 110, NEVER_US)]
+
+
+def test_answers_after_a_zombies_append_are_the_zombies() -> None:
+    journal = (append(100, 45, 3, 1), append(600, 40, 4, 3, broker=2), append(800, 40, 3, 2))
+    assert windows(cell(events=(*journal, TRUNCATED))) == [(45, 50, 100, NEVER_US), (40, 45, 800, NEVER_US)]
+
+
+def test_a_removed_batch_that_the_client_sent_again_is_not_lost() -> None:
+    journal = (append(100, 40, 3, 1), append(110, 45, 3, 2), append(600, 60, 4, 2, broker=2))
+    assert windows(cell(events=(*journal, TRUNCATED))) == [(40, 45, 100, NEVER_US)]
+
+
+def test_a_disk_that_forgot_loses_only_what_the_next_leader_has_not() -> None:
+    forgot = {**TRUNCATED, "source": "disk"}
+    leader = event("became_leader", 950, broker=2, leader_epoch=5, log_end_offset=44)
+    assert [(item.from_offset, item.end_offset) for item in predict(cell(events=(forgot, leader))).intervals] == [
+        (44, 50)
+    ]
+    complete = {**leader, "log_end_offset": 80}
+    assert predict(cell(events=(forgot, complete))).intervals == ()
 
 
 def test_the_probe_stands_in_for_a_missing_journal() -> None:
@@ -103,6 +142,11 @@ def test_a_refused_batch_is_late_when_its_successor_was_appended_before_it() -> 
     assert intervals(cell(wire=wire), "reordered") == [(10, 20)]
 
 
+def test_a_batch_whose_first_attempt_went_unlogged_says_nothing_about_order() -> None:
+    wire = (exchange(1, 2, "delivered", 0), exchange(3, 1, "delivered", 10), exchange(4, 3, "delivered", 5, attempt=2))
+    assert intervals(cell(wire=wire), "reordered") == []
+
+
 def test_a_refused_batch_with_nothing_behind_it_stays_in_order() -> None:
     wire = (exchange(1, 1, "refused", -1), exchange(2, 1, "delivered", 0), exchange(3, 2, "delivered", 10))
     assert intervals(cell(wire=wire), "reordered") == []
@@ -153,3 +197,33 @@ def test_records_that_came_back_in_another_batch_are_predicted_by_their_first_ap
     wire = (exchange(1, 7, "dropped", 100), exchange(2, 8, "delivered", 110, records=20))
     assert intervals(cell(events=journal, wire=wire), "duplicated") == [(100, 110)]
     assert intervals(cell(events=journal, wire=wire, idempotent=True), "duplicated") == []
+
+
+def test_refused_records_that_came_back_in_a_larger_batch_are_followed_by_identity() -> None:
+    """librdkafka fills the batch of a retry with further records, so its CRC is another one."""
+    wire = (
+        exchange(1, 1, "refused", -1, records=6, identities=[[0, 0, 10, 15]]),
+        exchange(2, 2, "delivered", 91, records=3, identities=[[0, 0, 16, 18]]),
+        exchange(3, 3, "delivered", 94, records=10, identities=[[0, 0, 10, 15], [0, 0, 19, 22]]),
+    )
+    assert intervals(cell(wire=wire), "reordered") == [(94, 100)]
+
+
+def test_a_late_batch_of_known_identities_is_one_interval() -> None:
+    wire = (
+        exchange(1, 1, "refused", -1, identities=[[0, 0, 0, 9]]),
+        exchange(2, 2, "delivered", 0, identities=[[0, 0, 10, 19]]),
+        exchange(3, 1, "delivered", 10, identities=[[0, 0, 0, 9]]),
+    )
+    assert intervals(cell(wire=wire), "reordered") == [(10, 20)]
+
+
+def test_an_answer_of_the_next_leader_before_the_probe_saw_it_does_not_count_for_the_dead_one() -> None:
+    """The probe comes every 100 ms, the retried records may lie at the same offsets of the next leader."""
+    events = (
+        {"kind": "killed", "t_us": 10_000_000, "broker": 1, "source": "process"},
+        event("leader", 12_100_000, leader_epoch=4, source="probe"),
+        {**TRUNCATED, "source": "log_dump", "t_us": 20_000_000},
+    )
+    (found,) = predict(cell(events=events)).intervals
+    assert 10_500_000 < found.before_us < 11_700_000

@@ -54,18 +54,22 @@ def uniform_body(values: Sequence[bytes | None], stamps: Sequence[tuple[int, int
 
 
 def _heads_of(size: int, delta_ms: int, count: int) -> list[bytes]:
-    """At least `count` heads: end of the record before, length, attributes, deltas, null key, value length."""
+    """At least `count` heads: end of the record before, length, attributes, deltas, null key, value length.
+
+    Sender threads of several producers share what is kept, so a list is never changed once it is there: a longer one
+    takes its place. (Two threads that extended one list wrote wrong offset deltas: records out of order in a batch.)
+    """
     key = (size, delta_ms)
-    heads = _heads.get(key)
-    if heads is None:
-        if len(_heads) >= _KEPT_LISTS_MAX:
-            _heads.clear()
-        heads = _heads[key] = []
+    heads = _heads.get(key, [])
     if len(heads) < count:
         delta, value_size = varint(delta_ms), varint(size)
-        for index in range(len(heads), count):
+        heads = list(heads)
+        for index in range(len(heads), min(_HEADS_MAX, max(count, 2 * len(heads)))):
             inner = b"\x00" + delta + varint(index) + _NULL_KEY + value_size
             heads.append(_NO_HEADERS + varint(len(inner) + size + 1) + inner)
+        if len(_heads) >= _KEPT_LISTS_MAX:
+            _heads.clear()
+        _heads[key] = heads
     return heads
 
 

@@ -3,7 +3,8 @@
 One batch per partition, as Kafka demands since version 3. Batches stay opaque: header, CRC and size are checked, the
 base offset is written in place, one write per append. A topic with message.timestamp.type=LogAppendTime (KIP-32) gets
 the broker's time into each batch. harness.discard=true stops after the checks: acknowledged, not stored.
-Not done: transactions, recompression by compression.type, throttling.
+The first batch of a transaction waits until the coordinator has said that the partition belongs to it (KIP-890); since
+version 12 that question adds the partition. Not done: recompression by compression.type, throttling.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from broker.log.verification import VerificationGuard
 from broker.node.clock import wall_ms
 from broker.node.control import AnyRequest
 from broker.node.partitions import HostedPartition
+from broker.node.verification import PRODUCE_ADDS_SINCE_VERSION, Producer, produce_error
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId
 from broker.wire.errors import CorruptBatchError, ErrorCode
@@ -109,12 +112,32 @@ def _produce(
         result["base_offset"] = hosted.discarded_offset
         hosted.discarded_offset += headers[0].last_offset_delta + 1
         return ErrorCode.none
+    if headers[0].is_transactional and _must_be_verified(broker, request):
+        return _verify_then_append(broker, request, answer, result, hosted, records, headers)
+    return _append(broker, request, answer, result, hosted, records, headers)
+
+
+def _append(
+    broker: Broker,
+    request: Request,
+    answer: _Answer,
+    result: dict[str, object],
+    hosted: HostedPartition,
+    records: memoryview,
+    headers: list[BatchHeader],
+    *,
+    guard: VerificationGuard | None = None,
+    must_be_verified: bool = False,
+) -> ErrorCode:
+    acks = request.message.acks
     outcome = broker.partitions.append(
         hosted,
         records,
         headers,
         client_id=request.client_id,
         correlation_id=request.header.correlation_id,
+        guard=guard,
+        must_be_verified=must_be_verified,
     )
     if outcome.error_code is not ErrorCode.none:
         return outcome.error_code
@@ -122,6 +145,51 @@ def _produce(
     result["log_start_offset"] = hosted.log.log_start_offset
     if acks == -1:
         _await(broker, request, answer, result, hosted, outcome.required_offset)
+    return ErrorCode.none
+
+
+def _must_be_verified(broker: Broker, request: Request) -> bool:
+    is_adding = request.version >= PRODUCE_ADDS_SINCE_VERSION
+    return is_adding or broker.config.transaction_partition_verification_enable
+
+
+def _verify_then_append(
+    broker: Broker,
+    request: Request,
+    answer: _Answer,
+    result: dict[str, object],
+    hosted: HostedPartition,
+    records: memoryview,
+    headers: list[BatchHeader],
+) -> ErrorCode:
+    """Append at once if the transaction is ongoing here, otherwise once the coordinator has agreed. Never out of order:
+    while a question is open, later batches of the producer wait behind it."""
+    (header,) = headers
+    is_adding = request.version >= PRODUCE_ADDS_SINCE_VERSION
+    transactional_id = request.message.transactional_id
+    if not transactional_id:
+        return ErrorCode.invalid_request
+    producer = Producer(
+        transactional_id=transactional_id, producer_id=header.producer_id, producer_epoch=header.producer_epoch
+    )
+    guard = hosted.log.begin_verification(header, supports_epoch_bump=is_adding)
+    if guard is None and not broker.verifier.is_asking(producer, hosted.key):
+        return _append(broker, request, answer, result, hosted, records, headers, must_be_verified=True)
+    kept = memoryview(bytearray(records))  # the receive buffer is used again before the answer comes
+    answer.waiting += 1
+
+    def proceed(error: ErrorCode) -> None:
+        error = produce_error(error, request.version)
+        if error is ErrorCode.none:
+            error = hosted.replica.check_append(acks=request.message.acks)  # the role may have changed meanwhile
+        if error is ErrorCode.none:
+            error = _append(broker, request, answer, result, hosted, kept, headers, guard=guard, must_be_verified=True)
+        if error is not ErrorCode.none:
+            result["error_code"] = error
+        if request.message.acks != 0:
+            answer.done()
+
+    broker.verifier.ask(producer, hosted.key, adds=is_adding, proceed=proceed)
     return ErrorCode.none
 
 
@@ -148,8 +216,8 @@ def _check_batches(
         return [], ErrorCode.invalid_record
     if header.size_bytes > hosted.config.max_message_bytes:
         return [], ErrorCode.message_too_large
-    if header.is_transactional:
-        return [], ErrorCode.invalid_txn_state
+    if header.is_transactional and (header.producer_id < 0 or header.base_sequence < 0):
+        return [], ErrorCode.invalid_record  # only a group coordinator writes without sequences
     if header.codec is CodecId.ZSTD and request.version < ZSTD_SINCE_VERSION:
         return [], ErrorCode.unsupported_compression_type
     return headers, ErrorCode.none

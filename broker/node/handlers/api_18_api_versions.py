@@ -1,6 +1,7 @@
 """ApiVersions (key 18), versions 0-4: what this listener offers.
 
-A version that we lack is answered in version 0 with error 35 (see connection.py). Not done: features other than none.
+A version that we lack is answered in version 0 with error 35 (see connection.py). Features: transaction.version 2
+(KIP-890 part 2), fixed; there is no UpdateFeatures.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ from typing import TYPE_CHECKING
 from broker.node.control import AnyRequest
 from broker.wire.apis import ApiKey, advertised
 from broker.wire.messages import response
+
+# Name and level. Clients use the transaction version that is finalized; those that know none use version 1.
+FEATURES = (("transaction.version", 2),)
+FEATURES_EPOCH = 0  # features never change while a cluster lives
 
 if TYPE_CHECKING:
     from broker.node.broker import Broker
@@ -23,4 +28,15 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         for key, low, high in advertised(request.listener)
         if ApiKey(key) in HANDLERS
     ]
-    request.respond(response(ApiKey.API_VERSIONS, request.version, api_keys=keys, finalized_features_epoch=-1))
+    request.respond(
+        response(
+            ApiKey.API_VERSIONS,
+            request.version,
+            api_keys=keys,
+            supported_features=[{"name": name, "min_version": 0, "max_version": level} for name, level in FEATURES],
+            finalized_features=[
+                {"name": name, "min_version_level": level, "max_version_level": level} for name, level in FEATURES
+            ],
+            finalized_features_epoch=FEATURES_EPOCH,
+        )
+    )

@@ -1,27 +1,31 @@
-"""InitProducerId (key 22), versions 0-5: ids for idempotent producers.
+"""InitProducerId (key 22), versions 0-5: ids for idempotent and transactional producers.
 
-With a producer id (version 3+) its epoch grows by one, and at the end of epochs a new id is given. Not done:
-transactional ids, answered with COORDINATOR_NOT_AVAILABLE as FindCoordinator does.
+Without a transactional id any broker answers: with a producer id (version 3+) its epoch grows by one, and at the end of
+epochs a new id is given. With one, its coordinator does, which fences the predecessor (KIP-98, KIP-360). Not done:
+two-phase commit by the client (version 6, KIP-939).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.coordinator.transactions.types import InitProducer, ProducerResult
 from broker.node.control import AnyRequest
+from broker.node.transactions import call_with_producer_id, client_error
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import Message, response, to_ms
 
 if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 PRODUCER_EPOCH_MAX = 2**15 - 2
+FENCED_SINCE_VERSION = 4
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     if request.message.transactional_id is not None:
-        request.respond(_answer(request, ErrorCode.coordinator_not_available, -1, -1))
+        _init_transactional(broker, request)
         return
     known_id = getattr(request.message, "producer_id", -1)
     known_epoch = getattr(request.message, "producer_epoch", -1)
@@ -29,6 +33,30 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         request.respond(_answer(request, ErrorCode.none, known_id, known_epoch + 1))
         return
     broker.spawn(_fresh(broker, request))
+
+
+def _init_transactional(broker: Broker, request: AnyRequest) -> None:
+    message = request.message
+
+    def answer(result: ProducerResult) -> None:
+        error = client_error(result.error_code, has_fenced=request.version >= FENCED_SINCE_VERSION)
+        request.respond(_answer(request, error, result.producer_id, result.producer_epoch))
+
+    if not message.transactional_id:
+        answer(ProducerResult(error_code=ErrorCode.invalid_request))
+        return
+
+    def make_event(token: int, fresh_producer_id: int | None) -> InitProducer:
+        return InitProducer(
+            token=token,
+            transactional_id=message.transactional_id,
+            timeout_ms=to_ms(message.transaction_timeout),
+            producer_id=getattr(message, "producer_id", -1),
+            producer_epoch=getattr(message, "producer_epoch", -1),
+            fresh_producer_id=fresh_producer_id,
+        )
+
+    call_with_producer_id(broker, message.transactional_id, make_event, answer)
 
 
 async def _fresh(broker: Broker, request: AnyRequest) -> None:

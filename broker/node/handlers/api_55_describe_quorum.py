@@ -31,6 +31,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
                 api_key=ApiKey.DESCRIBE_QUORUM,
                 version=FORWARD_VERSION,
                 failed=lambda error, cause: _failed(request, error, cause),
+                default_timeout_ms=broker.config.controller_quorum_request_timeout_ms,
             )
         )
         return

@@ -1,24 +1,39 @@
-"""Which Produce exchanges a Kafka toxic acts on: by topic, partition and client, and which ones of those by number."""
+"""Which exchanges a Kafka toxic acts on: by API, topic, partition and client, and which ones of those by number."""
 
 from __future__ import annotations
 
-from chaos.toxiproxy.kafka.produce import ProduceRequest
+from dataclasses import dataclass
+
+from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.toxic import Attribute, Toxic
 
-MATCH_ATTRIBUTES = (
-    Attribute(name="api", default="Produce", choices=("Produce",)),
-    Attribute(name="topic", default=""),  # empty: any
-    Attribute(name="partition", default=-1, minimum=-1, maximum=1 << 30),  # -1: any
-    Attribute(name="client_id", default=""),  # empty: any
-    Attribute(name="skip", default=0),  # let so many matches pass first
-    Attribute(name="count", default=1),  # act so often, 0 without end
-    Attribute(name="every", default=1, minimum=1),  # act on every so manieth match
-)
+
+def match_attributes(*apis: str) -> tuple[Attribute, ...]:
+    """`apis`: those that the toxic can act on, the default first; none: all."""
+    choices = apis or tuple(API_KEYS)
+    return (
+        Attribute(name="api", default=choices[0], choices=choices),
+        Attribute(name="topic", default=""),  # empty: any
+        Attribute(name="partition", default=-1, minimum=-1, maximum=1 << 30),  # -1: any
+        Attribute(name="client_id", default=""),  # empty: any
+        Attribute(name="skip", default=0),  # let so many matches pass first
+        Attribute(name="count", default=1),  # act so often, 0 without end
+        Attribute(name="every", default=1, minimum=1),  # act on every so manieth match
+    )
 
 
-def try_take(toxic: Toxic, request: ProduceRequest) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What one request is about."""
+
+    api: str
+    client_id: str
+    partitions: frozenset[tuple[str, int]] = frozenset()  # partition -1: the topic as a whole
+
+
+def try_take(toxic: Toxic, scope: Scope) -> bool:
     """Count this match; True if the toxic acts on it. A request matches if any of its partitions does."""
-    if not _is_match(toxic, request):
+    if not _is_match(toxic, scope):
         return False
     counters = toxic.counters
     counters["matched"] = counters.get("matched", 0) + 1
@@ -30,10 +45,12 @@ def try_take(toxic: Toxic, request: ProduceRequest) -> bool:
     return True
 
 
-def _is_match(toxic: Toxic, request: ProduceRequest) -> bool:
-    if toxic.text("client_id") not in ("", request.client_id):
+def _is_match(toxic: Toxic, scope: Scope) -> bool:
+    if toxic.text("api") != scope.api or toxic.text("client_id") not in ("", scope.client_id):
         return False
+    topic, partition = toxic.text("topic"), toxic.number("partition")
+    if (not topic and partition == -1) or (scope.api == "Metadata" and not scope.partitions):
+        return True  # Metadata that names no topic asks for all
     return any(
-        toxic.text("topic") in ("", batch.topic) and toxic.number("partition") in (-1, batch.partition)
-        for batch in request.batches
+        topic in ("", name) and (partition == -1 or number in (-1, partition)) for name, number in scope.partitions
     )

@@ -38,6 +38,9 @@ class Batch:
     partition: int
     crc: int
     records: int
+    frame: bytes = b""  # the request it came in, for whoever looks at its records
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,7 @@ class ProduceRequest:
     acks: int
     # One entry per record batch; a partition that came with several (allowed, unusual) is there several times.
     batches: tuple[Batch, ...]
+    records_end: int = 0  # where the last batch ends in the frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +82,11 @@ def read_header(frame: bytes) -> RequestHeader:
     return RequestHeader(api_key=reader.int16(), api_version=reader.int16(), correlation_id=reader.int32())
 
 
+def read_client_id(frame: bytes) -> str:
+    """Of any request; the header's client_id was never made compact."""
+    return Reader(frame, position=12).legacy_text() or ""
+
+
 def read_request(frame: bytes, names: Mapping[bytes, str]) -> ProduceRequest:
     header = read_header(frame)
     if header.api_key != PRODUCE or not VERSION_MIN <= header.api_version <= VERSION_MAX:
@@ -91,12 +100,14 @@ def read_request(frame: bytes, names: Mapping[bytes, str]) -> ProduceRequest:
     acks = reader.int16()
     reader.int32()  # timeout_ms
     batches: list[Batch] = []
+    records_end = 0
     for _ in range(reader.count()):
         topic_id = reader.uuid() if version >= FIRST_WITH_TOPIC_ID else b""
         topic = names.get(topic_id, topic_id.hex()) if topic_id else reader.text() or ""
         for _ in range(reader.count()):
-            partition = reader.int32()
-            batches += _read_batches(frame, reader.blob(), topic, topic_id, partition)
+            partition, blob = reader.int32(), reader.blob()
+            batches += _read_batches(frame, blob, topic, topic_id, partition)
+            records_end = sum(blob) if blob else records_end
             reader.skip_tags()
         reader.skip_tags()
     return ProduceRequest(
@@ -105,6 +116,7 @@ def read_request(frame: bytes, names: Mapping[bytes, str]) -> ProduceRequest:
         client_id=client_id,
         acks=acks,
         batches=tuple(batches),
+        records_end=records_end,
     )
 
 
@@ -118,11 +130,23 @@ def _read_batches(
     while end - position >= _BATCH_HEADER_BYTES:
         (crc,) = struct.unpack_from(">I", frame, position + _CRC_OFFSET)
         (records,) = struct.unpack_from(">i", frame, position + _COUNT_OFFSET)
-        found.append(Batch(topic=topic, topic_id=topic_id, partition=partition, crc=crc, records=records))
         (length,) = struct.unpack_from(">i", frame, position + 8)
         if length <= 0:
             raise MalformedFrame(f"record batch of {length} bytes")
-        position += _LENGTH_AND_OVERHEAD + length
+        next_position = position + _LENGTH_AND_OVERHEAD + length
+        found.append(
+            Batch(
+                topic=topic,
+                topic_id=topic_id,
+                partition=partition,
+                crc=crc,
+                records=records,
+                frame=frame,
+                start=position,
+                end=min(next_position, end),
+            )
+        )
+        position = next_position
     return found
 
 

@@ -1,4 +1,4 @@
-"""The Kafka side of one proxied connection: pairs requests with responses, refuses, drops, writes the wire log.
+"""The Kafka side of one proxied connection: pairs requests with responses, does what Kafka toxics ask, logs Produce.
 
 It sits next to the broker: what passed `forward` has been sent to the broker, what `backward` returns is on its way to
 the client. Both are synchronous; refusals that were held come later through `emit`. It follows frame boundaries from
@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chaos.toxiproxy.kafka import matching, produce
+from chaos.toxiproxy.kafka import matching, messages, produce
+from chaos.toxiproxy.kafka.apis import API_NAMES
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.frames import FrameSplitter
 from chaos.toxiproxy.kafka.wire_log import WireLog
@@ -21,6 +22,7 @@ from chaos.toxiproxy.toxic import Toxic
 
 HELD_BYTES_MAX = 8 << 20  # responses held behind a refusal; more, and the refusal goes out early
 OUTSTANDING_MAX = 10_000  # requests without response on one connection; beyond it the stream passes unread
+_DECIDED_EARLY = ("kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_cut_frame")
 DRAIN_MS_MAX = 5_000  # how long a dropped connection waits for the broker's outstanding responses
 
 
@@ -32,15 +34,17 @@ class KafkaSettings:
     wire_log: WireLog
     names: produce.TopicNames
     is_logging_asked: bool = False
-    drop: list[Toxic] = field(default_factory=list)
-    refuse: list[Toxic] = field(default_factory=list)
+    toxics: list[Toxic] = field(default_factory=list)  # the Kafka ones, in the order of their addition
 
     def wants_frames(self) -> bool:
         """With a wire log frames are read from the start: it needs topic names from Metadata, and earlier attempts."""
         return self.wire_log.is_open or self.is_armed()
 
     def is_armed(self) -> bool:
-        return self.is_logging_asked or bool(self.drop) or bool(self.refuse)
+        return self.is_logging_asked or bool(self.toxics)
+
+    def of_type(self, kind: str) -> list[Toxic]:
+        return [toxic for toxic in self.toxics if toxic.spec.type == kind]
 
 
 class TapControl(Protocol):
@@ -51,6 +55,9 @@ class TapControl(Protocol):
 
     def cut_client(self) -> None:
         """End the client's side; what the client still sends goes nowhere; the broker's side stays open."""
+
+    def close(self) -> None:
+        """Send what was written, then close both sides."""
 
     def drained(self) -> None:
         """After `cut_client`: the broker owes nothing more, its side may end."""
@@ -75,7 +82,13 @@ class Exchange:
 
     header: produce.RequestHeader
     arrived_ns: int
+    scope: matching.Scope | None = None  # only if a toxic may act on it
     request: produce.ProduceRequest | None = None  # only for Produce
+    delay_ms: int = 0
+    is_delayed: bool = False  # the response is here and waits
+    edits: tuple[Toxic, ...] = ()
+    is_edited: bool = False
+    cut: Toxic | None = None
     attempts: tuple[int, ...] = ()
     is_logged: bool = False
     refusal: Refusal | None = None
@@ -115,7 +128,12 @@ class KafkaTap:
         unread, frames = self._requests.feed(data)
         if self._requests.is_opaque:
             return unread + b"".join(frames)
-        return unread + b"".join([frame for frame in frames if self._admit(frame)])
+        out = [unread]
+        for frame in frames:
+            out.append(self._admit(frame))
+            if self._is_cut:
+                break
+        return b"".join(out)
 
     def backward(self, data: bytes) -> bytes:
         """From the broker; returns what goes to the client now."""
@@ -151,33 +169,91 @@ class KafkaTap:
             self._log(exchange, "dropped" if exchange.response is not None else "unanswered")
         self._outstanding.clear()
 
-    def _admit(self, frame: bytes) -> bool:
-        """True if the broker shall see this request."""
+    def _admit(self, frame: bytes) -> bytes:
+        """What the broker shall see of this request."""
         try:
             header = produce.read_header(frame)
         except MalformedFrame:
-            return True
+            return frame
         exchange = Exchange(header=header, arrived_ns=time.monotonic_ns())
         request = self._read_produce(header, frame)
         if len(self._outstanding) >= OUTSTANDING_MAX:
             self._requests.is_opaque = True
-            return True
-        if request is None:
-            self._outstanding.append(exchange)
-            return True
+            return frame
+        exchange.scope = self._scope(header, request, frame)
         exchange.request = request
-        exchange.attempts = self._settings.wire_log.count_attempts(request)
-        # A retry of what was logged is logged too, even if the toxic has gone meanwhile.
-        exchange.is_logged = self._settings.is_armed() or max(exchange.attempts, default=1) > 1
-        if request.acks == 0:  # never answered, so it can be neither refused nor dropped, and holds no turn
+        if request is not None:
+            exchange.attempts = self._settings.wire_log.count_attempts(request)
+            # A retry of what was logged is logged too, even if the toxic has gone meanwhile.
+            exchange.is_logged = self._settings.is_armed() or max(exchange.attempts, default=1) > 1
+        if exchange.scope is not None:
+            self._prepare(exchange)
+        if exchange.cut is not None and exchange.cut.text("frame") == "request":
             self._log(exchange, "unanswered")
-            return True
-        exchange.refusal = self._try_refuse(request)
+            self._end_connection()
+            return frame[: min(exchange.cut.number("at_byte"), len(frame) - 1)]
+        if request is not None and request.acks == 0:  # never answered: it can be neither refused nor dropped
+            self._log(exchange, "unanswered")
+            return frame
+        if request is not None:
+            exchange.refusal = self._try_refuse(exchange)
         self._outstanding.append(exchange)
         if exchange.refusal:
-            return False
-        self._count_follower(request)
-        return True
+            return b""
+        if request is not None:
+            self._count_follower(request)
+            return self._corrupted(exchange, frame)
+        return frame
+
+    def _scope(
+        self, header: produce.RequestHeader, request: produce.ProduceRequest | None, frame: bytes
+    ) -> matching.Scope | None:
+        """None unless a toxic is aimed at this API."""
+        api = API_NAMES.get(header.api_key)
+        aimed = [toxic for toxic in self._settings.toxics if toxic.text("api") == api]
+        if api is None or not aimed:
+            return None
+        if request is not None:
+            partitions = frozenset((batch.topic, batch.partition) for batch in request.batches)
+            return matching.Scope(api=api, client_id=request.client_id, partitions=partitions)
+        partitions = frozenset()
+        if any(toxic.text("topic") or toxic.number("partition") >= 0 for toxic in aimed):
+            try:
+                partitions = messages.partitions_of_request(frame, self._settings.names.by_id)
+            except MalformedFrame:
+                return None
+        return matching.Scope(api=api, client_id=produce.read_client_id(frame), partitions=partitions)
+
+    def _prepare(self, exchange: Exchange) -> None:
+        """What shall happen to the response is decided when the request comes: that is the order that is counted."""
+        assert exchange.scope is not None
+        edits: list[Toxic] = []
+        for toxic in self._settings.toxics:
+            kind = toxic.spec.type
+            if kind not in _DECIDED_EARLY or not self._acts_here(toxic) or not matching.try_take(toxic, exchange.scope):
+                continue
+            if kind == "kafka_delay_response":
+                exchange.delay_ms = max(exchange.delay_ms, toxic.number("delay_ms"))
+            elif kind == "kafka_cut_frame":
+                exchange.cut = toxic
+            else:
+                edits.append(toxic)
+        exchange.edits = tuple(edits)
+
+    def _end_connection(self) -> None:
+        """After what is on its way both sides close; nothing that comes later passes."""
+        self._is_cut = True
+        self._control.call_later_ms(0, self._control.close)
+
+    def _corrupted(self, exchange: Exchange, frame: bytes) -> bytes:
+        assert exchange.request is not None
+        assert exchange.scope is not None or not self._settings.of_type("kafka_corrupt_batch")
+        for toxic in self._settings.of_type("kafka_corrupt_batch"):
+            assert exchange.scope is not None
+            if self._acts_here(toxic) and matching.try_take(toxic, exchange.scope):
+                position = exchange.request.records_end - 1  # the last byte of the last batch: a header count or value
+                return frame[:position] + bytes([frame[position] ^ 1]) + frame[position + 1 :]
+        return frame
 
     def _read_produce(self, header: produce.RequestHeader, frame: bytes) -> produce.ProduceRequest | None:
         if header.api_key != produce.PRODUCE:
@@ -187,10 +263,12 @@ class KafkaTap:
         except MalformedFrame:
             return None
 
-    def _try_refuse(self, request: produce.ProduceRequest) -> Refusal | None:
-        for toxic in self._settings.refuse:
-            if self._acts_here(toxic) and matching.try_take(toxic, request):
-                return self._hold(request, toxic)
+    def _try_refuse(self, exchange: Exchange) -> Refusal | None:
+        if exchange.scope is None or exchange.request is None:
+            return None
+        for toxic in self._settings.of_type("kafka_refuse_request"):
+            if self._acts_here(toxic) and matching.try_take(toxic, exchange.scope):
+                return self._hold(exchange.request, toxic)
         return None
 
     def _hold(self, request: produce.ProduceRequest, toxic: Toxic) -> Refusal:
@@ -234,18 +312,62 @@ class KafkaTap:
         if exchange is None:  # asked before frames were read
             return b"" if self._is_cut else frame
         self._read_response(exchange, frame)
+        frame = self._edited(exchange, frame)
         exchange.response = frame
         if self._is_cut:
             return b""
+        if exchange.cut is not None:
+            return self._cut_response(exchange, frame)
         if self._is_to_be_dropped(exchange):
             self._is_cut = True
             self._cancel_drain = self._control.call_later_ms(DRAIN_MS_MAX, self._control.drained)
             return b""
-        if self._outstanding[0] is not exchange:
+        if exchange.delay_ms:
+            exchange.is_delayed = True
+            self._control.call_later_ms(exchange.delay_ms, lambda: self._delay_over(exchange))
+        if self._outstanding[0] is not exchange or exchange.is_delayed:
             self._held_bytes += len(frame)
             if self._held_bytes > HELD_BYTES_MAX:
                 self._release_all()
         return self._take_ready()
+
+    def _edited(self, exchange: Exchange, frame: bytes) -> bytes:
+        for toxic in exchange.edits:
+            is_hiding = toxic.spec.type == "kafka_hide_topic"
+            try:
+                frame = messages.edited_response(
+                    frame,
+                    api_key=exchange.header.api_key,
+                    version=exchange.header.api_version,
+                    names=self._settings.names.by_id,
+                    error_code=-1 if is_hiding else toxic.number("error_code"),
+                    throttle_ms=-1 if is_hiding else toxic.number("throttle_ms"),
+                    topic=toxic.text("topic"),
+                    partition=toxic.number("partition"),
+                    is_hiding=is_hiding,
+                )
+            except MalformedFrame:
+                toxic.counters["acted"] = toxic.counters.get("acted", 1) - 1  # nothing was done, so nothing is claimed
+                toxic.counters["unreadable"] = toxic.counters.get("unreadable", 0) + 1
+                continue
+            exchange.is_edited |= not is_hiding and toxic.number("error_code") > 0
+        return frame
+
+    def _cut_response(self, exchange: Exchange, frame: bytes) -> bytes:
+        """The beginning of this response, after the responses before it; then the end."""
+        assert exchange.cut is not None
+        exchange.response = None
+        ready = self._take_ready()
+        exchange.response = frame
+        self._end_connection()
+        is_next = self._outstanding[0] is exchange
+        return ready + (frame[: min(exchange.cut.number("at_byte"), len(frame) - 1)] if is_next else b"")
+
+    def _delay_over(self, exchange: Exchange) -> None:
+        exchange.is_delayed = False
+        ready = self._take_ready()
+        if ready:
+            self._control.emit(ready)
 
     def _find(self, correlation_id: int) -> Exchange | None:
         for exchange in self._outstanding:
@@ -265,10 +387,10 @@ class KafkaTap:
 
     def _is_to_be_dropped(self, exchange: Exchange) -> bool:
         """Only the response to an append: dropping an error would show nothing."""
-        request = exchange.request
-        if request is None or any(result.error_code for result in exchange.results.values()):
+        if exchange.scope is None or any(result.error_code for result in exchange.results.values()):
             return False
-        return any(self._acts_here(toxic) and matching.try_take(toxic, request) for toxic in self._settings.drop)
+        drops = self._settings.of_type("kafka_drop_response")
+        return any(self._acts_here(toxic) and matching.try_take(toxic, exchange.scope) for toxic in drops)
 
     def _acts_here(self, toxic: Toxic) -> bool:
         """Toxicity is drawn once for each connection."""
@@ -276,6 +398,7 @@ class KafkaTap:
 
     def _release_all(self) -> None:
         for exchange in self._outstanding:
+            exchange.is_delayed = False
             if exchange.refusal:
                 exchange.refusal.is_released = True
 
@@ -291,8 +414,8 @@ class KafkaTap:
                 out.append(exchange.refusal.frame)
                 if exchange.refusal.cancel_timer:
                     exchange.refusal.cancel_timer()
-            elif exchange.response is not None:
-                self._log(exchange, "delivered")
+            elif exchange.response is not None and not exchange.is_delayed:
+                self._log(exchange, "replaced" if exchange.is_edited else "delivered")
                 out.append(exchange.response)
                 self._held_bytes = max(0, self._held_bytes - len(exchange.response)) if count else self._held_bytes
             else:

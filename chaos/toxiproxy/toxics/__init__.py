@@ -5,7 +5,12 @@ from __future__ import annotations
 from chaos.toxiproxy.toxic import ToxicSpec
 from chaos.toxiproxy.toxics import (
     bandwidth,
+    kafka_corrupt_batch,
+    kafka_cut_frame,
+    kafka_delay_response,
     kafka_drop_response,
+    kafka_edit_response,
+    kafka_hide_topic,
     kafka_refuse_request,
     latency,
     limit_data,
@@ -29,5 +34,16 @@ STANDARD: dict[str, ToxicSpec] = {
         timeout.SPEC,
     )
 }
-KAFKA: dict[str, ToxicSpec] = {spec.type: spec for spec in (kafka_drop_response.SPEC, kafka_refuse_request.SPEC)}
+KAFKA: dict[str, ToxicSpec] = {
+    spec.type: spec
+    for spec in (
+        kafka_corrupt_batch.SPEC,
+        kafka_cut_frame.SPEC,
+        kafka_delay_response.SPEC,
+        kafka_drop_response.SPEC,
+        kafka_edit_response.SPEC,
+        kafka_hide_topic.SPEC,
+        kafka_refuse_request.SPEC,
+    )
+}
 ALL: dict[str, ToxicSpec] = STANDARD | KAFKA

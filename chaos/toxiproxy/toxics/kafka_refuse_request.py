@@ -8,7 +8,7 @@ flight) gets it after `hold_ms_max`. The default error, NOT_LEADER_OR_FOLLOWER, 
 
 from __future__ import annotations
 
-from chaos.toxiproxy.kafka.matching import MATCH_ATTRIBUTES
+from chaos.toxiproxy.kafka.matching import match_attributes
 from chaos.toxiproxy.toxic import Attribute, ToxicSpec
 
 NOT_LEADER_OR_FOLLOWER = 6
@@ -16,7 +16,7 @@ NOT_LEADER_OR_FOLLOWER = 6
 SPEC = ToxicSpec(
     type="kafka_refuse_request",
     attributes=(
-        *MATCH_ATTRIBUTES,
+        *match_attributes("Produce"),
         Attribute(name="error_code", default=NOT_LEADER_OR_FOLLOWER, minimum=1, maximum=32767),
         Attribute(name="followers", default=1, minimum=0, maximum=100),
         Attribute(name="hold_ms_max", default=200, minimum=0, maximum=60_000),

@@ -1,0 +1,159 @@
+"""AddPartitionsToTxn (key 24), versions 0-5: partitions into an ongoing transaction, which the first one begins.
+
+Versions 0-3 come from clients, one transaction each. Versions 4-5 come from partition leaders (KIP-890), many at once:
+`verify_only` asks whether the client has added them, otherwise they are added as by a client of transaction.version 2.
+Complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from broker.coordinator.transactions.types import (
+    EPOCH_BUMP_VERSION,
+    LEGACY_VERSION,
+    AddPartitions,
+    PartitionsResult,
+    TopicPartition,
+    VerifyPartitions,
+)
+from broker.node.control import AnyRequest
+from broker.node.transactions import KEY_TYPE, client_error
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+BATCHED_SINCE_VERSION = 4
+ABORTABLE_SINCE_VERSION = 5
+FENCED_SINCE_VERSION = 2
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    if request.version >= BATCHED_SINCE_VERSION:
+        _Batch(broker, request).start()
+        return
+    message = request.message
+    transactional_id = message.v3_and_below_transactional_id
+    partitions = _partitions(message.v3_and_below_topics)
+    missing = {each for each in partitions if broker.metadata.image.partition(*each) is None}
+
+    def answer(error_of: dict[TopicPartition, ErrorCode]) -> None:
+        topics = _topic_results(message.v3_and_below_topics, error_of)
+        request.respond(response(ApiKey.ADD_PARTITIONS_TO_TXN, request.version, results_by_topic_v3_and_below=topics))
+
+    def done(result: object) -> None:
+        assert isinstance(result, PartitionsResult)
+        error = client_error(result.error_code, has_fenced=request.version >= FENCED_SINCE_VERSION)
+        answer(dict.fromkeys(partitions, error))
+
+    def refused(error: ErrorCode) -> None:
+        answer(dict.fromkeys(partitions, client_error(error)))
+
+    if not transactional_id:
+        refused(ErrorCode.invalid_request)
+    elif missing:
+        not_tried = dict.fromkeys(partitions - missing, ErrorCode.operation_not_attempted)
+        answer({**not_tried, **dict.fromkeys(missing, ErrorCode.unknown_topic_or_partition)})
+    else:
+        broker.coordinators[KEY_TYPE].call(
+            transactional_id,
+            lambda token: AddPartitions(
+                token=token,
+                transactional_id=transactional_id,
+                producer_id=message.v3_and_below_producer_id,
+                producer_epoch=message.v3_and_below_producer_epoch,
+                partitions=partitions,
+                transaction_version=LEGACY_VERSION,
+            ),
+            done=done,
+            refused=refused,
+        )
+
+
+class _Batch:
+    """Transactions are answered one by one by their shards, the request when all are."""
+
+    def __init__(self, broker: Broker, request: AnyRequest) -> None:
+        self._broker, self._request = broker, request
+        self._results: list[dict[str, object]] = []
+        self._waiting = 1
+
+    def start(self) -> None:
+        for transaction in self._request.message.transactions:
+            self._waiting += 1
+            self._handle(transaction)
+        self._done()
+
+    def _handle(self, transaction: Message) -> None:
+        partitions = _partitions(transaction.topics)
+        result: dict[str, object] = {"transactional_id": transaction.transactional_id, "topic_results": []}
+        self._results.append(result)
+
+        def finish(outcome: PartitionsResult) -> None:
+            errors = {each: self._error(outcome.of(each)) for each in partitions}
+            result["topic_results"] = _topic_results(transaction.topics, errors)
+            self._done()
+
+        def done(outcome: object) -> None:
+            assert isinstance(outcome, PartitionsResult)
+            finish(outcome)
+
+        def make_event(token: int) -> AddPartitions | VerifyPartitions:
+            if transaction.verify_only:
+                return VerifyPartitions(
+                    token=token,
+                    transactional_id=transaction.transactional_id,
+                    producer_id=transaction.producer_id,
+                    producer_epoch=transaction.producer_epoch,
+                    partitions=partitions,
+                )
+            return AddPartitions(
+                token=token,
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.producer_epoch,
+                partitions=partitions,
+                transaction_version=EPOCH_BUMP_VERSION,
+            )
+
+        if not transaction.transactional_id:
+            finish(PartitionsResult(error_code=ErrorCode.invalid_request))
+            return
+        self._broker.coordinators[KEY_TYPE].call(
+            transaction.transactional_id,
+            make_event,
+            done=done,
+            refused=lambda error: finish(PartitionsResult(error_code=client_error(error))),
+        )
+
+    def _error(self, error: ErrorCode) -> ErrorCode:
+        if error is ErrorCode.transaction_abortable and self._request.version < ABORTABLE_SINCE_VERSION:
+            return ErrorCode.invalid_txn_state
+        return error
+
+    def _done(self) -> None:
+        self._waiting -= 1
+        if self._waiting == 0:
+            version = self._request.version
+            self._request.respond(response(ApiKey.ADD_PARTITIONS_TO_TXN, version, results_by_transaction=self._results))
+
+
+def _partitions(topics: Iterable[Message]) -> frozenset[TopicPartition]:
+    return frozenset((topic.name, index) for topic in topics for index in topic.partitions)
+
+
+def _topic_results(topics: Iterable[Message], error_of: dict[TopicPartition, ErrorCode]) -> list[dict[str, object]]:
+    return [
+        {
+            "name": topic.name,
+            "results_by_partition": [
+                {"partition_index": index, "partition_error_code": error_of[(topic.name, index)]}
+                for index in topic.partitions
+            ],
+        }
+        for topic in topics
+    ]

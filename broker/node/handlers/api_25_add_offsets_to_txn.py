@@ -1,0 +1,71 @@
+"""AddOffsetsToTxn (key 25), versions 0-4: the offsets of a group into a transaction (KIP-98). Complete.
+
+That is: the partition of `__consumer_offsets` that holds the group is added as any other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.transactions.types import LEGACY_VERSION, AddPartitions, PartitionsResult
+from broker.node.control import AnyRequest
+from broker.node.transactions import KEY_TYPE, client_error
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+GROUPS = 0  # FindCoordinator's key type
+FENCED_SINCE_VERSION = 2
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    groups = broker.coordinators.get(GROUPS)
+    if not request.message.transactional_id:
+        _answer(request, ErrorCode.invalid_request)
+    elif groups is None:
+        _answer(request, ErrorCode.coordinator_not_available)
+    elif groups.partition_of(request.message.group_id) is None:
+        broker.spawn(_make_topic_then_add(broker, request))
+    else:
+        _add(broker, request)
+
+
+async def _make_topic_then_add(broker: Broker, request: AnyRequest) -> None:
+    if await broker.coordinators[GROUPS].ensure_topic() is None:
+        _add(broker, request)
+    else:
+        _answer(request, ErrorCode.coordinator_not_available)
+
+
+def _add(broker: Broker, request: AnyRequest) -> None:
+    message, groups = request.message, broker.coordinators[GROUPS]
+    partition = groups.partition_of(message.group_id)
+    if partition is None:
+        _answer(request, ErrorCode.coordinator_not_available)
+        return
+    partitions = frozenset({(groups.topic.name, partition)})
+
+    def done(result: object) -> None:
+        assert isinstance(result, PartitionsResult)
+        _answer(request, client_error(result.error_code, has_fenced=request.version >= FENCED_SINCE_VERSION))
+
+    broker.coordinators[KEY_TYPE].call(
+        message.transactional_id,
+        lambda token: AddPartitions(
+            token=token,
+            transactional_id=message.transactional_id,
+            producer_id=message.producer_id,
+            producer_epoch=message.producer_epoch,
+            partitions=partitions,
+            transaction_version=LEGACY_VERSION,
+        ),
+        done=done,
+        refused=lambda error: _answer(request, client_error(error)),
+    )
+
+
+def _answer(request: AnyRequest, error: ErrorCode) -> None:
+    request.respond(response(ApiKey.ADD_OFFSETS_TO_TXN, request.version, error_code=error))

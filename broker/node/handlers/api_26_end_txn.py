@@ -1,0 +1,53 @@
+"""EndTxn (key 26), versions 0-5: commit or abort. Since version 5 every end bumps the epoch (KIP-890 part 2). Complete.
+
+The answer comes when the decision is committed; the markers follow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.transactions.types import (
+    EPOCH_BUMP_VERSION,
+    LEGACY_VERSION,
+    EndTransaction,
+    ProducerResult,
+)
+from broker.node.control import AnyRequest
+from broker.node.transactions import call_with_producer_id, client_error
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+EPOCH_BUMP_SINCE_VERSION = 5
+FENCED_SINCE_VERSION = 2
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    message = request.message
+
+    def answer(result: ProducerResult) -> None:
+        error = client_error(result.error_code, has_fenced=request.version >= FENCED_SINCE_VERSION)
+        values = {"producer_id": result.producer_id, "producer_epoch": result.producer_epoch}
+        request.respond(response(ApiKey.END_TXN, request.version, error_code=error, **values))
+
+    if not message.transactional_id:
+        answer(ProducerResult(error_code=ErrorCode.invalid_request))
+        return
+    is_bumping = request.version >= EPOCH_BUMP_SINCE_VERSION
+
+    def make_event(token: int, fresh_producer_id: int | None) -> EndTransaction:
+        return EndTransaction(
+            token=token,
+            transactional_id=message.transactional_id,
+            producer_id=message.producer_id,
+            producer_epoch=message.producer_epoch,
+            is_commit=message.committed,
+            transaction_version=EPOCH_BUMP_VERSION if is_bumping else LEGACY_VERSION,
+            fresh_producer_id=fresh_producer_id,
+        )
+
+    call_with_producer_id(broker, message.transactional_id, make_event, answer)

@@ -1,0 +1,86 @@
+"""DescribeTransactions (key 65), version 0: what the coordinator holds of each transactional id (KIP-664). Complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from broker.coordinator.transactions.metadata import Transaction
+from broker.coordinator.transactions.types import Describe
+from broker.node.control import AnyRequest
+from broker.node.transactions import KEY_TYPE, client_error
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+_Note: TypeAlias = Callable[[str, dict[str, object]], None]
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    transactional_ids = list(request.message.transactional_ids)
+    found: dict[str, dict[str, object]] = {}
+
+    def note(transactional_id: str, described: dict[str, object]) -> None:
+        found[transactional_id] = described
+        if len(found) == len(set(transactional_ids)):
+            states = [found[each] for each in transactional_ids]
+            request.respond(response(ApiKey.DESCRIBE_TRANSACTIONS, request.version, transaction_states=states))
+
+    if not transactional_ids:
+        request.respond(response(ApiKey.DESCRIBE_TRANSACTIONS, request.version, transaction_states=[]))
+    for transactional_id in dict.fromkeys(transactional_ids):
+        _describe(broker, transactional_id, note)
+
+
+def _describe(broker: Broker, transactional_id: str, note: _Note) -> None:
+    def failed(error: ErrorCode) -> None:
+        note(transactional_id, _failed(transactional_id, error))
+
+    def done(result: object) -> None:
+        if result is None:
+            failed(ErrorCode.transactional_id_not_found)
+        else:
+            assert isinstance(result, Transaction)
+            note(transactional_id, _described(result))
+
+    if not transactional_id:
+        failed(ErrorCode.invalid_request)
+        return
+    broker.coordinators[KEY_TYPE].call(
+        transactional_id,
+        lambda token: Describe(token=token, transactional_id=transactional_id),
+        done=done,
+        refused=lambda error: failed(client_error(error)),
+    )
+
+
+def _failed(transactional_id: str, error: ErrorCode) -> dict[str, object]:
+    return {
+        "error_code": error,
+        "transactional_id": transactional_id,
+        "transaction_state": "",
+        "transaction_timeout": 0,
+        "transaction_start_time": 0,
+        "producer_id": 0,
+        "producer_epoch": 0,
+        "topics": [],
+    }
+
+
+def _described(transaction: Transaction) -> dict[str, object]:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(transaction.partitions):
+        topics.setdefault(topic, []).append(index)
+    return {
+        "error_code": ErrorCode.none,
+        "transactional_id": transaction.transactional_id,
+        "transaction_state": transaction.state.label,
+        "transaction_timeout": transaction.timeout_ms,
+        "transaction_start_time": transaction.start_ms,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.producer_epoch,
+        "topics": [{"topic": topic, "partitions": indexes} for topic, indexes in topics.items()],
+    }

@@ -1,0 +1,63 @@
+"""ListTransactions (key 66), versions 0-1: the transactional ids that this broker coordinates (KIP-664).
+
+Filters: states, producer ids, a least duration (version 1). Not done: version 2, a pattern for the id (KIP-1152): Kafka
+matches it with RE2 in linear time, which Python's `re` does not promise, and no client may stop a broker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.transactions.metadata import Transaction
+from broker.coordinator.transactions.types import TransactionState
+from broker.node.clock import wall_ms
+from broker.node.control import AnyRequest
+from broker.node.transactions import KEY_TYPE
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+_LABELS = {state.label for state in TransactionState}
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    message, host = request.message, broker.coordinators[KEY_TYPE]
+    unknown = [each for each in message.state_filters if each not in _LABELS]
+    error = ErrorCode.coordinator_load_in_progress if host.is_loading() else ErrorCode.none
+    states: list[dict[str, object]] = []
+    if error is ErrorCode.none:
+        duration_ms = getattr(message, "duration_filter", -1)
+        for _, shard in host.active_shards():
+            states += [
+                _listed(each)
+                for each in shard.transactions()
+                if _is_wanted(each, set(message.state_filters), set(message.producer_id_filters), duration_ms)
+            ]
+    request.respond(
+        response(
+            ApiKey.LIST_TRANSACTIONS,
+            request.version,
+            error_code=error,
+            unknown_state_filters=unknown,
+            transaction_states=states,
+        )
+    )
+
+
+def _is_wanted(each: Transaction, labels: set[str], producer_ids: set[int], duration_ms: int) -> bool:
+    if labels and each.state.label not in labels:
+        return False
+    if producer_ids and each.producer_id not in producer_ids:
+        return False
+    return duration_ms < 0 or (each.start_ms >= 0 and wall_ms() - each.start_ms >= duration_ms)
+
+
+def _listed(each: Transaction) -> dict[str, object]:
+    return {
+        "transactional_id": each.transactional_id,
+        "producer_id": each.producer_id,
+        "transaction_state": each.state.label,
+    }

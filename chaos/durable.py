@@ -1,0 +1,36 @@
+"""What a loss of power leaves of a broker's segment files, from the account that its storage keeps. Pure.
+
+The account is `<harness.disk.faults>.durable`: lines `w|s|t monotonic_ms size path` (written, synced, truncated). Bytes
+stay if they were synced, or if the operating system had time to write them by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def durable_sizes(lines: Iterable[str], *, now_ms: int, writeback_ms: int) -> dict[str, int]:
+    """Bytes of each noted file that a loss of power at `now_ms` leaves: what was synced, and what is older than
+    `writeback_ms`, after which the operating system has written it by itself (Linux: 30 s).
+    """
+    durable: dict[str, int] = {}
+    pending: dict[str, list[tuple[int, int]]] = {}
+    for line in lines:
+        parts = line.rstrip("\n").split(" ", 3)
+        if len(parts) != 4:
+            continue  # torn by the kill
+        kind, at_ms, size, path = parts[0], int(parts[1]), int(parts[2]), parts[3]
+        waiting = pending.setdefault(path, [])
+        before = durable.setdefault(path, 0)
+        if kind == "w":
+            waiting.append((at_ms, size))
+        elif kind == "s":
+            durable[path] = size
+            waiting.clear()
+        else:  # what is cut off is gone in either case
+            durable[path] = min(before, size)
+            pending[path] = [(when, min(size, length)) for when, length in waiting]
+    for path, waiting in pending.items():
+        old = [size for when, size in waiting if now_ms - when >= writeback_ms]
+        durable[path] = max([durable[path], *old])
+    return durable

@@ -1,0 +1,56 @@
+"""bandwidth: a link carries at most `rate_kb_per_s` (1000 bytes). Proved by the time that a known load takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.probes import probe_load
+from chaos.faults.toxics import LinkToxics, streams_of
+
+PROBE_MS = 250  # how long the load of the proof should take at the asked rate
+SHARE_EXPECTED = 0.7  # the first piece goes at once
+TIMEOUT_MS = 3_000
+
+
+class Bandwidth:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._streams = streams_of(parameters["stream"])
+        self._rate = int(parameters["rate_kb_per_s"])
+        self._toxics = LinkToxics(
+            door=context.port.plain, lease=context.lease, name=context.toxic_name, type="bandwidth"
+        )
+
+    def inject(self) -> None:
+        if self._rate < 1:
+            raise ValueError(f"rate_kb_per_s is {self._rate}, expected at least 1; a rate of 0 is the fault link_stall")
+        self._toxics.add(self._context.links, self._streams, {"rate": self._rate})
+
+    def heal(self) -> None:
+        self._toxics.remove()
+
+    def prove(self) -> Proof:
+        detail: dict[str, object] = {}
+        is_effective = True
+        stream = self._streams[0]
+        for link in self._context.links:
+            client, proxy = self._context.port.plain(link)
+            load = probe_load(
+                client.proxy(proxy).listen, stream=stream, size_bytes=self._rate * PROBE_MS, timeout_ms=TIMEOUT_MS
+            )
+            expected_us = load.size_bytes * 1000 // self._rate
+            detail[link] = {"bytes": load.size_bytes, "took_us": load.elapsed_us, "expected_us": expected_us}
+            is_effective &= load.is_answered and load.elapsed_us >= SHARE_EXPECTED * expected_us
+        return Proof(is_effective=is_effective, detail=detail)
+
+
+SPEC = FaultSpec(
+    name="bandwidth",
+    label="bandwidth capped",
+    colour="#7d6608",
+    target_kind="link",
+    default_target="follower:0->leader",
+    make=Bandwidth,
+    parameters={"rate_kb_per_s": 128, "stream": "downstream"},
+)

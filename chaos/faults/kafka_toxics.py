@@ -1,0 +1,71 @@
+"""The faults that know Kafka's protocol: one for each Kafka toxic of the embedded server, on links of clients.
+
+Their parameters are the toxic's attributes (`chaos/toxiproxy/toxics/kafka_*.py` says what each does). Proved at their
+end, by the number of exchanges that the server acted on; for Produce the wire log names each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
+from chaos.faults.toxics import LinkToxics
+from chaos.toxiproxy.errors import ApiError
+from chaos.toxiproxy.toxics import KAFKA
+
+_LABELS = {
+    "kafka_drop_response": ("responses dropped", "#c2185b"),
+    "kafka_refuse_request": ("requests refused", "#e67e22"),
+    "kafka_delay_response": ("responses delayed", "#6c3483"),
+    "kafka_edit_response": ("responses replaced", "#b9770e"),
+    "kafka_hide_topic": ("topic hidden", "#117864"),
+    "kafka_cut_frame": ("frames cut", "#943126"),
+    "kafka_corrupt_batch": ("batches corrupted", "#641e16"),
+}
+
+
+class KafkaToxic:
+    def __init__(self, kind: str, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._attributes = dict(parameters)
+        self._toxics = LinkToxics(door=context.port.kafka, lease=context.lease, name=context.toxic_name, type=kind)
+
+    def inject(self) -> None:
+        self._toxics.add(self._context.links, ("downstream",), self._attributes)
+
+    def heal(self) -> None:
+        self._toxics.remove()
+
+    def prove(self) -> Proof:
+        counters = {link: state.counters for link, state in self._toxics.states().items()}
+        acted = sum(counter.get("acted", 0) for counter in counters.values())
+        return Proof(is_effective=acted > 0, detail={"acted": acted, "links": counters})
+
+
+def _make(kind: str) -> Callable[[FaultContext, Mapping[str, Parameter]], FaultRun]:
+    return lambda context, parameters: KafkaToxic(kind, context, parameters)
+
+
+def _problem(kind: str, parameters: Mapping[str, Parameter]) -> str | None:
+    try:
+        KAFKA[kind].parse(parameters, KAFKA[kind].defaults())
+    except ApiError as error:
+        return str(error)
+    return None
+
+
+SPECS: tuple[FaultSpec, ...] = tuple(
+    FaultSpec(
+        name=kind,
+        label=label,
+        colour=colour,
+        target_kind="client_link",
+        default_target="client->leader",
+        make=_make(kind),
+        parameters=KAFKA[kind].defaults(),
+        problem=partial(_problem, kind),
+        is_proved_at_heal=True,
+    )
+    for kind, (label, colour) in _LABELS.items()
+)

@@ -1,0 +1,58 @@
+"""one_way_cut: bytes from the left brokers to the right ones stop, whoever opened the connection; the way back works.
+
+A direction has two halves: requests on the connections that the left side opens, and responses on those that the right
+side opens. Nothing is lost: after healing the bytes go on, as TCP would send them again after a lost route came back.
+Proved on the target's own links: the request goes in, no answer comes out; and, on links of the other way, likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.link_stall import SILENCE_MS
+from chaos.faults.probes import probe_link
+from chaos.faults.toxics import LinkToxics
+from chaos.targets import other_way
+
+_STALL = {"rate": 0}
+
+
+class OneWayCut:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._toxics = LinkToxics(
+            door=context.port.plain, lease=context.lease, name=context.toxic_name, type="bandwidth"
+        )
+        existing = set(context.port.link_names())
+        back = (other_way(link) for link in context.links)
+        self._back = tuple(link for link in back if link is not None and link in existing)
+
+    def inject(self) -> None:
+        self._toxics.add(self._context.links, ("upstream",), _STALL)
+        self._toxics.add(self._back, ("downstream",), _STALL)
+
+    def heal(self) -> None:
+        self._toxics.remove()
+
+    def prove(self) -> Proof:
+        outcomes: dict[str, object] = {}
+        for link in (*self._context.links, *self._back):
+            client, proxy = self._context.port.plain(link)
+            outcomes[link] = probe_link(client.proxy(proxy).listen, timeout_ms=SILENCE_MS).outcome
+        return Proof(
+            is_effective=all(outcome == "silent" for outcome in outcomes.values()),
+            detail={"requests_stopped_on": list(self._context.links), "answers_stopped_on": list(self._back)}
+            | outcomes,
+        )
+
+
+SPEC = FaultSpec(
+    name="one_way_cut",
+    label="cut one way",
+    colour="#a93226",
+    target_kind="link",
+    default_target="followers->leader",
+    make=OneWayCut,
+    parameters={},
+)

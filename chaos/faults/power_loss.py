@@ -1,0 +1,59 @@
+"""power_loss: SIGKILL, and what the disk had not got yet is gone: unlike `kill`, which leaves the page cache alone.
+
+Bytes stay if they were fsynced or are older than `writeback_ms` (the operating system writes them by itself; Linux
+waits 30 s). With `torn_bytes` so many bytes of the batch after the last durable one stay as well: a torn write. Proved
+by the process being gone and the account of its files, with the bytes that each lost. Healing starts the broker on the
+rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.processes import identities, prove_gone
+from chaos.lease import ProcessIdentity
+
+
+class PowerLoss:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._writeback_ms = int(parameters["writeback_ms"])
+        self._torn_bytes = int(parameters["torn_bytes"])
+        self._before: dict[int, ProcessIdentity] = {}
+        self._dropped: dict[str, object] = {}
+        self._accounted_files = 0
+
+    def inject(self) -> None:
+        port = self._context.port
+        self._before = identities(port, self._context.brokers)
+        for broker in self._context.brokers:
+            port.kill(broker)
+        for broker in self._context.brokers:
+            dropped = port.drop_unsynced(broker, writeback_ms=self._writeback_ms, torn_bytes=self._torn_bytes)
+            self._dropped[f"broker {broker}"] = dropped
+            self._accounted_files += len(dropped)
+
+    def heal(self) -> None:
+        for broker in self._context.brokers:
+            if not self._context.port.is_running(broker):
+                self._context.port.restart(broker)
+
+    def prove(self) -> Proof:
+        gone = prove_gone(self._before)
+        return Proof(
+            # With everything synced nothing is dropped: that the disk kept account of its files is what shows it.
+            is_effective=gone.is_effective and self._accounted_files > 0,
+            detail=gone.detail | {"dropped_bytes": self._dropped},
+        )
+
+
+SPEC = FaultSpec(
+    name="power_loss",
+    label="power lost",
+    colour="#17202a",
+    target_kind="broker",
+    default_target="leader",
+    make=PowerLoss,
+    parameters={"writeback_ms": 30_000, "torn_bytes": 0},
+)

@@ -1,0 +1,11 @@
+"""kafka_corrupt_batch: one bit of the records of a Produce request is flipped on its way; its CRC stays as it was.
+
+A broker must answer CORRUPT_MESSAGE and append nothing. `chaos.toxiproxy.kafka.tap` performs it.
+"""
+
+from __future__ import annotations
+
+from chaos.toxiproxy.kafka.matching import match_attributes
+from chaos.toxiproxy.toxic import ToxicSpec
+
+SPEC = ToxicSpec(type="kafka_corrupt_batch", attributes=match_attributes("Produce"), is_kafka=True)

@@ -1,0 +1,20 @@
+"""kafka_cut_frame: of one request (or response) the first `at_byte` bytes pass, then both sides of the connection end.
+
+Counted from the frame's length field on; at least one byte of the frame is held back. `chaos.toxiproxy.kafka.tap`
+performs it.
+"""
+
+from __future__ import annotations
+
+from chaos.toxiproxy.kafka.matching import match_attributes
+from chaos.toxiproxy.toxic import Attribute, ToxicSpec
+
+SPEC = ToxicSpec(
+    type="kafka_cut_frame",
+    attributes=(
+        *match_attributes(),
+        Attribute(name="at_byte", default=64, minimum=1, maximum=100 << 20),
+        Attribute(name="frame", default="request", choices=("request", "response")),
+    ),
+    is_kafka=True,
+)

@@ -1,0 +1,79 @@
+"""A loss of power, after the fact: cuts a dead broker's segment files to what its disk would have kept.
+
+The broker's storage notes how far each file was synced (`chaos.durable` reads it). What is cut of the cell's own topic
+is told as `truncated` events with source `disk`, so that the prediction can say what of it nobody else had.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.durable import durable_sizes
+from harness.run.truncation import EpochRange, dump_epochs, read_partition_headers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    bytes_by_file: Mapping[str, int]
+    events: tuple[dict[str, Any], ...]
+
+
+def drop_unsynced(
+    account: Path,
+    *,
+    broker: int,
+    topic: str,
+    directories: Mapping[int, Path],
+    writeback_ms: int,
+    torn_bytes: int,
+    t_us: int,
+) -> Dropped:
+    """`directories`: of the topic's partitions on this broker. Files of other topics are cut as well."""
+    now_ms = time.monotonic_ns() // 1_000_000
+    with account.open(encoding="utf-8", errors="replace") as lines:
+        durable = durable_sizes(lines, now_ms=now_ms, writeback_ms=writeback_ms)
+    before = {partition: dump_epochs(read_partition_headers(path)) for partition, path in directories.items()}
+    dropped: dict[str, int] = {}
+    for name, size in durable.items():
+        path = Path(name)
+        if not path.is_file():
+            continue
+        kept = min(path.stat().st_size, size + torn_bytes)
+        cut = path.stat().st_size - kept
+        dropped[f"{path.parent.name}/{path.name}"] = max(0, cut)
+        if cut > 0:
+            os.truncate(path, kept)
+    events: list[dict[str, Any]] = []
+    for partition, path in directories.items():
+        left = dump_epochs(read_partition_headers(path))
+        end_offset = left[-1].end_offset if left else 0
+        events += [
+            {
+                "t_us": t_us,
+                "broker": broker,
+                "kind": "truncated",
+                "source": "disk",
+                "topic": topic,
+                "partition": partition,
+                "leader_epoch": gone.leader_epoch,
+                "from_offset": gone.end_offset,
+                "to_offset": gone.start_offset,
+            }
+            for gone in _beyond(before[partition], end_offset)
+        ]
+    return Dropped(bytes_by_file=dropped, events=tuple(events))
+
+
+def _beyond(epochs: tuple[EpochRange, ...], end_offset: int) -> list[EpochRange]:
+    return [
+        EpochRange(
+            leader_epoch=item.leader_epoch, start_offset=max(item.start_offset, end_offset), end_offset=item.end_offset
+        )
+        for item in epochs
+        if item.end_offset > end_offset
+    ]

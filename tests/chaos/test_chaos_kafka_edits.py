@@ -1,0 +1,232 @@
+"""Kafka toxics that delay, edit, cut and corrupt: over real sockets, between a test's client and a tiny fake broker."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from broker.wire import codec, messages
+from chaos.toxiproxy.client import InvalidRequest, ProxySpec
+from chaos.toxiproxy.kafka.apis import API_KEYS
+from chaos.toxiproxy.kafka.fields import MalformedFrame
+from chaos.toxiproxy.kafka.messages import edited_response, partitions_of_request
+
+sys.path.insert(0, str(Path(__file__).parent))
+import kafka_frames as kf
+
+slow = pytest.mark.slow  # real processes
+COORDINATOR_LOADING, NOT_LEADER, UNKNOWN_TOPIC = 14, 6, 3
+
+
+class Probe(kf.FakeKafka):
+    """Keeps the bytes of every request as they came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.raw: list[bytes] = []
+        self.torn: list[bytes] = []
+
+    def serve(self, connection: socket.socket) -> None:
+        data = b""
+        while more := connection.recv(65536):
+            data += more
+            while len(data) >= 4 and len(data) >= 4 + int.from_bytes(data[:4], "big"):
+                size = 4 + int.from_bytes(data[:4], "big")
+                frame, data = data[:size], data[size:]
+                self.raw.append(frame)
+                connection.sendall(self._handle(frame[4:]))
+        self.torn.append(data)
+
+
+@pytest.fixture
+def kafka(upstream_factory):
+    fake = Probe()
+    fake.address = upstream_factory(fake.serve).address
+    return fake
+
+
+@pytest.fixture
+def toxiproxy(embedded_server, kafka):
+    client = embedded_server.client()
+    client.create(ProxySpec(name="edits", upstream=kafka.address))
+    yield client
+    client.delete("edits")
+    client.close()
+
+
+def connect(toxiproxy) -> socket.socket:
+    host, _, port = toxiproxy.proxy("edits").listen.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=5)
+
+
+def produce_answer(connection: socket.socket) -> tuple[int, int, int]:
+    correlation_id, message = codec.decode_response(0, 9, kf.read_frame(connection))
+    partition = message.responses[0].partition_responses[0]
+    return correlation_id, int(partition.error_code), int(partition.base_offset)
+
+
+def counters(toxiproxy, kind: str) -> dict[str, int]:
+    return toxiproxy.toxic("edits", f"{kind}_downstream").counters
+
+
+@slow
+def test_a_delayed_response_holds_back_the_later_ones_of_its_connection(toxiproxy, kafka):
+    toxiproxy.add_toxic("edits", "kafka_delay_response", {"skip": 1, "delay_ms": 400})
+    with connect(toxiproxy) as connection, connect(toxiproxy) as other:
+        started = time.monotonic()
+        for number in (1, 2, 3):
+            connection.sendall(kf.produce_frame(9, number))
+            if number == 1:
+                assert produce_answer(connection)[0] == 1
+        other.sendall(kf.produce_frame(9, 9))
+        assert produce_answer(other)[0] == 9
+        assert time.monotonic() - started < 0.3
+        assert [produce_answer(connection)[0] for _ in range(2)] == [2, 3]
+        assert time.monotonic() - started >= 0.4
+    assert counters(toxiproxy, "kafka_delay_response") == {"matched": 4, "acted": 1}
+
+
+@slow
+def test_an_edited_response_lies_about_an_append(toxiproxy, kafka):
+    toxiproxy.add_toxic("edits", "kafka_edit_response", {"error_code": NOT_LEADER, "topic": kf.TOPIC})
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1))
+        assert produce_answer(connection)[:2] == (1, NOT_LEADER)
+        connection.sendall(kf.produce_frame(9, 2))
+        assert produce_answer(connection) == (2, 0, 3)
+    assert [item[0] for item in kafka.appended] == [1, 2]
+
+
+@slow
+def test_throttling_is_told_and_nothing_else_changes(toxiproxy, kafka):
+    toxiproxy.add_toxic("edits", "kafka_edit_response", {"throttle_ms": 700})
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1))
+        _, message = codec.decode_response(0, 9, kf.read_frame(connection))
+    assert messages.to_ms(message.throttle_time) == 700
+    assert int(message.responses[0].partition_responses[0].error_code) == 0
+
+
+@slow
+def test_a_hidden_topic_is_unknown_and_comes_back(toxiproxy, kafka):
+    toxiproxy.add_toxic("edits", "kafka_hide_topic", {"topic": kf.TOPIC})
+    with connect(toxiproxy) as connection:
+        seen = []
+        for number in (1, 2):
+            connection.sendall(kf.metadata_frame(number))
+            _, message = codec.decode_response(3, 12, kf.read_frame(connection))
+            seen.append((int(message.topics[0].error_code), len(message.topics[0].partitions)))
+    assert seen == [(UNKNOWN_TOPIC, 0), (0, 1)]
+
+
+@slow
+@pytest.mark.parametrize("at_byte", [1, 4, 20, 10_000])
+def test_a_request_cut_at_a_byte_reaches_the_broker_torn_and_ends_the_connection(toxiproxy, kafka, at_byte):
+    toxiproxy.add_toxic("edits", "kafka_cut_frame", {"skip": 1, "at_byte": at_byte})
+    frame = kf.produce_frame(9, 2)
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1))
+        assert produce_answer(connection)[0] == 1
+        connection.sendall(frame + kf.produce_frame(9, 3))
+        with contextlib.suppress(ConnectionResetError):  # it had sent more than was read
+            assert kf.read_frame(connection) == b""
+    deadline = time.monotonic() + 5
+    while not kafka.torn and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert kafka.torn == [frame[: min(at_byte, len(frame) - 1)]]
+    assert [item[0] for item in kafka.appended] == [1]
+
+
+@slow
+def test_a_response_cut_at_a_byte_was_an_append(toxiproxy, kafka):
+    toxiproxy.add_toxic("edits", "kafka_cut_frame", {"at_byte": 10, "frame": "response"})
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1))
+        data = b""
+        while more := connection.recv(100):
+            data += more
+    assert len(data) == 10
+    assert [item[0] for item in kafka.appended] == [1]
+
+
+@slow
+def test_a_corrupted_batch_differs_in_one_bit_of_its_records(toxiproxy, kafka):
+    toxiproxy.add_toxic("edits", "kafka_corrupt_batch", {})
+    frame = kf.produce_frame(9, 1, crc=77)
+    with connect(toxiproxy) as connection:
+        connection.sendall(frame)
+        produce_answer(connection)
+    [arrived] = kafka.raw
+    different = [place for place, (left, right) in enumerate(zip(frame, arrived, strict=True)) if left != right]
+    assert len(different) == 1
+    assert frame[different[0]] ^ arrived[different[0]] == 1
+    assert frame[different[0] - 2 : different[0] + 1] == b"ppp"  # inside the records, not behind them
+
+
+@slow
+def test_only_requests_of_the_client_topic_and_partition_are_meant(toxiproxy, kafka):
+    attributes = {"error_code": NOT_LEADER, "topic": kf.TOPIC, "partition": 1, "client_id": "c1", "count": 0}
+    toxiproxy.add_toxic("edits", "kafka_edit_response", attributes)
+    with connect(toxiproxy) as connection:
+        for number, (partition, client) in enumerate([(0, "c1"), (1, "c2"), (1, "c1")], start=1):
+            connection.sendall(kf.produce_frame(9, number, partitions=(partition,), client_id=client))
+        assert [produce_answer(connection)[:2] for _ in range(3)] == [(1, 0), (2, 0), (3, NOT_LEADER)]
+
+
+@slow
+@pytest.mark.parametrize(
+    ("kind", "attributes", "problem"),
+    [
+        ("kafka_edit_response", {}, "changes nothing"),
+        ("kafka_corrupt_batch", {"api": "Fetch"}, "expected one of Produce"),
+        ("kafka_delay_response", {"api": "Prduce"}, "expected one of"),
+    ],
+)
+def test_settings_that_can_do_nothing_are_refused(toxiproxy, kind, attributes, problem):
+    with pytest.raises(InvalidRequest, match=problem):
+        toxiproxy.add_toxic("edits", kind, attributes)
+
+
+def _encoded(api: str, version: int, **values: object) -> bytes:
+    key = API_KEYS[api]
+    return kf.frame(codec.encode_response(key, version, 5, messages.response(key, version, **values)))
+
+
+def test_an_error_goes_to_the_top_where_there_are_no_entries():
+    frame = _encoded("InitProducerId", 4, producer_id=7, producer_epoch=0)
+    edited = edited_response(frame, api_key=22, version=4, names={}, error_code=COORDINATOR_LOADING)
+    correlation_id, message = codec.decode_response(22, 4, edited[4:])
+    assert (correlation_id, int(message.error_code)) == (5, COORDINATOR_LOADING)
+    assert int.from_bytes(edited[:4], "big") == len(edited) - 4
+
+
+def test_an_error_goes_to_the_partition_that_is_meant():
+    partitions = [{"partition_index": index, "leader_id": 1, "leader_epoch": 1} for index in (0, 1)]
+    topics = [{"name": name, "topic_id": kf.TOPIC_ID, "partitions": partitions} for name in ("a", "b")]
+    frame = _encoded("Metadata", 12, brokers=[], topics=topics)
+    edited = edited_response(frame, api_key=3, version=12, names={}, error_code=5, topic="b", partition=1)
+    _, message = codec.decode_response(3, 12, edited[4:])
+    found = {(str(t.name), int(p.partition_index)): int(p.error_code) for t in message.topics for p in t.partitions}
+    assert found == {("a", 0): 0, ("a", 1): 0, ("b", 0): 0, ("b", 1): 5}
+
+
+def test_partitions_of_any_request_are_found():
+    entry = {"partition": 3, "current_leader_epoch": -1, "fetch_offset": 0, "log_start_offset": -1,
+             "partition_max_bytes": 1}  # fmt: skip
+    message = messages.request(
+        1, 12, max_wait=1, min_bytes=1, max_bytes=1, topics=[{"topic": "t", "partitions": [entry]}]
+    )
+    frame = kf.frame(codec.encode_request(1, 12, 9, "c", message))
+    assert partitions_of_request(frame, {}) == {("t", 3)}
+    assert partitions_of_request(kf.metadata_frame(1), {}) == set()
+
+
+@pytest.mark.parametrize("frame", [b"\x00\x00\x00\x04\x00\x00\x00\x05", b"\x00\x00\x00\x08" + b"\xff" * 8])
+def test_what_cannot_be_read_is_left_alone(frame):
+    with pytest.raises(MalformedFrame):
+        edited_response(frame, api_key=3, version=12, names={}, error_code=5)
