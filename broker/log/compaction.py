@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from broker.log.partition_log import LogConfig, PartitionLog
 from broker.log.segment import RELATIVE_OFFSET_MAX, Segment
@@ -58,13 +59,13 @@ def find_cleanable(log: PartitionLog, *, checkpoint: int, high_watermark: int, n
     first_dirty = max(checkpoint, log.log_start_offset) if checkpoint <= log.log_end_offset else log.log_start_offset
     stable_offset = log.last_stable_offset(high_watermark)
     end_offset, dirty_bytes, clean_bytes, is_due = log.log_start_offset, 0, 0, False
-    for segment in log.segments[:-1]:
+    for segment, following in pairwise(log.segments):
         is_decided = segment.next_offset <= stable_offset
         is_young = config.min_compaction_lag_ms > 0 and segment.max_timestamp > now_ms - config.min_compaction_lag_ms
         if not is_decided or is_young:
             break
-        end_offset = segment.next_offset
-        if segment.next_offset <= first_dirty:
+        end_offset = following.base_offset  # the segment itself may end before, or have been emptied
+        if end_offset <= first_dirty:
             clean_bytes += segment.size_bytes
             continue
         dirty_bytes += segment.size_bytes
@@ -89,7 +90,7 @@ def compact(
     aborted = _AbortedRanges(log.aborted_transactions(log.log_start_offset, cleanable.end_offset))
     keys = _KeyMap(bytes_max=map_bytes_max, start_offset=cleanable.first_dirty_offset)
     dirty = [segment for segment in segments if segment.next_offset > cleanable.first_dirty_offset]
-    yield from _fill(log, keys, dirty, aborted)
+    yield from _fill(log, keys, dirty, aborted, cleanable.end_offset)
     result = CompactionResult(clean_until=keys.end_offset)
     segments = [segment for segment in segments if segment.base_offset < keys.end_offset]
     kept_data: set[int] = set()  # producers with data of an undecided or committed transaction in what was copied
@@ -154,7 +155,7 @@ def _batches(log: PartitionLog, segments: Sequence[Segment]) -> Generator[tuple[
 
 
 def _fill(
-    log: PartitionLog, keys: _KeyMap, segments: Sequence[Segment], aborted: _AbortedRanges
+    log: PartitionLog, keys: _KeyMap, segments: Sequence[Segment], aborted: _AbortedRanges, end_offset: int
 ) -> Generator[int, None, None]:
     for _, batch in _batches(log, segments):
         header = batch.header
@@ -168,8 +169,7 @@ def _fill(
                     keys.note(span.key, span.offset)
         keys.end_offset = header.next_offset
         yield header.size_bytes
-    if segments:
-        keys.end_offset = max(keys.end_offset, segments[-1].next_offset)
+    keys.end_offset = end_offset
 
 
 def _groups(segments: Sequence[Segment], config: LogConfig) -> list[list[Segment]]:

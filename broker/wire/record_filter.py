@@ -24,6 +24,7 @@ from broker.wire.compression import CodecId, compress, decompress
 from broker.wire.errors import CorruptBatchError
 from broker.wire.varints import decode_varint, varint
 
+CODEC_MASK = 0x07
 DELETE_HORIZON_FLAG = 0x40  # base_timestamp is the time from which tombstones and markers of this batch may go
 
 
@@ -118,6 +119,13 @@ def _shifted(body: bytes, span: RecordSpan, shift_ms: int) -> bytes:
 def without_records(header: BatchHeader) -> bytes:
     """The header alone: what is left to tell of the last sequence of a producer whose records are gone."""
     return with_body(header._replace(record_count=0), b"")
+
+
+def recompress(batch: RawBatch, codec: CodecId, *, level: int | None = None) -> bytes:
+    """The same records under another codec."""
+    header = batch.header
+    attributes = header.attributes & ~CODEC_MASK | codec
+    return with_body(header._replace(attributes=attributes), compress(codec, body_of(batch), level=level))
 
 
 def with_body(header: BatchHeader, body: bytes) -> bytes:
