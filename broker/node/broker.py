@@ -21,6 +21,8 @@ from broker.node.control import ControllerClient, LocalRequest
 from broker.node.coordinators import CoordinatorHost
 from broker.node.fetch_sessions import FetchSessions
 from broker.node.fetcher import Fetchers
+from broker.node.groups import KEY_TYPE as GROUPS
+from broker.node.groups import Groups
 from broker.node.handlers import HANDLERS
 from broker.node.isr import IsrSender
 from broker.node.journal import Journal
@@ -96,7 +98,8 @@ class Broker:
         )
         self.producer_ids = ProducerIds(config=config, control=self.control, broker_epoch=self.broker_epoch)
         # By FindCoordinator's key type. Any: each host has its own shards, this file knows none of them.
-        self.coordinators: dict[int, CoordinatorHost[Any]] = {}
+        self.groups = Groups(self, rng=rng)
+        self.coordinators: dict[int, CoordinatorHost[Any]] = {GROUPS: self.groups.host}
         self.fetch_sessions = FetchSessions(slots=config.max_incremental_fetch_session_cache_slots, rng=rng)
         self.quotas = ClientQuotas(
             window_count=config.quota_window_num, window_size_ms=config.quota_window_size_seconds * 1000
@@ -143,6 +146,7 @@ class Broker:
         self.spawn(self.partitions.run_timers())
         self.spawn(self.partitions.cleaner.run())
         self.spawn(self._server.run_idle_sweeps())
+        self.spawn(self.groups.run_retention())
         self.journal.write("started")
         self.logger.info("started", log_dirs=self.config.log_dirs)
         if self.config.harness_discard:
@@ -248,6 +252,7 @@ class Broker:
             for broker_id in delta.unfenced:
                 self.journal.write("broker_unfenced", broker=broker_id, by=self.config.node_id)
         self.lifecycle.image_changed()
+        self.groups.image_changed(new)
         for coordinator in self.coordinators.values():
             coordinator.image_changed()
         waiters, self._image_waiters = self._image_waiters, []

@@ -72,6 +72,11 @@ class Request:
         return self.header.client_id or ""
 
     @property
+    def peer_host(self) -> str:
+        """The client's address as Kafka writes it, `/127.0.0.1`."""
+        return self._connection.peer_host
+
+    @property
     def is_open(self) -> bool:
         """False when nobody will read the answer any more."""
         return not self._is_done and not self._connection.is_closed
@@ -144,7 +149,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
         peer = transport.get_extra_info("peername")
-        self.peer_host = str(peer[0]) if peer else ""
+        self.peer_host = f"/{peer[0]}" if peer else ""
         if not self._on_open(self):
             self.close()
 
