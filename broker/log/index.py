@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_right
 from itertools import pairwise
 
-from broker.log.filesystem import FileSystem
+from broker.log.filesystem import FileSystem, write_unsynced
 
 ENTRY_BYTES = 8
 
@@ -60,7 +60,7 @@ class OffsetIndex:
 
     def save(self, filesystem: FileSystem, path: str) -> None:
         pairs = [number for pair in zip(self._relative_offsets, self._positions, strict=True) for number in pair]
-        filesystem.write_atomically(path, struct.pack(f">{len(pairs)}i", *pairs))
+        write_unsynced(filesystem, path, struct.pack(f">{len(pairs)}i", *pairs))
 
     def load(self, filesystem: FileSystem, path: str, *, segment_size_bytes: int) -> bool:
         """Read the file; False (and an empty index) if it is missing or cannot be this segment's."""

@@ -245,6 +245,8 @@ class Segment:
             self._filesystem, self._path(".timeindex"), relative_end_offset=end
         ):
             return False
+        if self.first_timestamp >= 0 and not len(self._times):
+            return False  # lost with the power
         self._take_indexed_timestamp()
         self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
         return True
@@ -306,10 +308,10 @@ class Segment:
         self.aborted.sync()
 
     def save_index(self) -> None:
-        """Both indexes; the time index ends with the segment's largest timestamp."""
-        self._index.save(self._filesystem, self._path(".index"))
+        """Both indexes; the time index ends with the segment's largest timestamp. Not synced: they can be rebuilt."""
         self._times.add(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
         self._times.save(self._filesystem, self._path(".timeindex"))
+        self._index.save(self._filesystem, self._path(".index"))
 
     def index_bytes(self) -> int:
         return len(self._index) * ENTRY_BYTES

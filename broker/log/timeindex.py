@@ -13,7 +13,7 @@ from array import array
 from bisect import bisect_left
 from itertools import pairwise
 
-from broker.log.filesystem import FileSystem
+from broker.log.filesystem import FileSystem, write_unsynced
 
 ENTRY = struct.Struct(">qi")
 NO_TIMESTAMP = -1
@@ -56,7 +56,7 @@ class TimeIndex:
 
     def save(self, filesystem: FileSystem, path: str) -> None:
         pairs = zip(self._timestamps, self._relative_offsets, strict=True)
-        filesystem.write_atomically(path, b"".join(ENTRY.pack(timestamp, offset) for timestamp, offset in pairs))
+        write_unsynced(filesystem, path, b"".join(ENTRY.pack(timestamp, offset) for timestamp, offset in pairs))
 
     def load(self, filesystem: FileSystem, path: str, *, relative_end_offset: int) -> bool:
         """Read the file; False (and an empty index) if it is missing or cannot be this segment's."""
