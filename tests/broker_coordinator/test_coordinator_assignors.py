@@ -74,9 +74,7 @@ def test_uniform_is_even_and_leaves_an_even_assignment_alone(
             if could_take:
                 assert size(result, giver.member_id) - size(result, taker.member_id) <= 1
     settled = tuple(
-        MemberSpec(
-            member_id=each.member_id, instance_id=None, topic_ids=each.topic_ids, owned=result[each.member_id]
-        )
+        MemberSpec(member_id=each.member_id, instance_id=None, topic_ids=each.topic_ids, owned=result[each.member_id])
         for each in members
     )
     assert assign_uniform(settled, topics) == result

@@ -309,3 +309,43 @@ def test_groups_are_listed_and_described(world: GroupWorld) -> None:
     assert [member.assignment for member in described.members] == [member_id.encode() for member_id in ids]
     nobody = world.answers[world.ask(DescribeClassicGroup(token=world.token(), group_id="none"))]
     assert nobody == DescribedGroup(state="Dead")
+
+
+def test_a_waiting_request_of_a_replaced_static_member_is_fenced(world: GroupWorld) -> None:
+    ids = stable(world, 2, instances=True)
+    old = world.join(ids[1], instance_id="i1", protocols=(("range", b"other"),))
+    assert not world.is_answered(old)
+    world.join(instance_id="i1", protocols=(("range", b"other"),))
+    assert world.answer(old, JoinResult).error_code is ErrorCode.fenced_instance_id
+
+
+def test_a_rebalance_waits_for_those_who_were_given_an_id(world: GroupWorld) -> None:
+    ids = stable(world, 1)
+    known = world.answer(world.join(needs_known_member_id=True), JoinResult).member_id
+    again = world.join(ids[0])
+    assert not world.is_answered(again)
+    world.join(known)
+    assert len(world.answer(again, JoinResult).members) == 2
+
+
+def test_a_session_begins_when_the_first_join_is_answered(world: GroupWorld) -> None:
+    ids = stable(world, 1)
+    waiting = world.join(rebalance_timeout_ms=4 * SESSION_MS)
+    for _ in range(4):
+        world.pass_ms(SESSION_MS // 2)  # longer than the newcomer's session, all in all
+        world.heartbeat(ids[0], group_of(world).generation)
+    world.join(ids[0])
+    joined = world.answer(waiting, JoinResult)
+    world.pass_ms(SESSION_MS - 1)
+    assert world.heartbeat(joined.member_id, joined.generation) is ErrorCode.none
+
+
+def test_a_static_newcomer_that_asks_again_is_still_waited_for_beyond_its_session(world: GroupWorld) -> None:
+    ids = stable(world, 1)
+    world.join(instance_id="new", rebalance_timeout_ms=4 * SESSION_MS)
+    waiting = world.join(instance_id="new", rebalance_timeout_ms=4 * SESSION_MS)  # its first connection was lost
+    for _ in range(4):
+        world.pass_ms(SESSION_MS // 2)
+        world.heartbeat(ids[0], group_of(world).generation)
+    world.join(ids[0])
+    assert world.answer(waiting, JoinResult).error_code is ErrorCode.none

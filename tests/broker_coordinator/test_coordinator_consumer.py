@@ -145,7 +145,10 @@ def test_subscriptions_by_regex_follow_the_topics(world: GroupWorld) -> None:
     assert world.beat("m", 1).assignment is None, "the whole name must match"
     changed = world.beat("m", 1, subscribed_topic_regex="u.*")
     assert set(changed.assignment) == {U}
-    assert world.beat("m", 1, owned={U: frozenset([0, 1, 2])}).assignment == {U: frozenset(range(3)), UUID(int=9): frozenset([0])}
+    assert world.beat("m", 1, owned={U: frozenset([0, 1, 2])}).assignment == {
+        U: frozenset(range(3)),
+        UUID(int=9): frozenset([0]),
+    }
     refused = world.beat("n", 0, subscribed_topic_names=None, subscribed_topic_regex="(")
     assert refused.error_code is ErrorCode.invalid_regular_expression
 

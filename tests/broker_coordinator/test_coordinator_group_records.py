@@ -74,7 +74,8 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
         ),
     ),
     st.tuples(
-        st.builds(GroupEpochKey, group_id=TEXT), st.none() | st.builds(GroupEpochValue, epoch=INT32, metadata_hash=INT64)
+        st.builds(GroupEpochKey, group_id=TEXT),
+        st.none() | st.builds(GroupEpochValue, epoch=INT32, metadata_hash=INT64),
     ),
     st.tuples(
         st.builds(MemberKey, group_id=TEXT, member_id=TEXT),
