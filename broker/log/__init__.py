@@ -31,8 +31,8 @@
                   .high_watermark_advanced(high_watermark)   call it whenever it grew, on leader and follower
     errors        LogError, OffsetOutOfRangeError(.log_start_offset, .log_end_offset), LogCorruptError
 
-Place for later parts: retention and `delete_records` go into a `retention.py` that advances `log_start_offset` by
-whole segments; compaction into a `compaction.py` that swaps segments; the `.timeindex` beside index.py (today a
-timestamp is found by scanning batch headers). `.txnindex` is in transaction_index.py, one for each segment: compaction
-must carry over the entries whose transaction still has a record.
+    retention   apply_retention(log, now_ms=, high_watermark=) -> RetentionResult      whole segments, oldest first
+    compaction  find_cleanable(log, checkpoint=, high_watermark=, now_ms=) -> Cleanable
+                compact(log, cleanable, now_ms=, map_bytes_max=) -> generator of bytes read; its value: CompactionResult
+                .roll()   .advance_log_start(offset) (DeleteRecords)   .config may be replaced at any time
 """
