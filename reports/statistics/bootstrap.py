@@ -19,14 +19,14 @@ POINTS_MIN = 10
 def block_length(series: FloatArray) -> int:
     """Long enough for the memory of the series (from its lag-1 correlation), at least n^(1/3), at most a quarter."""
     count = len(series)
-    shortest = max(2, round(count ** (1 / 3)))
+    shortest: int = max(2, round(math.cbrt(count)))
     centred = series - series.mean()
     energy = float((centred**2).sum())
     if energy <= 0:
         return shortest
     rho = min(0.97, max(0.0, float((centred[1:] * centred[:-1]).sum()) / energy))
     # For an AR(1) series the length that gives the variance of the mean with least error grows so with n and rho.
-    wanted = (2 * rho / (1 - rho**2)) ** (2 / 3) * count ** (1 / 3)
+    wanted: float = (2 * rho / (1 - rho**2)) ** (2 / 3) * count ** (1 / 3)
     return max(shortest, min(count // 4, math.ceil(wanted)))
 
 

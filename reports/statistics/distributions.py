@@ -6,6 +6,7 @@ Shown by tests/reports/test_reports_statistics.py against printed tables.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 _NORMAL = NormalDist()
@@ -16,6 +17,7 @@ def normal_quantile(probability: float) -> float:
     return _NORMAL.inv_cdf(probability)
 
 
+@lru_cache(maxsize=10_000)
 def t_quantile(probability: float, df: float) -> float:
     """The value that a t variable with `df` degrees of freedom does not exceed with this probability; df > 0.
 
@@ -57,9 +59,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
         return 0.0 if x <= 0.0 else 1.0
     if x > (a + 1) / (a + b + 2):
         return 1.0 - incomplete_beta(b, a, 1.0 - x)
-    front = math.exp(
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    )
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
     tiny = 1e-300
     c, d = 1.0, 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1), tiny)
     fraction = d

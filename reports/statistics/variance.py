@@ -80,14 +80,22 @@ def interval(value: float, standard_error: float, df: float, comparisons: int = 
 
 
 def contrast(
-    weights: FloatArray, means: FloatArray, mean_variances: FloatArray, dfs: FloatArray, comparisons: int = 1
+    weights: FloatArray,
+    means: FloatArray,
+    mean_variances: FloatArray,
+    dfs: FloatArray,
+    *,
+    df_max: float = math.inf,
+    comparisons: int = 1,
 ) -> Estimate:
-    """sum(weights * means) with its interval; degrees of freedom by Welch and Satterthwaite."""
+    """sum(weights * means) with its interval; degrees of freedom by Welch and Satterthwaite, at most those that all
+    groups have together, because groups with a common variance are not independent estimates of it."""
     parts = weights**2 * mean_variances
     variance = float(parts.sum())
     noisy = parts > 0
-    df = variance**2 / float((parts[noisy] ** 2 / np.maximum(dfs[noisy], 0.5)).sum()) if noisy.any() else math.inf
-    return interval(float(weights @ means), math.sqrt(variance), df if df > 0 else math.inf, comparisons)
+    doubt = float((parts[noisy] ** 2 / np.maximum(dfs[noisy], 0.5)).sum())
+    df = min(variance**2 / doubt, df_max) if doubt > 0 else df_max
+    return interval(float(weights @ means), math.sqrt(variance), df, comparisons)
 
 
 def smallest_effect(variance: float, repetitions: int, df: float, power: float = 0.8) -> float:
@@ -97,7 +105,16 @@ def smallest_effect(variance: float, repetitions: int, df: float, power: float =
 
 def repetitions_for(effect: float, variance: float, groups: int, repetitions_max: int = 10_000) -> int | None:
     """Fewest repetitions of each of `groups` configurations with which this effect is found; None beyond the bound."""
-    for repetitions in range(2, repetitions_max + 1):
-        if smallest_effect(variance, repetitions, groups * (repetitions - 1)) <= effect:
-            return repetitions
-    return None
+
+    def found(repetitions: int) -> bool:
+        return smallest_effect(variance, repetitions, groups * (repetitions - 1)) <= effect
+
+    low, high = 1, 2
+    while not found(high):
+        if high >= repetitions_max:
+            return None
+        low, high = high, min(2 * high, repetitions_max)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high

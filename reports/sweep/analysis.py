@@ -51,13 +51,13 @@ def analyse_sweep(judged: Sequence[Judged], criteria: Criteria | None = None) ->
     }
     effects = {name: estimate_effects(one, baseline) for name, one in means.items()}
     points = surface(observations, means, judged)
-    found = sensitivities(means)
+    smallest = sensitivities(means)
     inputs = Inputs(
         points=points,
         observations=observations,
         means=means,
         effects=effects,
-        sensitivities=found,
+        sensitivities=smallest,
         baseline=baseline,
         load=_load(judged),
     )
@@ -67,7 +67,7 @@ def analyse_sweep(judged: Sequence[Judged], criteria: Criteria | None = None) ->
         means=means,
         effects=effects,
         points=points,
-        sensitivities=found,
+        sensitivities=smallest,
         recommendation=recommend(inputs),
         warnings=tuple(_warnings(observations)),
     )
@@ -93,7 +93,16 @@ def _load(judged: Sequence[Judged]) -> str:
 
 
 def _warnings(observations: Sequence[Observation]) -> list[str]:
-    lines = [f"{item.title}: {item.state}; {item.reason}" for item in observations if item.state != OK]
+    repeated = any(item.round > 1 for item in observations)
+
+    def name(item: Observation) -> str:
+        return f"{item.title}, repetition {item.round}" if repeated else item.title
+
+    lines = [
+        f"{name(item)}: {item.reason if item.state in item.reason else f'{item.state}, {item.reason}'}"
+        for item in observations
+        if item.state != OK
+    ]
     carried = [item for item in observations if item.state == OK and item.asked_per_s]
     if carried and len(carried) == len(observations):
         lines.append(

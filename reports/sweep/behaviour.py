@@ -5,6 +5,7 @@ Clients name their figures differently; the table below is the only place that k
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -116,7 +117,11 @@ def _broker_cpu(facts: CellFacts) -> tuple[float | None, float | None]:
     for line in facts.cell.stats:
         source = str(line.get("source", ""))
         values = line.get("values")
-        if source.startswith("broker-") and isinstance(values, dict) and start_us <= int(line.get("t_us", -1)) <= end_us:
+        if (
+            source.startswith("broker-")
+            and isinstance(values, dict)
+            and start_us <= int(line.get("t_us", -1)) <= end_us
+        ):
             cpu_s = _float(values.get("cpu_s"))
             if cpu_s is not None:
                 samples.setdefault(int(line["t_us"]), {})[source] = cpu_s
@@ -127,7 +132,7 @@ def _broker_cpu(facts: CellFacts) -> tuple[float | None, float | None]:
     increments = np.array(
         [
             sum(samples[after][name] - samples[before][name] for name in brokers)
-            for before, after in zip(times, times[1:], strict=False)
+            for before, after in itertools.pairwise(times)
         ]
     )
     if (increments < 0).any():  # a broker was started again: its count began anew

@@ -35,7 +35,8 @@ class CellMeans:
         return self.configurations.index(configuration) if configuration in self.configurations else None
 
     def difference(self, weights: FloatArray, comparisons: int = 1) -> Estimate:
-        return contrast(weights, self.means, self.mean_variances, self.dfs, comparisons)
+        df_max = self.scatter_df if self.repeated else math.inf
+        return contrast(weights, self.means, self.mean_variances, self.dfs, df_max=df_max, comparisons=comparisons)
 
     def between(self, base: Configuration, other: Configuration) -> Estimate | None:
         """ln(other) - ln(base); None if one of them has no usable figure."""

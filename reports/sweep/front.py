@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from reports.lawful import configuration_of
-from reports.model import PREDICTED_KINDS, Cell
+from reports.model import PREDICTED_KINDS, Cell, CellFacts
 from reports.outputs import Judged
 from reports.statistics.variance import Estimate, FloatArray
 from reports.sweep.cell_means import CellMeans
@@ -28,7 +29,7 @@ _RISK: Final = {SAFE: 0.0, MAY_LOSE: 1.0, NO_PROMISE: 2.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """What chaos cells with the same promises did: the same acks, idempotence, in-flight, replication, minimum ISR."""
+    """What faults did to chaos cells that make the same promises (acks and ISR, idempotence, requests in flight)."""
 
     cells: int = 0
     sent: int = 0
@@ -59,6 +60,7 @@ class Point:
     cell_id: str
     levels: Mapping[str, Estimate]  # measure -> ln(value) with interval
     safety: str
+    contract: str
     damage: Damage
     comparable: bool  # no cell of it fell out
     share_on_front: float  # of the draws; 1.0 = surely on the front
@@ -76,12 +78,12 @@ def surface(
     for item in observations:
         first.setdefault(item.configuration, item)
     cells = {item.facts.cell.cell_id: item.facts.cell for item in judged}
-    damages = _damages(judged)
+    chaos = [item.facts for item in judged if item.facts.cell.kind == "chaos"]
     rows = []
     for configuration, item in first.items():
         levels = {name: level for name, one in means.items() if (level := one.level(configuration)) is not None}
         if levels:
-            rows.append((item, levels, damages.get(_promises(cells[item.cell_id]), Damage())))
+            rows.append((item, levels, _damage(cells[item.cell_id], chaos)))
     shares = _shares([(levels, item.safety, damage) for item, levels, damage in rows])
     return tuple(
         Point(
@@ -90,6 +92,7 @@ def surface(
             cell_id=item.cell_id,
             levels=levels,
             safety=item.safety,
+            contract=item.contract,
             damage=damage,
             comparable="p99" in levels,
             share_on_front=share,
@@ -98,33 +101,26 @@ def surface(
     )
 
 
-_Promises = tuple[str, bool, bool, int, int]
-
-
-def _promises(cell: Cell) -> _Promises:
-    """What decides whether records may be lost, doubled or swapped; speed settings do not."""
+def _promise(kind: str, cell: Cell) -> tuple[object, ...]:
+    """The settings that decide whether a fault can cause this kind of damage; speed settings do not."""
     own = configuration_of(cell)
-    may_swap = own.max_in_flight > 1 and not own.idempotence
-    return own.acks, own.idempotence, may_swap, own.replication_factor, own.min_isr
+    if kind == "lost":
+        # A minimum ISR only refuses writes that ask for all of it.
+        return own.acks, own.replication_factor, own.min_isr if own.acks == "all" else 0
+    if kind == "duplicated":
+        return own.idempotence, own.acks == "0"
+    return (own.max_in_flight > 1 and not own.idempotence,)
 
 
-def _damages(judged: Sequence[Judged]) -> dict[_Promises, Damage]:
-    result: dict[_Promises, Damage] = {}
-    for item in judged:
-        facts = item.facts
-        if facts.cell.kind != "chaos":
-            continue
-        key = _promises(facts.cell)
-        before = result.get(key, Damage())
-        lost, duplicated, reordered = (facts.set_count(kind) for kind in PREDICTED_KINDS)
-        result[key] = Damage(
-            cells=before.cells + 1,
-            sent=before.sent + facts.counts.sent_total,
-            lost=before.lost + lost,
-            duplicated=before.duplicated + duplicated,
-            reordered=before.reordered + reordered,
-        )
-    return result
+def _damage(cell: Cell, chaos: Sequence[CellFacts]) -> Damage:
+    """What faults did to cells whose settings make the same promise, kind by kind."""
+    like = {
+        kind: [facts for facts in chaos if _promise(kind, facts.cell) == _promise(kind, cell)]
+        for kind in PREDICTED_KINDS
+    }
+    counts = {kind: sum(facts.set_count(kind) for facts in group) for kind, group in like.items()}
+    tried = {facts.cell.cell_id: facts for group in like.values() for facts in group}
+    return Damage(cells=len(tried), sent=sum(facts.counts.sent_total for facts in tried.values()), **counts)
 
 
 def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]]) -> list[float]:
@@ -148,11 +144,11 @@ def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]]) -> list[
     return [float(share) for share in count / _DRAWS]
 
 
-def dominated(table: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def dominated(table: FloatArray) -> npt.NDArray[np.bool_]:
     """Which rows another row beats: no worse than the margin in any column, better by more than it in one. Less is
     better in every column."""
     with np.errstate(invalid="ignore"):
         gap = table[None, :, :] - table[:, None, :]  # [i, j]: j minus i; negative: j is better
     gap = np.nan_to_num(gap, nan=0.0, posinf=math.inf, neginf=-math.inf)
-    beats = (gap <= MARGIN).all(axis=2) & (gap < -MARGIN).any(axis=2)
-    return np.asarray(beats.any(axis=1))
+    beats = np.all(gap <= MARGIN, axis=2) & np.any(gap < -MARGIN, axis=2)
+    return np.asarray(np.any(beats, axis=1), dtype=np.bool_)

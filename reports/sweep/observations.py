@@ -13,6 +13,7 @@ from typing import Final
 
 from reports.criteria import Criteria
 from reports.lawful import IMPOSSIBLE, LAWFUL, configuration_of, rule
+from reports.lawful import Configuration as Promised
 from reports.model import Cell, CellFacts
 from reports.outputs import Judged
 from reports.sweep.behaviour import Behaviour, behaviour_of
@@ -54,7 +55,8 @@ class Observation:
     reason: str  # why the state is not ok
     values: dict[str, float]  # measure -> value; absent: not to be used
     log_errors: dict[str, float]  # measure -> standard error of ln(value) inside this one cell
-    safety: str
+    safety: str  # whether an acknowledged record may be lost
+    contract: str  # the same with duplicates and order
     asked_per_s: float | None
     behaviour: Behaviour
     note: str = ""
@@ -65,9 +67,7 @@ def observe(judged: Sequence[Judged], criteria: Criteria | None = None) -> list[
     criteria = criteria or Criteria()
     sweep = [item for item in judged if item.facts.cell.kind == "sweep"]
     factors = _factors([item.facts.cell for item in sweep])
-    return [
-        _observation(item, tuple(sorted(own.items())), criteria) for item, own in zip(sweep, factors, strict=True)
-    ]
+    return [_observation(item, tuple(sorted(own.items())), criteria) for item, own in zip(sweep, factors, strict=True)]
 
 
 def _factors(cells: Sequence[Cell]) -> list[dict[str, str]]:
@@ -84,7 +84,8 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
     behaviour = behaviour_of(facts)
     state, reason = _state(item, criteria)
     values, errors = _values(facts, behaviour, state)
-    ruling = rule("lost", configuration_of(cell)).lawful
+    promised = configuration_of(cell)
+    safety = {LAWFUL: MAY_LOSE, IMPOSSIBLE: NO_PROMISE}.get(rule("lost", promised).lawful, SAFE)
     return Observation(
         cell_id=cell.cell_id,
         title=cell.title,
@@ -95,11 +96,23 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         reason=reason,
         values=values,
         log_errors=errors,
-        safety={LAWFUL: MAY_LOSE, IMPOSSIBLE: NO_PROMISE}.get(ruling, SAFE),
+        safety=safety,
+        contract=_contract(safety, promised),
         asked_per_s=asked_per_s(facts),
         behaviour=behaviour,
         note=cell.text("note"),
     )
+
+
+def _contract(safety: str, promised: Promised) -> str:
+    """What else the settings permit, in a few words."""
+    if safety == NO_PROMISE:
+        return safety
+    kinds = (("duplicated", "duplicate"), ("reordered", "reorder"))
+    permitted = [verb for kind, verb in kinds if rule(kind, promised).lawful == LAWFUL]
+    if safety == SAFE:
+        return f"loses none, may {' and '.join(permitted)}" if permitted else "each record once, in order, none lost"
+    return f"may lose, {' and '.join(permitted)}" if permitted else "may lose acknowledged records"
 
 
 def asked_per_s(facts: CellFacts) -> float | None:

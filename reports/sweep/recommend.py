@@ -34,6 +34,7 @@ from reports.sweep.sensitivity import Sensitivity
 _RATE_SHARE: Final = 0.95  # a configuration within 5 % of the best rate may win by its p99
 _CHEAPER: Final = 0.05
 _DRAWS: Final = 1_000
+_CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,10 @@ class Inputs:
 
 def recommend(inputs: Inputs) -> Recommendation:
     candidates = [point for point in inputs.points if _eligible(point, inputs.observations)]
+    objective, contenders = _objective(candidates)
     if not candidates:
+        objective, contenders = BY_NAME["throughput"], [p for p in inputs.points if _eligible_by_rate(p, inputs)]
+    if not contenders:
         return Recommendation(
             point=None,
             objective="",
@@ -77,7 +81,6 @@ def recommend(inputs: Inputs) -> Recommendation:
             ties=(),
             combination=None,
         )
-    objective, contenders = _objective(candidates)
     winner = min(contenders, key=lambda point: _goodness(point, objective))
     ties = [p for p in contenders if p is not winner and not _clearly_worse(p, winner, objective, inputs.means)]
     chosen = _cheapest(winner, ties, inputs.means)
@@ -85,7 +88,8 @@ def recommend(inputs: Inputs) -> Recommendation:
     certainty = _certainty(chosen, contenders, objective)
     combination = _combination(inputs)
     sentences = [
-        _what(chosen, inputs),
+        _what(chosen, certainty, inputs),
+        *_no_p99(objective),
         *_against_baseline(chosen, inputs),
         _how_sure(chosen, others, contenders, objective, certainty, inputs),
         *_changes(chosen, inputs),
@@ -108,6 +112,13 @@ def _eligible(point: Point, observations: Sequence[Observation]) -> bool:
     return point.comparable and point.safety == SAFE and point.damage.total == 0 and usable * 2 > len(own)
 
 
+def _eligible_by_rate(point: Point, inputs: Inputs) -> bool:
+    """Where no configuration carried the asked rate: those whose brokers, not the client, were the limit."""
+    own = [item.state for item in inputs.observations if item.configuration == point.configuration]
+    usable = sum(state in (OK, NOT_SUSTAINED) for state in own)
+    return "throughput" in point.levels and point.safety == SAFE and point.damage.total == 0 and usable * 2 > len(own)
+
+
 def _nothing(inputs: Inputs) -> str:
     if not inputs.points:
         return "No recommendation: no cell of the sweep has a figure that may be used."
@@ -116,7 +127,9 @@ def _nothing(inputs: Inputs) -> str:
         reasons.append("no configuration keeps every acknowledged record by contract")
     bad = [item for item in inputs.observations if item.state != OK]
     if bad:
-        reasons.append(f"{len(bad)} of {len(inputs.observations)} cells are {', '.join(sorted({i.state for i in bad}))}")
+        reasons.append(
+            f"{len(bad)} of {len(inputs.observations)} cells are {', '.join(sorted({i.state for i in bad}))}"
+        )
     return f"No recommendation: {'; '.join(reasons) or 'no cell has both a rate and a p99'}."
 
 
@@ -181,6 +194,11 @@ def significant(value: float) -> str:
     return f"{value:.3g}"
 
 
+def effect_size(share: float) -> str:
+    """`7.0 %`, or `a factor of 3.1` where a percentage would mislead."""
+    return f"{share:.1%}" if share < 1 else f"a factor of {1 + share:.2g}"
+
+
 def change(difference: Estimate) -> str:
     """`-32 % (-40 to -22)`."""
     value, low, high = ((ratio - 1) * 100 for ratio in difference.ratio)
@@ -188,20 +206,30 @@ def change(difference: Estimate) -> str:
     return f"{value:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
 
 
-def _what(chosen: Point, inputs: Inputs) -> str:
+def _what(chosen: Point, certainty: float, inputs: Inputs) -> str:
+    word = next(word for least, word in _CERTAINTY if certainty >= least)
     figures = [
         f"{BY_NAME[name].title} {figure(level, BY_NAME[name])}"
         for name in ("throughput", "p99", "broker_cpu", "wire_bytes")
         if (level := chosen.levels.get(name)) is not None
     ]
-    return f"Run {configuration_text(chosen.configuration)}: {'; '.join(figures)}, at {inputs.load}."
+    return f"{word}: run {configuration_text(chosen.configuration)}: {'; '.join(figures)}, at {inputs.load}."
+
+
+def _no_p99(objective: Measure) -> list[str]:
+    if objective.name == "p99":
+        return []
+    return [
+        "No safe configuration carried the asked rate, so they are ranked by the rate that they did carry; latency at "
+        "that point is the length of the queue and is not compared."
+    ]
 
 
 def _against_baseline(chosen: Point, inputs: Inputs) -> list[str]:
     if inputs.baseline is None:
         return []
     if chosen.configuration == inputs.baseline:
-        return ["That is the baseline: no safe configuration of this sweep is clearly better at what decides."]
+        return ["That is the baseline: no safe configuration of this sweep is better at what decides."]
     parts = [
         f"{BY_NAME[name].title} {change(difference)}"
         for name, means in inputs.means.items()
@@ -228,7 +256,7 @@ def _how_sure(
         text += f"; this run cannot tell it from {shown}{more}"
     own = next((item for item in inputs.sensitivities if item.measure == measure.name), None)
     if own is not None and own.repeated:
-        text += f" (differences in {measure.title} below {own.smallest_effect:.0%} stay unseen)"
+        text += f" (differences in {measure.title} below {effect_size(own.smallest_effect)} stay unseen)"
     elif own is not None:
         text += ". Nothing was repeated: how much a second run would differ is unknown, so repeat before believing it"
     return text + "."

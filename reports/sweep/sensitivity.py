@@ -1,4 +1,4 @@
-"""How fine this run could see: the smallest effect it would have found, and the repetitions that 5 % would need. Pure."""
+"""How fine this run could see: the smallest effect that it would have found, the repetitions that 5 % would need."""
 
 from __future__ import annotations
 

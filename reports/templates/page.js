@@ -33,12 +33,14 @@
       axisY: {minExtent: 46, titlePadding: 6},
       legend: {labelColor: ink, titleColor: soft, labelFont: font, titleFont: font, orient: "top", symbolType: "stroke",
                labelFontSize: 11, labelLimit: 220, symbolStrokeWidth: 2.5, columns: innerWidth < 520 ? 2 : 4, padding: 0, offset: 4},
-      title: {color: ink, font}, range: {category},
+      title: {color: ink, font},
+      range: {category, judgement: [category[0], category[5], category[6]], front: [category[0], category[6]]},
     };
   };
 
   const fit = (spec, width) => {
     // The axis, its title and the frame take their share of the width; the rest is the plot's.
+    if (spec.autosize) { spec.width = Math.max(200, Math.floor(width) - 4); return; }
     const plot = Math.max(140, Math.floor(width) - 74);
     (spec.vconcat || [spec]).forEach(view => { view.width = plot; });
   };
