@@ -28,7 +28,7 @@ from reports.verdict import PASS, achieved_ratio
 RANGES_SHOWN = 60
 TABLE_ROWS_MAX = 150  # longer time tables are in results/time.csv
 # Only the embedder is called from the page.
-_VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
+VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
 _SIGNS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 
 
@@ -41,7 +41,7 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=_number, ms=_ms, percent=_percent, json_text=_json_text)
+    environment.filters.update(number=_number, ms=_ms, percent=_percent, json_text=json_text)
     sweep = chart_data.sweep_data(judged)
     price = chart_data.price_data(judged)
     cells = [_cell_view(item) for item in judged]
@@ -81,7 +81,7 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         settings=_settings(judged),
         command=" ".join(str(word) for word in run.manifest.get("argv", [])),
         payload=payload,
-        vega=Markup(_script_safe(vl_convert.javascript_bundle(_VEGA_GLOBALS))),
+        vega=Markup(script_safe(vl_convert.javascript_bundle(VEGA_GLOBALS))),
     )
 
 
@@ -114,12 +114,12 @@ def _columns(data: Mapping[str, list[Json]]) -> dict[str, Json]:
     }
 
 
-def _script_safe(text: str) -> str:
+def script_safe(text: str) -> str:
     """Nothing inside a script element may look like its end or like a comment's start."""
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def _json_text(value: object) -> Markup:
+def json_text(value: object) -> Markup:
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 

@@ -120,6 +120,25 @@ def report(
 
 
 @app.command()
+def compare(
+    base: Annotated[Path, typer.Argument(metavar="BASE", help="run directory")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="run directory")],
+    force: Annotated[bool, typer.Option("--force", help="even if host, path, durability or load are unlike")] = False,
+    relevant: Annotated[
+        float, typer.Option("--relevant", metavar="PERCENT", help="a smaller change counts as none")
+    ] = 5.0,
+    spark_master: _Spark = None,
+) -> None:
+    """Better, worse, same or undecided: NEW against BASE, with false discoveries controlled.
+
+    Exit code 0 same or better, 1 worse, 2 the runs are unlike, 4 undecided.
+    """
+    from harness.cli.compare import compare_runs
+
+    raise typer.Exit(compare_runs(base, new, force=force, relevant=relevant / 100, spark_master=spark_master))
+
+
+@app.command()
 def validate(files: Annotated[list[str], typer.Argument(metavar="FILE...", help="suites or scenarios, YAML")]) -> None:
     """Check suites and scenarios; errors name file, line and the nearest right key."""
     from harness.cli.inspect import validate_files

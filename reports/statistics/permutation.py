@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -39,16 +40,24 @@ def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
 def labellings(base: int, new: int, generator: np.random.Generator) -> npt.NDArray[np.bool_]:
     """Rows of which value belongs to NEW; the first row is the true one. All of them, or a drawn sample."""
     total = base + new
-    truth = np.arange(total) >= base
     if math.comb(total, new) <= LABELLINGS_MAX:
-        rows = np.zeros((math.comb(total, new), total), dtype=np.bool_)
-        for row, chosen in enumerate(itertools.combinations(range(total), new)):
-            rows[row, list(chosen)] = True
-        same = int(np.flatnonzero((rows == truth).all(axis=1))[0])
-        rows[[0, same]] = rows[[same, 0]]
-        return rows
+        return _all_labellings(base, new)
+    truth = np.arange(total) >= base
     drawn = np.argsort(generator.random((LABELLINGS_MAX - 1, total)), axis=1) >= base
     return np.vstack([truth, drawn])
+
+
+@lru_cache(maxsize=64)
+def _all_labellings(base: int, new: int) -> npt.NDArray[np.bool_]:
+    total = base + new
+    truth = np.arange(total) >= base
+    rows = np.zeros((math.comb(total, new), total), dtype=np.bool_)
+    for row, chosen in enumerate(itertools.combinations(range(total), new)):
+        rows[row, list(chosen)] = True
+    same = int(np.flatnonzero((rows == truth).all(axis=1))[0])
+    rows[[0, same]] = rows[[same, 0]]
+    rows.setflags(write=False)  # shared by all callers
+    return rows
 
 
 def pooled_p_values(pairs: Sequence[tuple[FloatArray, FloatArray]], seed: int) -> FloatArray:
@@ -106,7 +115,7 @@ def _statistics(
     return np.asarray(np.abs(means_new - means_base) / error, dtype=np.float64)
 
 
-def stratified_p_value(pairs: Sequence[tuple[FloatArray, FloatArray]], seed: int, draws: int = 4_000) -> float:
+def stratified_p_value(pairs: Sequence[tuple[FloatArray, FloatArray]], seed: int, draws: int = 2_000) -> float:
     """Two-sided p value of the mean difference over all cells, labels exchanged within each cell."""
     generator = np.random.default_rng(seed)
     options = [_differences(base, new, generator) for base, new in pairs]

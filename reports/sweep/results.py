@@ -6,9 +6,16 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from reports.measurements import write_measurements
 from reports.outputs import Judged, replace_text, write_csv
 from reports.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.sweep.tables import as_json, tables
+
+
+def write_figures(directory: Path, judged: Sequence[Judged]) -> SweepAnalysis | None:
+    """measurements.json of every run, and the analysis of a sweep."""
+    write_measurements(directory, judged)
+    return write_sweep(directory, judged)
 
 
 def write_sweep(directory: Path, judged: Sequence[Judged]) -> SweepAnalysis | None:

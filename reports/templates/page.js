@@ -136,18 +136,20 @@
     });
   });
 
-  const verdict = document.getElementById("filter-verdict"), kind = document.getElementById("filter-kind");
-  const text = document.getElementById("filter-text"), count = document.getElementById("filter-count");
-  const filter = () => {
-    const all = [...document.querySelectorAll("#cell-table tbody tr")], wanted = text.value.toLowerCase();
-    all.forEach(row => {
-      row.hidden = (verdict.value && row.dataset.verdict !== verdict.value) || (kind.value && row.dataset.kind !== kind.value)
-        || !row.textContent.toLowerCase().includes(wanted);
-    });
-    count.textContent = `${all.filter(row => !row.hidden).length} of ${all.length} shown`;
-  };
-  [verdict, kind, text].forEach(control => control.addEventListener("input", filter));
-  filter();
+  if (document.getElementById("cell-table")) {
+    const verdict = document.getElementById("filter-verdict"), kind = document.getElementById("filter-kind");
+    const text = document.getElementById("filter-text"), count = document.getElementById("filter-count");
+    const filter = () => {
+      const all = [...document.querySelectorAll("#cell-table tbody tr")], wanted = text.value.toLowerCase();
+      all.forEach(row => {
+        row.hidden = (verdict.value && row.dataset.verdict !== verdict.value) || (kind.value && row.dataset.kind !== kind.value)
+          || !row.textContent.toLowerCase().includes(wanted);
+      });
+      count.textContent = `${all.filter(row => !row.hidden).length} of ${all.length} shown`;
+    };
+    [verdict, kind, text].forEach(control => control.addEventListener("input", filter));
+    filter();
+  }
 
   document.querySelectorAll("[data-copy]").forEach(button => button.addEventListener("click", async () => {
     const source = document.getElementById(button.dataset.copy);
