@@ -181,7 +181,7 @@ def validate(source: Source, model: type[_ModelT]) -> _ModelT:
 
 def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -> str:
     """One pydantic error as `place: key: sentence`."""
-    location = tuple(part for part in detail["loc"] if part not in ("function-after", "function-before"))
+    location = tuple(part for part in detail["loc"] if not str(part).startswith(("function-", "<")))
     place = source.place_of(location)
     name = ".".join(str(part) for part in location) or "(document)"
     if detail["type"] == "extra_forbidden":
