@@ -12,6 +12,12 @@ from reports.model import Json
 Chart = Any  # Altair's chart classes share no useful base type
 _JUDGEMENTS = ["better", "worse", "not clear"]
 _RATIOS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 20, 50, 100]
+# Words of very different length stand on the left; page.js gives the plot what the longest of them leaves.
+_LABELS = {
+    "effects": {"data": "effects", "field": "label", "limit": 190},
+    "interactions": {"data": "interactions", "field": "pair", "limit": 260},
+    "surface": {"data": "surface", "field": "lane", "limit": 250},
+}
 _FRONT = ["on the front", "beaten by another"]
 
 
@@ -25,9 +31,10 @@ def specifications(*, ratio_low: float, ratio_high: float) -> dict[str, Json]:
         "surface_broker_cpu": _surface("broker CPU, µs a record (log)", log=True),
         "surface_wire_bytes": _surface("bytes on the wire a record (log)", log=True),
     }
-    # Labels of very different length stand on the left: the plot takes what they leave of the page's width.
-    fit = {"autosize": {"type": "fit-x", "contains": "padding"}}
-    specifications = {name: {**chart.to_dict(validate=False), **fit} for name, chart in charts.items()}
+    specifications = {
+        name: {**chart.to_dict(validate=False), "usermeta": _LABELS[name.split("_")[0]]}
+        for name, chart in charts.items()
+    }
     for specification in specifications.values():
         for layer in specification["layer"]:
             _name_range(layer["encoding"].get("color"))

@@ -40,9 +40,21 @@
 
   const fit = (spec, width) => {
     // The axis, its title and the frame take their share of the width; the rest is the plot's.
-    if (spec.autosize) { spec.width = Math.max(200, Math.floor(width) - 4); return; }
+    if (spec.usermeta) { fitLabels(spec, width); return; }
     const plot = Math.max(140, Math.floor(width) - 74);
     (spec.vconcat || [spec]).forEach(view => { view.width = plot; });
+  };
+
+  // Charts with words on the left: the plot takes what the longest of them leaves, and on a narrow page words are cut.
+  const fitLabels = (spec, width) => {
+    const {data, field, limit} = spec.usermeta;
+    const room = Math.min(limit, Math.floor(width * 0.45));
+    const lengths = spec.datasets[data].flatMap(row => String(row[field]).split("|").map(line => line.length));
+    const left = Math.min(room, Math.ceil(Math.max(...lengths) * 6.4));
+    spec.layer.forEach(layer => {
+      if (layer.encoding.y && layer.encoding.y.axis) layer.encoding.y.axis.labelLimit = room;
+    });
+    spec.width = Math.max(100, Math.floor(width) - Math.max(left, 46) - 40);
   };
 
   const draw = async element => {
