@@ -100,11 +100,12 @@ def _one_copy_called_durable(cell: PlannedCell) -> str:
 
 def _order_with_many_in_flight(cell: PlannedCell) -> str:
     in_flight = int(_setting(cell, "max.in.flight.requests.per.connection", "5"))
-    if in_flight <= 1 or _is_idempotent(cell) or _setting(cell, "acks", "all") == "0":
+    may_retry = _setting(cell, "retries", "2147483647") != "0" and _setting(cell, "acks", "all") != "0"
+    if in_flight <= 1 or _is_idempotent(cell) or not may_retry:
         return ""
     return (
         f"{in_flight} requests in flight without idempotence: a retry may swap batches (KIP-98), and the order is "
-        "judged; take enable.idempotence=true or one in flight, or expect it"
+        "judged; take enable.idempotence=true, one in flight or retries=0"
     )
 
 

@@ -153,7 +153,21 @@ def load_suite(name_or_path: str, overrides: Iterable[str] = ()) -> Suite:
     """A suite by name (package data) or by path, with `--set` applied. UsageError says what is wrong and where."""
     source = find_source(name_or_path)
     apply_overrides(source, overrides)
-    return validate(source, Suite)
+    return _with_corpus(validate(source, Suite), source)
+
+
+def _with_corpus(suite: Suite, source: Source) -> Suite:
+    """A corpus lies beside the suite that names it; one given by --set, or not found there, from where we are."""
+    corpus = suite.workload.corpus
+    if corpus is None:
+        return suite
+    location = ("workload", "corpus")
+    beside = source.directory / corpus if source.directory is not None and location not in source.overridden else corpus
+    found = beside if beside.is_file() else corpus
+    if not found.is_file():
+        raise UsageError(f"{source.place_of(location)}: workload.corpus: no such file: {found.absolute()}")
+    workload = suite.workload.model_copy(update={"corpus": found.absolute()})
+    return suite.model_copy(update={"workload": workload})
 
 
 def find_source(name_or_path: str) -> Source:
@@ -164,7 +178,9 @@ def find_source(name_or_path: str) -> Source:
     suites = builtin_suites()
     if name_or_path in suites:
         resource = resources.files("workloads") / "suites" / f"{name_or_path}.yaml"
-        return parse_source(resource.read_text(encoding="utf-8"), f"workloads/suites/{name_or_path}.yaml")
+        source = parse_source(resource.read_text(encoding="utf-8"), f"workloads/suites/{name_or_path}.yaml")
+        source.directory = Path(str(resource)).parent
+        return source
     if path.is_file():
         return read_source(path)
     raise UsageError(f"no suite {name_or_path!r}{nearest(name_or_path, suites)} (or give the path of a .yaml file)")

@@ -32,6 +32,7 @@ from reports.sweep.observations import (
 from reports.sweep.sensitivity import Sensitivity
 
 _RATE_SHARE: Final = 0.95  # a configuration within 5 % of the best rate may win by its p99
+_LOADS: Final = ("workload.rate_per_s", "workload.record_size_bytes", "workload.producers", "workload.consumers")
 _CHEAPER: Final = 0.05
 _DRAWS: Final = 1_000
 _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
@@ -68,19 +69,18 @@ class Inputs:
 
 
 def recommend(inputs: Inputs) -> Recommendation:
+    loads = sorted({name for item in inputs.observations for name, _ in item.configuration if name in _LOADS})
+    if loads:
+        return _none(
+            f"No recommendation: {', '.join(loads)} was varied, and a load is not a choice; the effects say what each "
+            "load costs."
+        )
     candidates = [point for point in inputs.points if _eligible(point, inputs.observations)]
     objective, contenders = _objective(candidates)
     if not candidates:
         objective, contenders = BY_NAME["throughput"], [p for p in inputs.points if _eligible_by_rate(p, inputs)]
     if not contenders:
-        return Recommendation(
-            point=None,
-            objective="",
-            sentences=(_nothing(inputs),),
-            certainty=None,
-            ties=(),
-            combination=None,
-        )
+        return _none(_nothing(inputs))
     winner = min(contenders, key=lambda point: _goodness(point, objective))
     ties = [p for p in contenders if p is not winner and not _clearly_worse(p, winner, objective, inputs.means)]
     chosen = _cheapest(winner, ties, inputs.means)
@@ -104,6 +104,12 @@ def recommend(inputs: Inputs) -> Recommendation:
         ties=tuple(point.title for point in others),
         combination=combination,
     )
+
+
+def _none(sentence: str) -> Recommendation:
+    return Recommendation(
+        point=None, objective="", sentences=(sentence,), certainty=None, ties=(), combination=None
+    )  # fmt: skip
 
 
 def _eligible(point: Point, observations: Sequence[Observation]) -> bool:
