@@ -15,21 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from harness.designs import ONE_AT_A_TIME
-from harness.suite import KNOBS, ChaosEntry, Suite, Sweep
+from harness.suite import KAFKA_DEFAULTS, KNOBS, ChaosEntry, Suite, Sweep
 from harness.sweep_plan import SweepConfiguration, sweep_configurations
 from workloads.model import Workload, topic_names
 
 Expectation = Literal["none", "predicted", "exact", "any"]
 NO_DAMAGE: Final[Mapping[str, str]] = {"lost": "none", "duplicated": "none", "reordered": "none"}
-
-# What a send may be answered with at the latest; below a cell's drain, so that no fate is left open without need.
-_KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
-    "batch.size": "16384",
-    "linger.ms": "5",
-    "compression.type": "none",
-    "acks": "all",
-    "max.in.flight.requests.per.connection": "5",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +85,7 @@ class PlannedCell:
     @property
     def knobs(self) -> dict[str, str]:
         """The five settings that the reports compare."""
-        return {name: self.properties.get(name, _KAFKA_DEFAULTS[name]) for name in KNOBS}
+        return {name: self.properties.get(name, KAFKA_DEFAULTS[name]) for name in KNOBS}
 
     @property
     def topic_name(self) -> str:

@@ -18,6 +18,14 @@ from harness.suite_source import Source, apply_overrides, nearest, parse_source,
 from workloads.model import Workload
 
 KNOBS: Final = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
+# Of the producer since Kafka 4.0.
+KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
+    "batch.size": "16384",
+    "linger.ms": "5",
+    "compression.type": "none",
+    "acks": "all",
+    "max.in.flight.requests.per.connection": "5",
+}
 
 
 def kafka_text(value: object) -> str:

@@ -14,10 +14,11 @@ from pydantic import BaseModel, ValidationError
 
 from harness import designs
 from harness.errors import UsageError
-from harness.suite import Range, Suite, Sweep, TopicSpec, Variant, kafka_text
+from harness.suite import KAFKA_DEFAULTS, Range, Suite, Sweep, TopicSpec, Variant, kafka_text
 from harness.suite_source import nearest
 from workloads.model import Workload
 
+CLIENT_DEFAULT: Final = "default"  # level of a setting that the baseline does not state
 SAMPLES_DEFAULT: Final = 12
 _NAME_CHARACTERS_MAX: Final = 120
 _PARTS: Final[Mapping[str, type[BaseModel]]] = {"workload": Workload, "topic": TopicSpec}
@@ -40,6 +41,9 @@ def sweep_configurations(suite: Suite, sweep: Sweep, *, seed: int) -> tuple[Swee
     samples = sweep.samples or SAMPLES_DEFAULT
     variants = {name: _variants(name, values, samples) for name, values in sweep.vary.items()}
     base = {name: _baseline_value(suite, sweep, name, values) for name, values in variants.items()}
+    for name, values in sweep.vary.items():
+        if isinstance(values, Range) and base[name] == CLIENT_DEFAULT:
+            raise UsageError(f"sweep.vary.{name}: a range needs the baseline's own value: state sweep.baseline.{name}")
     levels = {
         name: list(dict.fromkeys([base[name], *(one.value for one in values)])) for name, values in variants.items()
     }
@@ -81,8 +85,7 @@ def _baseline_value(suite: Suite, sweep: Sweep, name: str, values: list[Variant]
         for variant in values:
             _check(part, model, key, name, variant.value)
         return kafka_text(value)
-    default = values[0].value if values else ""
-    return sweep.baseline.get(name, suite.properties.get(name, default))
+    return sweep.baseline.get(name, suite.properties.get(name, KAFKA_DEFAULTS.get(name, CLIENT_DEFAULT)))
 
 
 def _check(part: str, model: BaseModel, key: str, name: str, value: str) -> None:
@@ -113,9 +116,11 @@ def _configuration(
 ) -> SweepConfiguration:
     changed = [name for name, value in factors.items() if value != base[name]]
     parts: dict[str, dict[str, str]] = {"": {}, "workload": {}, "topic": {}}
+    stated = {*sweep.baseline, *suite.properties}
     for name, value in factors.items():
         part, key = _split(name)
-        parts[part][key] = value
+        if part or value != base[name] or name in stated:
+            parts[part][key] = value  # a default that nobody stated is left to the client
     # What a value demands comes last: with one factor at a time it may change a setting that is itself varied.
     demanding = changed if sweep.design == designs.ONE_AT_A_TIME else list(factors)
     chosen = [one for name in demanding if (one := by_value[name].get(factors[name])) is not None and one.with_]

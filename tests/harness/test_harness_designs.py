@@ -128,3 +128,13 @@ def test_a_value_brings_the_settings_that_it_demands(tmp_path: Path) -> None:
 def test_what_a_design_does_not_take_is_an_error(tmp_path: Path, sweep: str, message: str) -> None:
     with pytest.raises(UsageError, match=message.replace("(", r"\(")):
         planned(tmp_path, sweep)
+
+
+def test_a_setting_that_the_baseline_does_not_state_stays_the_clients_own(tmp_path: Path) -> None:
+    _, cells = planned(tmp_path, "  vary: {batch.size: [4096], delivery.timeout.ms: [30000]}\n")
+    base = next(cell for cell in cells if cell.baseline)
+    assert dict(base.factors) == {"batch.size": "16384", "delivery.timeout.ms": "default"}
+    assert not {"batch.size", "delivery.timeout.ms"} & set(base.properties)
+    assert {cell.cell_id for cell in cells if cell.repetition == 1} == {
+        "sweep-baseline-r1", "sweep-batch.size-4096-r1", "sweep-delivery.timeout.ms-30000-r1",
+    }  # fmt: skip
