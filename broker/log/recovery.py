@@ -18,6 +18,10 @@ from broker.log.segment import Segment, file_name
 from broker.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 from broker.wire.records import BatchHeader
 
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+INDEX_SUFFIXES = (".index", ".timeindex", TRANSACTION_INDEX_SUFFIX)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverySummary:
@@ -56,15 +60,50 @@ def segment_base_offsets(filesystem: FileSystem, directory: str) -> list[int]:
     return sorted(int(name[:20]) for name in names)
 
 
+def delete_leftovers(filesystem: FileSystem, directory: str, suffix: str) -> None:
+    for name in filesystem.list_directory(directory):
+        if name.endswith(suffix):
+            filesystem.remove(f"{directory}/{name}")
+
+
+def finish_swaps(filesystem: FileSystem, directory: str, *, open_segment: Callable[[int, str], Segment]) -> None:
+    """What a crash during compaction left: unfinished segments go, a finished one takes the place of those it covers.
+
+    A segment of the old ones that lies behind the end of the new one holds only records that later ones supersede: it
+    stays until the next compaction, which begins where this one did.
+    """
+    delete_leftovers(filesystem, directory, CLEANED_SUFFIX)
+    swapped = ".log" + SWAP_SUFFIX
+    for name in filesystem.list_directory(directory):
+        if not name.endswith(swapped):
+            continue
+        segment = open_segment(int(name.removesuffix(swapped)), SWAP_SUFFIX)
+        if not segment.load_clean():
+            segment.recover()
+            segment.save_index()
+        for base_offset in segment_base_offsets(filesystem, directory):
+            if segment.base_offset < base_offset < segment.next_offset:
+                open_segment(base_offset, "").delete()
+        for kind in INDEX_SUFFIXES:
+            filesystem.remove(f"{directory}/{file_name(segment.base_offset, kind)}")
+        segment.rename("")
+        segment.close()
+    delete_leftovers(filesystem, directory, SWAP_SUFFIX)
+
+
 def open_segments(
     filesystem: FileSystem,
     directory: str,
     *,
     clean: bool,
     recovery_point: int | None,
+    may_have_gaps: bool = False,
     open_segment: Callable[[int], Segment],
 ) -> RecoveredSegments:
-    """Open all segments (at least one; a new log begins at offset 0), checking those that cannot be trusted."""
+    """Open all segments (at least one; a new log begins at offset 0), checking those that cannot be trusted.
+
+    `may_have_gaps`: compaction leaves segments that end before the next one begins.
+    """
     bases = segment_base_offsets(filesystem, directory) or [0]
     segments: list[Segment] = []
     headers: list[BatchHeader] = []
@@ -86,7 +125,7 @@ def open_segments(
             scanned, cut_bytes = scanned + 1, cut_bytes + cut
             scanned_from = base_offset if scanned_from is None else scanned_from
             reason = why
-            if not why and next_base is not None and segment.next_offset < next_base:
+            if not (why or may_have_gaps) and next_base is not None and segment.next_offset < next_base:
                 # A lost disk cache can take whole batches: nothing is torn, and yet what follows is not next.
                 reason = f"offsets {segment.next_offset} to {next_base - 1} are missing"
             segment.save_index()
@@ -104,8 +143,7 @@ def open_segments(
 
 def delete_stray_files(filesystem: FileSystem, directory: str, bases: set[int]) -> None:
     """Remove index files without a segment and half-written temporaries."""
-    suffixes = (".index", TRANSACTION_INDEX_SUFFIX)
-    expected = {file_name(base, suffix) for base in bases for suffix in suffixes}
+    expected = {file_name(base, suffix) for base in bases for suffix in INDEX_SUFFIXES}
     for name in filesystem.list_directory(directory):
-        if name.endswith(".tmp") or (name.endswith(suffixes) and name not in expected):
+        if name.endswith(".tmp") or (name.endswith(INDEX_SUFFIXES) and name not in expected):
             filesystem.remove(f"{directory}/{name}")

@@ -84,6 +84,7 @@ def consume(cluster: Cluster, topic: str, count: int, *, timeout_s: float = 15.0
         "bootstrap.servers": cluster.bootstrap(),
         "group.id": "none",
         "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
         "fetch.wait.max.ms": 100,
         **QUIET,
     }
