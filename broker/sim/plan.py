@@ -49,7 +49,7 @@ def settings_of(seed: int) -> Settings:
         partitions=rng.choice((1, 2)),
         replication_factor=replication_factor,
         min_insync_replicas=rng.choice((1, 2, 2)) if replication_factor == 3 else rng.choice((1, 1, 2)),
-        segment_bytes=rng.choice((700, 2_000, 1 << 20)),
+        segment_bytes=rng.choice((1_024, 2_000, 1 << 20)),
         flush_messages=rng.choice((1, 1, None)),
         unclean=rng.random() < 0.2,
         producers=rng.choice((1, 2)),
