@@ -20,9 +20,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--frames", type=int, default=10_000)
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--strict", action="store_true", help="a handler that raises is a defect too")
     options = parser.parse_args(arguments)
     try:
-        _frames(options.seed, options.frames)
+        _frames(options.seed, options.frames, strict=options.strict)
         _files(options.seed, options.files)
     except FuzzError as error:
         print(error)
@@ -30,15 +31,16 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _frames(seed: int, count: int) -> None:
-    answered = closed = silent = growth = 0
+def _frames(seed: int, count: int, *, strict: bool) -> None:
+    answered = closed = silent = growth = raised = 0
     for first in range(0, count, FRAMES_PER_BROKER):
-        found = fuzz_frames(seed + first // FRAMES_PER_BROKER, min(FRAMES_PER_BROKER, count - first))
+        found = fuzz_frames(seed + first // FRAMES_PER_BROKER, min(FRAMES_PER_BROKER, count - first), strict=strict)
+        raised += found.handler_failures
         answered, closed, silent = answered + found.answered, closed + found.closed, silent + found.silent
         growth = max(growth, found.memory_growth_bytes)
         print(
             f"{first + found.frames} frames: {answered} answered, {closed} closed the connection, {silent} without an "
-            f"answer; memory grew by {growth >> 20} MiB at most",
+            f"answer; handlers raised {raised} times; memory grew by {growth >> 20} MiB at most",
             flush=True,
         )
 

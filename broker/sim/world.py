@@ -30,6 +30,7 @@ from broker.sim.scheduler import Scheduler
 from broker.wire.records import decode_records
 
 RECOVERY_LIMIT_US = 12_000_000  # after healing: many times what elections and catching up take
+HANDLER_RAISED = "no handler raises"
 EVENTS_MAX = 3_000_000  # a run that needs more spins
 
 
@@ -74,7 +75,7 @@ class World:
             coverage=self.coverage,
             rng=random.Random(rng.random()),
             on_event=self._after_event,
-            on_defect=lambda cause: self.fail("no handler raises", cause),
+            on_defect=lambda cause: self.fail(HANDLER_RAISED, cause),
         )
         self.client_hosts: list[str] = []
         self.producers: list[SimProducer] = []
