@@ -18,7 +18,6 @@ from broker.node.logs import Logger
 from broker.node.quotas import RateWindow
 from broker.wire.apis import Listener
 
-LISTEN_BACKLOG = 512
 IDLE_SWEEPS = 4  # a connection that was silent for so many looks, a quarter of the limit apart, is closed
 
 
@@ -45,7 +44,11 @@ class Server:
         for name in sorted(names):
             address = self._config.listeners[name]
             server = await loop.create_server(
-                self._factory(name), address.host, address.port, backlog=LISTEN_BACKLOG, reuse_address=True
+                self._factory(name),
+                address.host,
+                address.port,
+                backlog=self._config.socket_listen_backlog_size,
+                reuse_address=True,
             )
             self._servers.append(server)
             self._logger.info("listening", listener=name, address=address)
