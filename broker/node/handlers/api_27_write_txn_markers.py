@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (key 27), versions 1-2, on the inter-broker listener: ends transactions in the logs we lead.
+"""WriteTxnMarkers (key 27), versions 1-2: ends transactions in the logs we lead. From coordinators, and from an admin.
 
 Each marker is a control batch, appended as with acks=all: its answer comes when it is replicated, or with the error of
 the one partition that failed. Version 2 brings the transaction version (KIP-1228), by which the log judges epochs.
