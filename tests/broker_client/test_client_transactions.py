@@ -171,6 +171,14 @@ def test_next_epoch_begins_at_sequence_0_and_the_same_epoch_goes_on() -> None:
     assert (batch.producer_epoch, batch.base_sequence) == (4, 0)
 
 
+def test_batch_that_comes_before_the_last_markers_is_sent_again() -> None:
+    rig = Rig()
+    rig.core.begin_transaction(9, 3)
+    batch = rig.add()
+    rig.answer(rig.send()[0], ErrorCode.concurrent_transactions)
+    assert (rig.core.transaction_error, batch.outcome, batch.attempts) == (None, None, 1)
+
+
 @pytest.mark.parametrize("code", [ErrorCode.invalid_producer_epoch, ErrorCode.out_of_order_sequence_number])
 def test_first_failure_fails_what_waits_and_never_bumps_the_epoch(code: ErrorCode) -> None:
     rig = Rig()
@@ -254,7 +262,7 @@ def test_isolation_level_is_one_of_kafkas() -> None:
 # -- real brokers
 
 STATE_PARTITIONS = 3
-WAIT_S = 60.0
+WAIT_S = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -311,10 +319,13 @@ def test_commits_are_seen_and_aborts_are_not(
         epochs = []
         for number in range(4):
             client.begin_transaction()
-            for partition in range(2):
-                for letter in "ab":
-                    client.send(topic, f"{number}-{letter}".encode(), partition=partition)
-            assert client.flush(WAIT_S) == 0
+            sent = [
+                client.send(topic, f"{number}-{letter}".encode(), partition=partition)
+                for partition in range(2)
+                for letter in "ab"
+            ]
+            for each in sent:
+                each.get(WAIT_S)
             (client.commit_transaction if number % 2 == 0 else client.abort_transaction)(WAIT_S)
             assert client._transactions is not None
             epochs.append(client._transactions.core.producer_epoch)

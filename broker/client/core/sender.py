@@ -289,6 +289,8 @@ class SenderCore:
     def _is_worth_a_retry(self, batch: Batch, code: ErrorCode) -> bool:
         if self._is_transactional and code in _IDENTITY_REFUSED:
             return False
+        if code is ErrorCode.concurrent_transactions:
+            return True  # the markers of the transaction before are still being written
         if self._is_transactional and code is ErrorCode.out_of_order_sequence_number:
             assert self.sequences is not None
             return self.sequences.partitions[batch.partition].unfinished[0] is not batch

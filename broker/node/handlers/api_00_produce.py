@@ -186,7 +186,9 @@ def _verify_then_append(
     producer = Producer(
         transactional_id=transactional_id, producer_id=header.producer_id, producer_epoch=header.producer_epoch
     )
-    guard = hosted.log.begin_verification(header, supports_epoch_bump=is_adding)
+    guard = hosted.log.begin_verification(
+        header.producer_id, header.producer_epoch, sequence=header.base_sequence, supports_epoch_bump=is_adding
+    )
     if guard is None and not broker.verifier.is_asking(producer, hosted.key):
         return _append(broker, request, answer, result, hosted, records, headers, must_be_verified=True)
     kept = memoryview(bytearray(records))  # the receive buffer is used again before the answer comes
