@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from broker.coordinator.transactions.types import TopicPartition
+from broker.log.verification import VerificationGuard
 from broker.node.channel import ChannelError
 from broker.node.clock import monotonic_ms
 from broker.node.config import NodeConfig
@@ -35,7 +36,8 @@ _LATER = frozenset(
     }
 )
 
-Proceed: TypeAlias = Callable[[ErrorCode], None]
+Proceed: TypeAlias = Callable[[ErrorCode, VerificationGuard | None], None]
+TakeGuard: TypeAlias = Callable[[], VerificationGuard | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +49,18 @@ class Producer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Question:
-    """Of one producer about one partition; `waiting` in the order of arrival."""
+    """Of one producer about one partition; `waiting` in the order of arrival.
+
+    Invariant: `guard` was taken before the question was sent. A marker that comes in between takes it away, so the
+    answer cannot let in what belongs to a transaction that has ended since.
+    """
 
     producer: Producer
     partition: TopicPartition
     adds: bool
     deadline_ms: int
+    guard: VerificationGuard
+    take_guard: TakeGuard
     waiting: list[Proceed] = field(default_factory=list)
 
 
@@ -69,27 +77,51 @@ class TransactionVerifier:
         """`coordinator_of(transactional id)` is a broker id, -1 while nobody is known."""
         self._config, self._coordinator_of, self._peers = config, coordinator_of, peers
         self._logger, self._spawn = logger, spawn
-        self._open: dict[tuple[Producer, TopicPartition], _Question] = {}
+        self._open: dict[VerificationGuard, _Question] = {}
         self._due: list[_Question] = []
 
-    def is_asking(self, producer: Producer, partition: TopicPartition) -> bool:
-        return (producer, partition) in self._open
-
-    def ask(self, producer: Producer, partition: TopicPartition, *, adds: bool, proceed: Proceed) -> None:
-        """`proceed(error)` is called later, exactly once, with `none` when the partition is in the transaction."""
-        question = self._open.get((producer, partition))
+    def ask(
+        self, producer: Producer, partition: TopicPartition, *, adds: bool, take_guard: TakeGuard, proceed: Proceed
+    ) -> bool:
+        """`proceed(error, guard)` is called exactly once, with `none` when the partition is in the transaction: now
+        (False) when `take_guard`, begin_verification of its log, finds it ongoing; else (True) with the answer."""
+        guard = take_guard()
+        if guard is None:
+            proceed(ErrorCode.none, None)
+            return False
+        question = self._open.get(guard)
         if question is not None:
             question.waiting.append(proceed)
-            return
+            return True
         if len(self._open) >= QUESTIONS_MAX:
-            asyncio.get_running_loop().call_soon(proceed, ErrorCode.not_coordinator)
-            return
+            proceed(ErrorCode.not_coordinator, None)
+            return False
         deadline_ms = monotonic_ms() + self._config.add_partitions_to_txn_retry_backoff_max_ms
         question = _Question(
-            producer=producer, partition=partition, adds=adds, deadline_ms=deadline_ms, waiting=[proceed]
+            producer=producer,
+            partition=partition,
+            adds=adds,
+            deadline_ms=deadline_ms,
+            guard=guard,
+            take_guard=take_guard,
+            waiting=[proceed],
         )
-        self._open[(producer, partition)] = question
+        self._open[guard] = question
         self._enqueue(question)
+        return True
+
+    def _ask_again(self, question: _Question) -> None:
+        """With a guard of now: the marker of the transaction before has taken the old one away, as a rule."""
+        del self._open[question.guard]
+        guard = question.take_guard()
+        if guard is None:
+            self._let_go(question, ErrorCode.none, None)
+        elif (other := self._open.get(guard)) is not None:
+            other.waiting += question.waiting
+        else:
+            question.guard = guard
+            self._open[guard] = question
+            self._enqueue(question)
 
     def _enqueue(self, question: _Question) -> None:
         self._due.append(question)
@@ -125,7 +157,7 @@ class TransactionVerifier:
             error = errors.get((question.producer.transactional_id, topic, index), fallback)
             if error is ErrorCode.concurrent_transactions and question.adds and self._may_repeat(question):
                 backoff_ms = self._config.add_partitions_to_txn_retry_backoff_ms
-                asyncio.get_running_loop().call_later(backoff_ms / 1000, self._enqueue, question)
+                asyncio.get_running_loop().call_later(backoff_ms / 1000, self._ask_again, question)
             else:
                 self._answer(question, error)
 
@@ -138,9 +170,12 @@ class TransactionVerifier:
             self._answer(question, error)
 
     def _answer(self, question: _Question, error: ErrorCode) -> None:
-        del self._open[(question.producer, question.partition)]
+        del self._open[question.guard]
+        self._let_go(question, error, question.guard)
+
+    def _let_go(self, question: _Question, error: ErrorCode, guard: VerificationGuard | None) -> None:
         for proceed in question.waiting:
-            proceed(error)
+            proceed(error, guard)
 
 
 def produce_error(error: ErrorCode, version: int) -> ErrorCode:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import CommitOffsets, CommitResult, OffsetToCommit
 from broker.log.producers import Verdict
+from broker.log.verification import VerificationGuard
 from broker.node.clock import wall_ms
 from broker.node.control import AnyRequest
 from broker.node.groups import OFFSETS_TOPIC
@@ -43,29 +44,26 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         producer_id=message.producer_id,
         producer_epoch=message.producer_epoch,
     )
-    guard = None
-    if must_be_verified:
-        guard = log.begin_verification(
-            producer.producer_id, producer.producer_epoch, supports_epoch_bump=is_adding
-        )
 
-    def proceed(error: ErrorCode) -> None:
+    def take_guard() -> VerificationGuard | None:
+        if not must_be_verified:
+            return None
+        return log.begin_verification(producer.producer_id, producer.producer_epoch, supports_epoch_bump=is_adding)
+
+    def proceed(error: ErrorCode, guard: VerificationGuard | None) -> None:
         if error is not ErrorCode.none:
             _answer(broker, request, _client_error(error, request.version))
             return
         verdict = log.may_append_transactionally(
             producer.producer_id, producer.producer_epoch, guard, must_be_verified=must_be_verified
         )
-        if verdict is not Verdict.OK:
+        if verdict is Verdict.OK:
+            _commit(broker, request)
+        else:
             is_old = verdict is Verdict.INVALID_EPOCH
             _answer(broker, request, ErrorCode.invalid_producer_epoch if is_old else ErrorCode.invalid_txn_state)
-            return
-        _commit(broker, request)
 
-    if guard is None and not broker.verifier.is_asking(producer, hosted.key):
-        proceed(ErrorCode.none)
-    else:
-        broker.verifier.ask(producer, hosted.key, adds=is_adding, proceed=proceed)
+    broker.verifier.ask(producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=proceed)
 
 
 def _commit(broker: Broker, request: AnyRequest) -> None:
