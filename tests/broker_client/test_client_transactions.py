@@ -9,6 +9,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Consumer as ConfluentConsumer
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as ConfluentPartition
 
 from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, TimedOutError, TopicPartition
 from broker.client.core.accumulator import Accumulator
@@ -267,7 +270,13 @@ WAIT_S = 120.0
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    settings = {"transaction.state.log.num.partitions": STATE_PARTITIONS, "replica.lag.time.max.ms": 500}
+    settings = {
+        "transaction.state.log.num.partitions": STATE_PARTITIONS,
+        "offsets.topic.num.partitions": 3,
+        "replica.lag.time.max.ms": 500,
+        "controller.quorum.fetch.timeout.ms": 2_000,  # a busy machine must not change leaders under the test
+        "controller.quorum.request.timeout.ms": 2_000,
+    }
     with Cluster(tmp_path_factory.mktemp("client-transactions"), settings=settings) as started:
         yield started
 
@@ -368,6 +377,36 @@ def test_timed_out_transaction_is_aborted_and_the_producer_goes_on(cluster: Clus
         client.send("slow", b"next")
         client.commit_transaction(WAIT_S)
     assert values(cluster, "slow") == ["next"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [2, 1])
+def test_offsets_count_with_the_transaction(
+    cluster: Cluster, admin: Admin, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    if version == 1:
+        monkeypatch.setattr("broker.client.network.Network.feature", lambda *_: 1)
+    topic, group = f"offsets-{version}", f"group-{version}"
+    admin.create_topics([NewTopic(topic, 1, 3)])
+    partition = TopicPartition(topic, 0)
+    with producer(cluster, topic) as client:
+        for offset, commit in ((5, True), (9, False)):
+            client.begin_transaction()
+            client.send_offsets_to_transaction({partition: offset}, group)
+            (client.commit_transaction if commit else client.abort_transaction)(WAIT_S)
+            wait_until(lambda: committed(cluster, group, partition) == 5, "offset 5, committed", WAIT_S)
+
+
+def committed(cluster: Cluster, group: str, partition: TopicPartition) -> int | None:
+    """As librdkafka is told it; None while a transaction is not decided."""
+    consumer = ConfluentConsumer({"bootstrap.servers": cluster.bootstrap(), "group.id": group, "log_level": 0})
+    try:
+        (found,) = consumer.committed([ConfluentPartition(*partition)], timeout=10)
+        return int(found.offset)
+    except KafkaException:
+        return None
+    finally:
+        consumer.close()
 
 
 @pytest.mark.slow
