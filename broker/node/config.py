@@ -108,9 +108,8 @@ class NodeConfig:
     message_max_bytes: int = 1_048_588
     producer_id_expiration_ms: int = 86_400_000
 
-    # A cluster of fewer brokers than the two next say takes as many as it has voters; Kafka refuses transactions then.
-    transaction_state_log_replication_factor: int = 3
-    transaction_state_log_min_isr: int = 2
+    transaction_state_log_replication_factor: int = 3  # unless given: not more than there are voters
+    transaction_state_log_min_isr: int = 2  # unless given: not more than the replication factor
     transaction_state_log_num_partitions: int = 50
     transaction_state_log_segment_bytes: int = 100 << 20
     transaction_state_log_load_buffer_size: int = 5 << 20
@@ -286,6 +285,9 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "offsets_topic_compression_codec": _codec,
     "offsets_topic_num_partitions": lambda text: _positive(text),
     "offsets_topic_replication_factor": lambda text: _positive(text),
+    "transaction_state_log_num_partitions": lambda text: _positive(text),
+    "transaction_state_log_replication_factor": lambda text: _positive(text),
+    "transaction_state_log_min_isr": lambda text: _positive(text),
     "offsets_retention_check_interval_ms": lambda text: _positive(text),
     "offsets_load_buffer_size": lambda text: _positive(text),
     "group_coordinator_rebalance_protocols": _choices("classic", "consumer", needed="classic"),
@@ -458,6 +460,9 @@ def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -
     voters = values["controller_quorum_voters"]
     assert isinstance(voters, dict)
     values.setdefault("offsets_topic_replication_factor", max(1, min(3, len(voters))))
+    replicas = values.setdefault("transaction_state_log_replication_factor", max(1, min(3, len(voters))))
+    assert isinstance(replicas, int)
+    values.setdefault("transaction_state_log_min_isr", min(2, replicas))
     config = NodeConfig(**values)  # type: ignore[arg-type]  # each value came from the parser of its field
     for name, key in (
         (config.internal_listener, "inter.broker.listener.name"),
