@@ -194,7 +194,7 @@ TOPIC_SETTINGS: Mapping[str, TopicSetting] = {
         "from 1 KiB (Kafka: 1 MiB), so that rolling can be seen in a short run",
     ),
     "segment.index.bytes": _honoured(
-        IntegerRange(low=16, high=_INT32_MAX), ConfigType.INT, "10485760", "log.index.size.max.bytes"
+        IntegerRange(low=4, high=_INT32_MAX), ConfigType.INT, "10485760", "log.index.size.max.bytes"
     ),
     "segment.jitter.ms": _honoured(_LONG, ConfigType.LONG, "0", "log.roll.jitter.ms"),
     "segment.ms": _honoured(IntegerRange(low=1, high=INT64_MAX), ConfigType.LONG, "604800000", "log.roll.ms"),

@@ -24,7 +24,7 @@ partition_log PartitionLog
               .batch_headers(from_offset=None) -> Iterator[BatchHeader]
               .flush() = fsync   .close() = flush + index + producer snapshot   .delete()
               .producers (ProducerState)  .epochs (LeaderEpochCache)  .check_invariants()
-              .begin_verification(header, supports_epoch_bump=) -> VerificationGuard | None   before the coordinator
+              .begin_verification(producer_id, producer_epoch, ..) -> VerificationGuard | None   before the coordinator
                    is asked; .append(..., guard=, must_be_verified=True) then says INVALID_TXN_STATE without it
               .append_marker(producer_id=, producer_epoch=, marker=EndMarker(is_commit, coordinator_epoch), ..)
               .last_stable_offset(high_watermark)   .aborted_transactions(from_offset, upper_bound)

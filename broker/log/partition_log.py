@@ -32,7 +32,7 @@ from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker, encode_end_marker
 from broker.log.verification import VerificationGuard, VerificationGuards
 from broker.wire.errors import CorruptBatchError
-from broker.wire.records import BatchHeader, iter_batches, set_base_offset_and_epoch
+from broker.wire.records import NO_SEQUENCE, BatchHeader, iter_batches, set_base_offset_and_epoch
 
 PRODUCERS_SUFFIX = ".producers"
 _NO_LIMIT = 2**63 - 1
@@ -226,16 +226,27 @@ class PartitionLog:
             position += header.size_bytes
         return self._append_placed(view, placed)
 
-    def begin_verification(self, header: BatchHeader, *, supports_epoch_bump: bool) -> VerificationGuard | None:
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, *, sequence: int = NO_SEQUENCE, supports_epoch_bump: bool
+    ) -> VerificationGuard | None:
         """What the append of a transactional batch needs (KIP-890); None if its transaction is ongoing here already."""
-        if self.producers.has_ongoing_transaction(header.producer_id, header.producer_epoch):
+        if self.producers.has_ongoing_transaction(producer_id, producer_epoch):
             return None
         return self._guards.begin(
-            header.producer_id,
-            producer_epoch=header.producer_epoch,
-            sequence=header.base_sequence,
-            supports_epoch_bump=supports_epoch_bump,
+            producer_id, producer_epoch=producer_epoch, sequence=sequence, supports_epoch_bump=supports_epoch_bump
         )
+
+    def may_append_transactionally(
+        self, producer_id: int, producer_epoch: int, guard: VerificationGuard | None, *, must_be_verified: bool
+    ) -> Verdict:
+        """The verdict on a batch without sequences, such as the offsets of a transaction, before it is made."""
+        entry = self.producers.entry(producer_id)
+        if entry is not None and producer_epoch < entry.epoch:
+            return Verdict.INVALID_EPOCH
+        if not must_be_verified or self.producers.has_ongoing_transaction(producer_id, producer_epoch):
+            return Verdict.OK
+        is_verified = guard is not None and guard is self._guards.current(producer_id)
+        return Verdict.OK if is_verified else Verdict.INVALID_TXN_STATE
 
     def _check_guard(self, header: BatchHeader, guard: VerificationGuard | None) -> Verdict:
         if self.producers.has_ongoing_transaction(header.producer_id, header.producer_epoch):

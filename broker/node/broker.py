@@ -159,7 +159,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Bounded by controlled.shutdown.max.wait.ms; everything is on disk afterwards."""
-        is_agreed = await self.lifecycle.shut_down()
+        is_agreed = self.config.controlled_shutdown_enable and await self.lifecycle.shut_down()
         self.logger.info("stopping", controlled=is_agreed)
         for task in list(self._tasks):
             task.cancel()

@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from broker.controller.topic_configs import Effect
+from broker.node.broker_settings import asks_for_nothing, kafka_settings, support_of
+
 LONG_MAX = 2**63 - 1
 
 
@@ -40,12 +43,13 @@ class NodeConfig:
     process_roles: str = "broker,controller"
     inter_broker_listener_name: str = "INTERNAL"
     controller_listener_names: str = "CONTROLLER"
-    listener_security_protocol_map: str = ""  # accepted and ignored: PLAINTEXT is all we speak
+    listener_security_protocol_map: str = ""  # PLAINTEXT is all we speak: anything else is refused
 
     num_partitions: int = 1
     default_replication_factor: int = 1
     min_insync_replicas: int = 1
     auto_create_topics_enable: bool = True
+    delete_topic_enable: bool = True
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_check_interval_seconds: int = 300
     unclean_leader_election_enable: bool = False
@@ -65,6 +69,7 @@ class NodeConfig:
     controller_quorum_election_timeout_ms: int = 300  # Kafka: 1000
     controller_quorum_fetch_timeout_ms: int = 1_000  # Kafka: 2000
     controller_quorum_request_timeout_ms: int = 1_000  # Kafka: 2000
+    controlled_shutdown_enable: bool = True
     controlled_shutdown_max_wait_ms: int = 3_000  # ours: how long SIGTERM waits for the controller
 
     log_segment_bytes: int = 1 << 30
@@ -103,9 +108,8 @@ class NodeConfig:
     message_max_bytes: int = 1_048_588
     producer_id_expiration_ms: int = 86_400_000
 
-    # A cluster of fewer brokers than the two next say takes as many as it has voters; Kafka refuses transactions then.
-    transaction_state_log_replication_factor: int = 3
-    transaction_state_log_min_isr: int = 2
+    transaction_state_log_replication_factor: int = 3  # unless given: not more than there are voters
+    transaction_state_log_min_isr: int = 2  # unless given: not more than the replication factor
     transaction_state_log_num_partitions: int = 50
     transaction_state_log_segment_bytes: int = 100 << 20
     transaction_state_log_load_buffer_size: int = 5 << 20
@@ -139,8 +143,11 @@ class NodeConfig:
     socket_send_buffer_bytes: int = 102_400
     socket_receive_buffer_bytes: int = 102_400
     queued_max_requests: int = 500
+    queued_max_request_bytes: int = 1 << 30  # Kafka: no limit; many connections could each announce 100 MiB
     fetch_max_bytes: int = 55 << 20
     max_connections: int = 2_000
+    socket_listen_backlog_size: int = 512  # Kafka: 50
+    max_request_partition_size_limit: int = 2_000
     max_connections_per_ip: int = 2**31 - 1
     max_connection_creation_rate: int = 2**31 - 1
     connections_max_idle_ms: int = 600_000
@@ -194,28 +201,6 @@ def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig
         if key in known:
             values[known[key].name] = _parser(known[key].name, known[key].type)(text)
     return replace(config, **values) if values else config  # type: ignore[arg-type]  # each from its field's parser
-
-
-# Kafka's own settings that a harness or a copied file may hold and that change nothing here: known, so no warning.
-_IGNORED = frozenset(
-    [
-        "broker.id",
-        "broker.rack",
-        "num.network.threads",
-        "num.io.threads",
-        "num.replica.fetchers",
-        "num.recovery.threads.per.data.dir",
-        "log.dir",
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms",  # we abort at the very deadline
-        "delete.topic.enable",
-        "controlled.shutdown.enable",
-        "metadata.log.dir",
-        "controller.quorum.bootstrap.servers",
-        "security.inter.broker.protocol",
-        "share.coordinator.state.topic.replication.factor",
-        "share.coordinator.state.topic.min.isr",
-    ]
-)
 
 
 def parse_address(text: str) -> Address:
@@ -301,6 +286,9 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "offsets_topic_compression_codec": _codec,
     "offsets_topic_num_partitions": lambda text: _positive(text),
     "offsets_topic_replication_factor": lambda text: _positive(text),
+    "transaction_state_log_num_partitions": lambda text: _positive(text),
+    "transaction_state_log_replication_factor": lambda text: _positive(text),
+    "transaction_state_log_min_isr": lambda text: _positive(text),
     "offsets_retention_check_interval_ms": lambda text: _positive(text),
     "offsets_load_buffer_size": lambda text: _positive(text),
     "group_coordinator_rebalance_protocols": _choices("classic", "consumer", needed="classic"),
@@ -315,6 +303,7 @@ _MAY_BE_NEGATIVE = frozenset(
         "log_local_retention_ms",
         "compression_gzip_level",
         "compression_zstd_level",
+        "queued_max_request_bytes",
     }
 )
 # Kafka's coarser names of the same settings: they count where the finer ones are absent, in this order.
@@ -398,8 +387,13 @@ def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
                 values[setting.name] = _parser(setting.name, setting.type)(prop.value)
             except ValueError as error:
                 raise ConfigError(f"{path}:{prop.line}: {prop.key}: {error}") from None
-        elif prop.key not in _IGNORED and prop.key not in COARSER_KEYS:
+        support = support_of(prop.key)
+        if support is None:
             warnings.append(f"{path}:{prop.line}: unknown key {prop.key}, ignored{_nearest(prop.key, known)}")
+        elif support.effect is Effect.WITHOUT_EFFECT:
+            warnings.append(f"{path}:{prop.line}: {prop.key} has no effect: {support.note}")
+        elif support.effect is Effect.REFUSED and not asks_for_nothing(prop.key, prop.value):
+            raise ConfigError(f"{path}:{prop.line}: {prop.key}={prop.value} is not supported: {support.note}")
     _apply_coarser(path, properties, values)
     return _complete(path, values, lines), warnings
 
@@ -420,6 +414,18 @@ def _apply_coarser(path: Path, properties: list[Property], values: dict[str, obj
             break
 
 
+def _check_plain(path: Path, lines: Mapping[str, int], values: Mapping[str, object]) -> None:
+    """Roles and protocols that the process does not have are errors, not wishes."""
+    roles = set(_items(str(values.get("process_roles", "broker,controller"))))
+    if roles != {"broker", "controller"}:
+        line = lines["process.roles"]
+        raise ConfigError(f"{path}:{line}: process.roles: expected broker,controller, got {','.join(sorted(roles))}")
+    for item in _items(str(values.get("listener_security_protocol_map", ""))):
+        if item.rpartition(":")[2].strip().upper() != "PLAINTEXT":
+            line = lines["listener.security.protocol.map"]
+            raise ConfigError(f"{path}:{line}: listener.security.protocol.map: only PLAINTEXT is spoken, got {item}")
+
+
 def _check_reachable(
     path: Path, listeners: Mapping[str, Address], lines: Mapping[str, int], values: Mapping[str, object]
 ) -> None:
@@ -434,7 +440,7 @@ def _check_reachable(
 
 
 def _nearest(key: str, known: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(key, [*known, *_IGNORED], n=1)
+    close = difflib.get_close_matches(key, [*known, *kafka_settings("broker")], n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
@@ -451,9 +457,13 @@ def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -
         name: advertised.get(name, address) for name, address in listeners.items() if name != controller
     }
     _check_reachable(path, listeners, lines, values)
+    _check_plain(path, lines, values)
     voters = values["controller_quorum_voters"]
     assert isinstance(voters, dict)
     values.setdefault("offsets_topic_replication_factor", max(1, min(3, len(voters))))
+    replicas = values.setdefault("transaction_state_log_replication_factor", max(1, min(3, len(voters))))
+    assert isinstance(replicas, int)
+    values.setdefault("transaction_state_log_min_isr", min(2, replicas))
     config = NodeConfig(**values)  # type: ignore[arg-type]  # each value came from the parser of its field
     for name, key in (
         (config.internal_listener, "inter.broker.listener.name"),

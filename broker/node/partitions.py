@@ -533,6 +533,7 @@ class Partitions:
                     "retention_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error))
                 )
                 continue
+            hosted.log.producers.forget_idle(now_ms, self._config.producer_id_expiration_ms)
             if result.deleted_segments:
                 facts = asdict(result)
                 self._journal.write("segments_deleted", topic=hosted.topic, partition=hosted.index, **facts)

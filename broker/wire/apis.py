@@ -39,6 +39,7 @@ class ApiKey(IntEnum):
     ADD_OFFSETS_TO_TXN = 25
     END_TXN = 26
     WRITE_TXN_MARKERS = 27
+    TXN_OFFSET_COMMIT = 28
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
@@ -88,7 +89,6 @@ class Api:
 
 
 _CLIENT = frozenset({Listener.CLIENT, Listener.INTER_BROKER})
-_INTER_BROKER = frozenset({Listener.INTER_BROKER})
 _CONTROLLER = frozenset({Listener.CONTROLLER})
 _EVERYWHERE = frozenset(Listener)
 
@@ -128,7 +128,8 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, _CLIENT),
         _api(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, _CLIENT),
         _api(ApiKey.END_TXN, 0, 5, _CLIENT),
-        _api(ApiKey.WRITE_TXN_MARKERS, 1, 2, _INTER_BROKER),
+        _api(ApiKey.WRITE_TXN_MARKERS, 1, 2, _CLIENT),
+        _api(ApiKey.TXN_OFFSET_COMMIT, 0, 5, _CLIENT),
         _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
         _api(ApiKey.ALTER_CONFIGS, 0, 2, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_LOG_DIRS, 1, 4, _CLIENT),

@@ -176,8 +176,7 @@ def _verify_then_append(
     records: memoryview,
     headers: list[BatchHeader],
 ) -> ErrorCode:
-    """Append at once if the transaction is ongoing here, otherwise once the coordinator has agreed. Never out of order:
-    while a question is open, later batches of the producer wait behind it."""
+    """Append at once if the transaction is ongoing here, otherwise once the coordinator has agreed."""
     (header,) = headers
     is_adding = request.version >= PRODUCE_ADDS_SINCE_VERSION
     transactional_id = request.message.transactional_id
@@ -186,25 +185,32 @@ def _verify_then_append(
     producer = Producer(
         transactional_id=transactional_id, producer_id=header.producer_id, producer_epoch=header.producer_epoch
     )
-    guard = hosted.log.begin_verification(header, supports_epoch_bump=is_adding)
-    if guard is None and not broker.verifier.is_asking(producer, hosted.key):
-        return _append(broker, request, answer, result, hosted, records, headers, must_be_verified=True)
-    kept = memoryview(bytearray(records))  # the receive buffer is used again before the answer comes
-    answer.waiting += 1
+    batch, first_error, is_waiting = records, ErrorCode.none, False
 
-    def proceed(error: ErrorCode) -> None:
+    def take_guard() -> VerificationGuard | None:
+        return hosted.log.begin_verification(
+            header.producer_id, header.producer_epoch, sequence=header.base_sequence, supports_epoch_bump=is_adding
+        )
+
+    def proceed(error: ErrorCode, guard: VerificationGuard | None) -> None:
+        nonlocal first_error
         error = produce_error(error, request.version)
         if error is ErrorCode.none:
             error = hosted.replica.check_append(acks=request.message.acks)  # the role may have changed meanwhile
         if error is ErrorCode.none:
-            error = _append(broker, request, answer, result, hosted, kept, headers, guard=guard, must_be_verified=True)
+            error = _append(broker, request, answer, result, hosted, batch, headers, guard=guard, must_be_verified=True)
+        if not is_waiting:
+            first_error = error
+            return
         if error is not ErrorCode.none:
             result["error_code"] = error
         if request.message.acks != 0:
             answer.done()
 
-    broker.verifier.ask(producer, hosted.key, adds=is_adding, proceed=proceed)
-    return ErrorCode.none
+    if broker.verifier.ask(producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=proceed):
+        batch, is_waiting = memoryview(bytearray(records)), True  # the receive buffer is used again until then
+        answer.waiting += 1
+    return first_error
 
 
 def _stamp(records: memoryview, header: BatchHeader, result: dict[str, object]) -> BatchHeader:

@@ -16,7 +16,6 @@ from broker.wire.messages import response
 if TYPE_CHECKING:
     from broker.node.broker import Broker
 
-PARTITIONS_MAX = 2_000  # in one answer, as max.request.partition.size.limit of Kafka
 UNKNOWN_OPERATIONS = -(2**31)
 
 
@@ -27,7 +26,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
         first = max(0, cursor.partition_index) if names and names[0] == cursor.topic_name else 0
-    left = min(max(1, message.response_partition_limit), PARTITIONS_MAX)
+    left = min(max(1, message.response_partition_limit), broker.config.max_request_partition_size_limit)
     topics: list[dict[str, object]] = []
     next_cursor: dict[str, object] | None = None
     live = set(image.live_broker_ids())
