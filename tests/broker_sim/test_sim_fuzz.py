@@ -15,9 +15,9 @@ from broker.wire.errors import ProtocolError, RemoteProtocolError
 from broker.wire.framing import FrameReader
 from broker.wire.messages import request_type
 
-FRAMES = 2_000  # through a whole broker
-DECODED = 30_000  # through the decoders alone
-FILES = 3_000
+FRAMES = 1_000  # through a whole broker
+DECODED = 20_000  # through the decoders alone
+FILES = 2_000
 
 
 @pytest.mark.slow
