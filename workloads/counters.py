@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from runlog.schema import RECV, SEND, SendStatus
 from runlog.segment import Rows, SegmentFollower
 from workloads.histogram import LogHistogram
+from workloads.stages import Stages
 
 _LOOKS_MAX = 256  # reads per fold and writer: a million rows; the rest waits for the next fold
 
@@ -33,6 +34,8 @@ class Counters:
         self.received_by_reader: dict[int, int] = {}
         self.latency = LogHistogram()  # acknowledged sends, from the intended time
         self.end_to_end = LogHistogram()
+        self.stages = Stages()
+        self.window_us: tuple[int, int] | None = None  # the measured one; set before its first row is written
 
     def fold(self, send_writers: list[str], recv_writers: list[str], locust_stats: Any) -> None:
         """Take in all rows written since the last call. `locust_stats` is Locust's untyped RequestStats."""
@@ -42,6 +45,8 @@ class Counters:
                 for status in SendStatus:
                     self.by_status[status] += int(np.count_nonzero(rows["status"] == status))
                 is_acked = rows["status"] == SendStatus.ACKED
+                if self.window_us is not None:
+                    self.stages.add_sends(rows, *self.window_us)
                 self.latency.add((rows["acked_us"] - rows["intended_us"])[is_acked])
                 failed = int(np.count_nonzero(rows["status"] == SendStatus.FAILED))
                 _fold_latencies(
@@ -51,6 +56,8 @@ class Counters:
             follower = self._recv.setdefault(writer, SegmentFollower(self._live, RECV, writer))
             for rows in _new_rows(follower):
                 self.received += len(rows)
+                if self.window_us is not None:
+                    self.stages.add_receipts(rows, *self.window_us)
                 self.end_to_end.add(rows["polled_us"] - rows["intended_us"])
                 for reader, count in enumerate(np.bincount(rows["reader"]).tolist()):
                     if count:

@@ -183,7 +183,12 @@ def run_worker(plan: Plan, port: int, stdin_closed: Any) -> None:
         "load_stop_sending", lambda msg, **_rest: context.stop_sending(msg.data["drain_deadline_ns"])
     )
     runner.register_message("load_stop_receiving", lambda **_rest: context.receiving_stopped.set())
-    runner.register_message("load_report_request", lambda **_rest: runner.send_message("load_report", process.report()))
+
+    def report(**_rest: Any) -> None:
+        process.fold(now=True)
+        runner.send_message("load_report", process.report())
+
+    runner.register_message("load_report_request", report)
     while not stdin_closed():
         process.fold()
         runner.send_message("load_state", process.state())

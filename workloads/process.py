@@ -18,6 +18,7 @@ from workloads.counters import Counters
 from workloads.health import HUB_TICK_S, GeneratorHealth
 from workloads.histogram import LogHistogram
 from workloads.model import Plan
+from workloads.stages import Stages
 from workloads.users import LoadMembers
 
 FOLD_INTERVAL_S = 0.5
@@ -42,6 +43,8 @@ class LoadProcess:
 
     def begin(self, phases: Phases) -> None:
         self._phases = phases
+        clock = self.context.clock
+        self._counters.window_us = (clock.to_us(phases.measure_ns), clock.to_us(phases.end_ns))
         self.health.start()
         self.context.begin(phases)
         gevent.spawn(self._watch_window, phases)
@@ -110,6 +113,7 @@ class LoadProcess:
                 for loop in producers
             ],
             "lag": lag.to_json(),
+            "stages": self._counters.stages.to_json(),
             "hub": self.health.hub.to_json(),
             "cpu_share": round(self._measured_cpu_share(), 4),
             "gc_ms": round(self.health.gc_ms, 3),
@@ -182,7 +186,7 @@ def merge_states(states: list[Json]) -> Json:
 
 def merge_reports(reports: list[Json]) -> Json:
     """The `done` event: producers, health and effective settings of the whole cell."""
-    lag, hub = LogHistogram(), LogHistogram()
+    lag, hub, stages = LogHistogram(), LogHistogram(), Stages()
     producers: list[Json] = []
     client: Json = {}
     for report in reports:
@@ -190,6 +194,7 @@ def merge_reports(reports: list[Json]) -> Json:
         client.update(report["client"])
         lag.merge_json(report["lag"])
         hub.merge_json(report["hub"])
+        stages.merge_json(report["stages"])
     health = {
         "schedule_lag_us_p50": lag.quantile_us(0.5),
         "schedule_lag_us_p99": lag.quantile_us(0.99),
@@ -204,6 +209,7 @@ def merge_reports(reports: list[Json]) -> Json:
             for name in ("late_sends", "backpressure_sends", "unsent", "foreign_records")
         },
         "payload_zlib_ratio": next((report["payload_zlib_ratio"] for report in reports), 0.0),
+        "stages": stages.figures(),
         "payload": next((report["payload"] for report in reports), {}),
     }
     effective: Json = next((report["client_effective"] for report in reports if report["client_effective"]), {})
