@@ -136,7 +136,7 @@ class ProducerUserLoop:
         """How many of the records the client took. The others are noted as in flight too: try again or take back."""
         number, incarnation, first_seq = self.number, self.incarnation, self.handed
         pool, keys, topics = self._context.pool, self._context.keys, self._topics
-        value_of, send, topic = pool.value, client.send, topics[0]
+        value_of, send, topic, key = pool.value, client.send, topics[0], None
         sent_ns = time.monotonic_ns()
         if self._is_closed_loop:
             intended_ns = np.full(len(intended_ns), sent_ns)  # whoever waits for answers intends nothing earlier
@@ -146,7 +146,8 @@ class ProducerUserLoop:
         for due_ns in intended_ns.tolist():
             if len(topics) > 1:
                 topic = topics[topic_of(number, seq, len(topics))]
-            key = keys[seq % len(keys)] if keys is not None else None
+            if keys is not None:
+                key = keys[seq % len(keys)]
             if not send(topic, value_of(number, incarnation, seq, due_ns), key, seq):
                 break
             seq += 1
