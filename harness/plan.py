@@ -137,7 +137,8 @@ def _sweep_cell(
 ) -> PlannedCell:
     topic = {**suite.topic.model_dump(), **one.topic}
     workload = suite.workload.model_validate({**suite.workload.model_dump(), **one.workload})
-    title = one.title + (f" ({one.note})" if one.note else "")
+    # Where values are combined, what one of them demands would be repeated in half of the titles.
+    title = one.title + (f" ({one.note})" if one.note and sweep.design == ONE_AT_A_TIME else "")
     if workload.is_closed_loop:
         title += " [closed loop]"
     return PlannedCell(

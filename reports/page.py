@@ -57,7 +57,7 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
     analysis = analyse_sweep(judged)
     charts.update(sweep_view.charts(analysis) if analysis else {})
     charts.update(generator.chart(judged))
-    found = search.read_search(run)
+    found = search.read_search(Path(run.directory))
     charts.update(search.charts(found, judged) if found else {})
     payload = {
         "specs": {

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 import altair as alt
 
-from reports.model import Json, Run
+from reports.model import Json
 from reports.outputs import Judged
-from reports.sweep.recommend import significant
 
 FILE_NAME: Final = "search.json"
 SCHEMA_VERSION: Final = 1
@@ -28,10 +27,10 @@ _WORDS: Final = {
 }
 
 
-def read_search(run: Run) -> Json | None:
+def read_search(directory: Path) -> Json | None:
     """None without a search, or if its file cannot be read (the page then has no such section)."""
     try:
-        document = json.loads((Path(run.directory) / FILE_NAME).read_text(encoding="utf-8"))
+        document = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return document if isinstance(document, dict) and document.get("schema_version") == SCHEMA_VERSION else None
@@ -49,10 +48,25 @@ def sentence(document: Json) -> str:
         return f"Not even {low:,.0f} records/s keep the contract ({kept}): the limit lies below what was searched."
     limited = _WORDS.get(next(iter(document["limited_by"]), ""), "nothing that was seen")
     return (
-        f"Highest sustained rate {significant(document['rate_per_s'])} records/s (95 %: "
-        f"{significant(document['low_per_s'])} to {significant(document['high_per_s'])}) by {tries} tries; "
+        f"Highest sustained rate {_rate(document['rate_per_s'])} records/s (95 %: "
+        f"{_rate(document['low_per_s'])} to {_rate(document['high_per_s'])}) by {tries} tries; "
         f"contract: {kept}. Limited by {limited}."
     )
+
+
+def _rate(value: float) -> str:
+    """Three digits: more would pretend to know."""
+    return f"{float(f'{value:.3g}'):,.0f}"
+
+
+def tables(document: Json, judged: Sequence[Judged]) -> dict[str, tuple[list[str], list[list[object]]]]:
+    """File below results/ -> header and rows of the table behind each chart."""
+    trace = ["try", "rate", "low", "high", "result", "why"]
+    curve = ["rate", "percent", "repetition", "series", "ms"]
+    return {
+        "search.csv": (trace, [[row[name] for name in trace] for row in trace_rows(document)]),
+        "load_curve.csv": (curve, [[row[name] for name in curve] for row in curve_rows(document, judged)]),
+    }
 
 
 def trace_rows(document: Json) -> list[Json]:
