@@ -31,7 +31,7 @@ from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker, encode_end_marker
 from broker.log.verification import VerificationGuard, VerificationGuards
-from broker.wire.records import NO_SEQUENCE, BatchHeader, iter_batches, set_base_offset_and_epoch
+from broker.wire.records import NO_SEQUENCE, BatchHeader, decode_records, iter_batches, set_base_offset_and_epoch
 
 PRODUCERS_SUFFIX = ".producers"
 _NO_LIMIT = 2**63 - 1
