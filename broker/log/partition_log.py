@@ -31,7 +31,7 @@ from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker, encode_end_marker
 from broker.log.verification import VerificationGuard, VerificationGuards
-from broker.wire.records import NO_SEQUENCE, BatchHeader, iter_batches, set_base_offset_and_epoch
+from broker.wire.records import NO_SEQUENCE, BatchHeader, decode_records, iter_batches, set_base_offset_and_epoch
 
 PRODUCERS_SUFFIX = ".producers"
 _NO_LIMIT = 2**63 - 1
@@ -434,10 +434,17 @@ class PartitionLog:
         if self._log_start_offset == first.base_offset:
             largest = max(largest, first.max_timestamp)
         else:  # its largest timestamp may be among the deleted records
-            position = first.position_of(self._log_start_offset)
-            times = (batch.header.max_timestamp for batch in first.batches(position, bodies=False))
-            largest = max(largest, max(times, default=-1))
+            largest = max(largest, max(self._timestamps_from_log_start(first), default=-1))
         return self.offset_for_timestamp(largest) if largest >= 0 else None
+
+    def _timestamps_from_log_start(self, first: Segment) -> Iterator[int]:
+        """Of each batch the largest, but of one that the log start cuts in two that of the records that are left."""
+        for batch in first.batches(first.position_of(self._log_start_offset), bodies=False):
+            if batch.header.base_offset >= self._log_start_offset:
+                yield batch.header.max_timestamp
+                continue
+            data = first.read(batch.header.base_offset, 0, _NO_LIMIT, minimum_one_batch=True)
+            yield from (time for offset, time, *_ in decode_records(data) if offset >= self._log_start_offset)
 
     # -- the beginning of the log
 
