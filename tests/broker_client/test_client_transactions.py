@@ -364,6 +364,32 @@ def test_successor_fences_the_zombie(cluster: Cluster, admin: Admin) -> None:
 
 
 @pytest.mark.slow
+def test_admin_lists_describes_and_ends_an_open_transaction(cluster: Cluster, admin: Admin) -> None:
+    admin.create_topics([NewTopic("open", 1, 3)])
+    partition = TopicPartition("open", 0)
+    with producer(cluster, "open") as client:
+        client.begin_transaction()
+        client.send("open", b"value").get(WAIT_S)
+        described = admin.describe_transaction("open")
+        assert (described.state, described.partitions) == ("Ongoing", frozenset({partition}))
+        listed = admin.list_transactions(states=["Ongoing"], pattern="op.*")
+        assert {name: each.producer_id for name, each in listed.items()} == {"open": described.producer_id}
+        assert admin.list_transactions(pattern="op") == {}
+        active = admin.describe_producers(partition)[described.producer_id]
+        assert (active.transaction_start_offset, active.last_sequence) == (0, 0)
+        admin.abort_hanging_transaction(partition, described.producer_id)
+        assert values(cluster, "open") == []
+        with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
+            admin.abort_hanging_transaction(partition, described.producer_id)
+        client.abort_transaction(WAIT_S)
+    assert admin.describe_transaction("open").state == "CompleteAbort"
+    with pytest.raises(KafkaError, match="INVALID_REGULAR_EXPRESSION"):
+        admin.list_transactions(pattern="(")
+    with pytest.raises(KafkaError, match="TRANSACTIONAL_ID_NOT_FOUND"):
+        admin.describe_transaction("nobody")
+
+
+@pytest.mark.slow
 def test_timed_out_transaction_is_aborted_and_the_producer_goes_on(cluster: Cluster, admin: Admin) -> None:
     admin.create_topics([NewTopic("slow", 1, 3)])
     with producer(cluster, "slow", **{"transaction.timeout.ms": 500}) as client:
