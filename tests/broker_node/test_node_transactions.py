@@ -89,20 +89,32 @@ def read(cluster: Cluster, topic: str, *, partition: int = 0, isolation: str = "
                 continue
             if message.error() is None:
                 values.append(message.value().decode())
-            elif list_offset(cluster, topic, partition, isolation=0) == list_offset(cluster, topic, partition):
+            elif is_at_end(cluster, topic, partition, message.offset()):
                 return values
     finally:
         consumer.close()
     raise AssertionError(f"the last stable offset of {topic}-{partition} does not move on; read {len(values)}")
 
 
+def is_at_end(cluster: Cluster, topic: str, partition: int, offset: int) -> bool:
+    """A leader that was just elected does not know the end yet: it then answers with an error."""
+    try:
+        ends = {list_offset(cluster, topic, partition, isolation=isolation) for isolation in (0, 1)}
+    except OSError:
+        return False
+    return ends == {offset}
+
+
 def list_offset(cluster: Cluster, topic: str, partition: int = 0, *, isolation: int = 1) -> int:
-    """The last stable offset (isolation 1) or the high watermark (0)."""
+    """The last stable offset (isolation 1) or the high watermark (0). Raises OSError for an answer with an error."""
     port = cluster.ports[leader(cluster, topic, partition)]["DIRECT"]
     asked = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
     topics = [{"name": topic, "partitions": [asked]}]
     answer = ask(port, ApiKey.LIST_OFFSETS, 7, replica_id=-1, isolation_level=isolation, topics=topics)
-    offset: int = answer.topics[0].partitions[0].offset
+    found = answer.topics[0].partitions[0]
+    if found.error_code is not ErrorCode.none:
+        raise OSError(f"{topic}-{partition}: {found.error_code.name}")
+    offset: int = found.offset
     return offset
 
 
@@ -111,8 +123,7 @@ def wait_stable(cluster: Cluster, topic: str, partition: int = 0) -> None:
 
     def is_stable() -> bool:
         try:
-            stable = list_offset(cluster, topic, partition)
-            return stable >= 0 and stable == list_offset(cluster, topic, partition, isolation=0)
+            return list_offset(cluster, topic, partition) == list_offset(cluster, topic, partition, isolation=0)
         except OSError:
             return False
 
@@ -412,9 +423,9 @@ def test_killed_coordinator_leaves_each_transaction_whole_or_absent(cluster: Clu
     create_topic(cluster, "killed", partitions=2)
     client = producer(cluster, "killed")
     acked: list[int] = []
-    for number in range(12):
+    for number in range(9):
         values = [f"{number}-{index}" for index in range(3)]
-        victim = coordinator_of(cluster, "killed") if number in (3, 8) else None
+        victim = coordinator_of(cluster, "killed") if number in (3, 6) else None
         killer = threading.Timer(0.0 if number == 3 else 0.01, cluster.kill, [victim]) if victim else None
         if killer is not None:
             killer.start()
@@ -438,34 +449,36 @@ def test_killed_coordinator_leaves_each_transaction_whole_or_absent(cluster: Clu
     whole = [int(value.split("-")[0]) for value in seen[0][::3]]
     assert seen[0] == [f"{number}-{index}" for number in whole for index in range(3)]
     assert set(acked) <= set(whole)
-    assert not {1, 5, 9} & set(whole)
-    assert len(acked) >= 7
+    assert not {1, 5} & set(whole)
+    assert len(acked) >= 5
 
 
 def test_new_coordinator_writes_the_markers_that_the_killed_one_had_promised(cluster: Cluster) -> None:
     """The leader of the data stands still, so that the commit is decided and unmarked; then its coordinator dies."""
-    create_topic(cluster, "promised")
-    data_leader = leader(cluster, "promised")
-    transactional_id = next(
-        name for number in range(50) if coordinator_of(cluster, name := f"promised-{number}") != data_leader
-    )
-    client = producer(cluster, transactional_id)
+    client = producer(cluster, "promised")
+    coordinator = coordinator_of(cluster, "promised")
+    for number in range(6):  # topics have their leaders in turn
+        topic = f"promised-{number}"
+        create_topic(cluster, topic)
+        data_leader = leader(cluster, topic)
+        if data_leader != coordinator:
+            break
+    assert data_leader != coordinator
     client.begin_transaction()
-    client.produce("promised", b"value", partition=0)
+    client.produce(topic, b"value", partition=0)
     assert client.flush(WAIT_S) == 0
-    coordinator = coordinator_of(cluster, transactional_id)
     os.kill(cluster.processes[data_leader].pid, signal.SIGSTOP)
     try:
         client.commit_transaction(WAIT_S)
         cluster.kill(coordinator)
     finally:
         os.kill(cluster.processes[data_leader].pid, signal.SIGCONT)
-    marker = wait_until(lambda: markers_of(cluster, "promised"), "a marker of the new coordinator", WAIT_S)[0]
+    marker = wait_until(lambda: markers_of(cluster, topic), "a marker of the new coordinator", WAIT_S)[0]
     cluster.start(coordinator)
     assert marker["is_commit"]
     assert marker["coordinator_epoch"] > 0
-    wait_stable(cluster, "promised")
-    assert read(cluster, "promised") == ["value"]
+    wait_stable(cluster, topic)
+    assert read(cluster, topic) == ["value"]
 
 
 def markers_of(cluster: Cluster, topic: str) -> list[dict[str, Any]]:
