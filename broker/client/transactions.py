@@ -7,8 +7,10 @@ each end brings the next epoch. Records are the sender thread's. Calls come one 
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from time import monotonic_ns
 
 from broker.client import native
 from broker.client.blocking import BlockingClient
@@ -44,6 +46,21 @@ class TransactionClient:
         self._coordinators: dict[tuple[int, str], int] = {}
         self.core = TransactionCore()
         self.lock = native.new_lock()
+        self._spent_ns = dict.fromkeys(("init", "begin", "send-offsets", "commit", "abort"), 0)
+
+    def metrics(self) -> dict[str, float]:
+        """Kafka's names: the time that callers have spent in each call."""
+        return {f"txn-{call}-time-ns-total": float(spent) for call, spent in self._spent_ns.items()}
+
+    @contextlib.contextmanager
+    def call(self, name: str) -> Iterator[None]:
+        """Under the lock; counts the time, waiting for the lock included."""
+        began_ns = monotonic_ns()
+        with self.lock:
+            try:
+                yield
+            finally:
+                self._spent_ns[name] += monotonic_ns() - began_ns
 
     def close(self) -> None:
         self._client.close()

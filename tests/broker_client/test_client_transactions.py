@@ -273,7 +273,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = {
         "transaction.state.log.num.partitions": STATE_PARTITIONS,
         "offsets.topic.num.partitions": 3,
-        "replica.lag.time.max.ms": 500,
+        "replica.lag.time.max.ms": 2_000,
         "controller.quorum.fetch.timeout.ms": 2_000,  # a busy machine must not change leaders under the test
         "controller.quorum.request.timeout.ms": 2_000,
     }
@@ -340,6 +340,9 @@ def test_commits_are_seen_and_aborts_are_not(
             epochs.append(client._transactions.core.producer_epoch)
         client.begin_transaction()  # with nothing in it
         client.commit_transaction(WAIT_S)
+        metrics = client.metrics()
+        assert all(metrics[f"txn-{call}-time-ns-total"] > 0 for call in ("init", "begin", "commit", "abort"))
+        assert metrics["txn-send-offsets-time-ns-total"] == 0
     assert epochs == ([1, 2, 3, 4] if version == 2 else [0, 0, 0, 0])
     for partition in range(2):
         assert values(cluster, topic, partition) == ["0-a", "0-b", "2-a", "2-b"]

@@ -7,9 +7,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -31,7 +31,7 @@ STATE_TOPIC = "__transaction_state"
 SETTINGS = {
     "transaction.state.log.num.partitions": STATE_PARTITIONS,
     "offsets.topic.num.partitions": 3,
-    "replica.lag.time.max.ms": 500,
+    "replica.lag.time.max.ms": 2_000,
     "controller.quorum.fetch.timeout.ms": 2_000,  # a busy machine must not change leaders under the test
     "controller.quorum.request.timeout.ms": 2_000,
 }
@@ -276,6 +276,24 @@ def consumer_committed(consumer: Any, partition: TopicPartition) -> Any:
 # -- the protocol where no library goes (transaction.version 2, KIP-890 part 2)
 
 
+_LATER = frozenset(
+    {
+        ErrorCode.not_coordinator,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.not_enough_replicas,
+        ErrorCode.not_enough_replicas_after_append,
+    }
+)
+
+
+class Answer(NamedTuple):
+    """True whatever the error is: 0 is none."""
+
+    error: ErrorCode
+
+
 class Producer2:
     """A producer of transaction.version 2, request by request: Produce 12 adds its partition, EndTxn 5 bumps."""
 
@@ -300,6 +318,22 @@ class Producer2:
         return self.cluster.ports[coordinator_of(self.cluster, self.transactional_id)]["DIRECT"]
 
     def produce(self, value: bytes, *, version: int = 12, sequence: int | None = None) -> ErrorCode:
+        return self._repeat(lambda: self._produce(value, version=version, sequence=sequence))
+
+    def end(self, *, commit: bool) -> ErrorCode:
+        return self._repeat(lambda: self._end(commit=commit))
+
+    def _repeat(self, ask: Callable[[], ErrorCode]) -> ErrorCode:
+        """As any client does: while leaders change or a replica lags."""
+
+        def answer() -> Answer | None:
+            error = ask()
+            return None if error in _LATER else Answer(error)
+
+        found: Answer = wait_until(answer, "an answer", WAIT_S)
+        return found.error
+
+    def _produce(self, value: bytes, *, version: int, sequence: int | None) -> ErrorCode:
         batch = encode_batch(
             [value],
             timestamps_ms=1,
@@ -317,7 +351,7 @@ class Producer2:
             self.sequence += 1
         return error
 
-    def end(self, *, commit: bool) -> ErrorCode:
+    def _end(self, *, commit: bool) -> ErrorCode:
         answer = ask(self.coordinator_port(), ApiKey.END_TXN, 5, transactional_id=self.transactional_id,
                      producer_id=self.producer_id, producer_epoch=self.epoch, committed=commit)  # fmt: skip
         error: ErrorCode = answer.error_code
