@@ -385,7 +385,7 @@ def test_admin_lists_describes_and_ends_an_open_transaction(cluster: Cluster, ad
         with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
             admin.abort_hanging_transaction(partition, described.producer_id)
         client.abort_transaction(WAIT_S)
-    assert admin.describe_transaction("open").state == "CompleteAbort"
+    wait_until(lambda: admin.describe_transaction("open").state == "CompleteAbort", "the last markers", WAIT_S)
     with pytest.raises(KafkaError, match="INVALID_REGULAR_EXPRESSION"):
         admin.list_transactions(pattern="(")
     with pytest.raises(KafkaError, match="TRANSACTIONAL_ID_NOT_FOUND"):
