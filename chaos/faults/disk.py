@@ -105,6 +105,7 @@ def _spec(name: str, label: str, colour: str, rules: Rules, parameters: Mapping[
         make=_make(rules),
         parameters=parameters,
         problem=_problem,
+        is_proved_at_heal=True,  # it takes the next call on the disk to show
     )
 
 
