@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from harness.suite import KNOBS, ChaosEntry, Suite, Sweep
-from workloads.model import Workload
+from workloads.model import Workload, topic_names
 
 Expectation = Literal["none", "predicted", "exact", "any"]
 NO_DAMAGE: Final[Mapping[str, str]] = {"lost": "none", "duplicated": "none", "reordered": "none"}
@@ -98,6 +98,11 @@ class PlannedCell:
         return re.sub(r"[^A-Za-z0-9._-]", "-", self.cell_id)[:200]
 
     @property
+    def topic_names(self) -> tuple[str, ...]:
+        """All topics of the cell; the first is `topic_name`."""
+        return topic_names(self.topic_name, self.workload.topics)
+
+    @property
     def duration_ms(self) -> int:
         return self.workload.warmup_ms + self.workload.measure_ms
 
@@ -153,6 +158,8 @@ def _sweep_cell(
     title = f"{changed}={change[changed]}" if changed else "baseline"
     if note:
         title += f" ({note})"
+    if suite.workload.is_closed_loop:
+        title += " [closed loop]"
     return PlannedCell(
         cell_id=cell_id,
         kind="sweep",

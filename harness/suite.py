@@ -99,6 +99,11 @@ class Suite(_Strict):
     def _has_cells(self) -> Suite:
         if self.sweep is None and not self.chaos:
             raise ValueError("a suite needs `sweep`, `chaos` or both: this one has no cell")
+        if self.chaos and self.workload.topics > 1:
+            raise ValueError(
+                f"workload.topics is {self.workload.topics}: damage is predicted for one topic, "
+                "so a suite with chaos needs workload.topics: 1"
+            )
         if self.topic.replication_factor > self.cluster.brokers:
             raise ValueError(
                 f"topic.replication_factor is {self.topic.replication_factor}, expected at most cluster.brokers, "

@@ -139,6 +139,7 @@ def _unknown_rows(
     unknown["error"] = ABSENT
     unknown["acked_us"] = ABSENT
     unknown["offset"] = ABSENT
+    unknown["appended_us"] = ABSENT
     points = np.array(sorted(known), dtype=np.int64).reshape(-1, 2)
     if len(points):
         unknown["intended_us"] = np.interp(missing, points[:, 0], points[:, 1]).astype(np.int64)

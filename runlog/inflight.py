@@ -14,6 +14,7 @@ import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +26,15 @@ _FILE_HEADER = struct.Struct("<8siiqi")
 _HEADER_BYTES = 64
 _SLOT = struct.Struct("<qqqi")  # seq + 1, intended_us, sent_us, size_bytes; a slot never used reads 0
 _SLOT_DTYPE = np.dtype([("seq_plus_1", "<i8"), ("intended_us", "<i8"), ("sent_us", "<i8"), ("size_bytes", "<i4")])
+_Column = NDArray[np.integer[Any]]
 
 
 class InflightRing:
-    """Written by the one thread that sends for this producer."""
+    """One producer's sends in flight. Not thread-safe: whoever takes outcomes from another thread brings the lock.
+
+    A send may outlive its slot, when it waits for a dead leader while others go on: then its times are kept aside in
+    this process. Only a kill loses those, and compaction gives such a send an interpolated time.
+    """
 
     def __init__(self, directory: Path, *, producer: int, incarnation: int, slots: int = RING_SLOTS) -> None:
         if slots & (slots - 1):
@@ -45,19 +51,73 @@ class InflightRing:
         _FILE_HEADER.pack_into(self._map, 0, _MAGIC, producer, incarnation, 0, slots)
         self._mask = slots - 1
         self.slots = slots
+        self._slots: NDArray[Any] = np.frombuffer(self._map, dtype=_SLOT_DTYPE, count=slots, offset=_HEADER_BYTES)
+        self._is_busy = np.zeros(slots, dtype=np.bool_)
+        self._aside: dict[int, tuple[int, int, int, int]] = {}  # by seq: what its slot held
 
     def record(self, seq: int, intended_us: int, sent_us: int, size_bytes: int) -> None:
-        """Note a send, before the client is called. The slot's old owner must be complete (see `slots`)."""
-        _SLOT.pack_into(
-            self._map, _HEADER_BYTES + (seq & self._mask) * _SLOT.size, seq + 1, intended_us, sent_us, size_bytes
-        )
+        """Note a send, before the client is called."""
+        slot = seq & self._mask
+        if self._is_busy[slot]:
+            self._put_aside(slot, seq)
+        self._is_busy[slot] = True
+        _SLOT.pack_into(self._map, _HEADER_BYTES + slot * _SLOT.size, seq + 1, intended_us, sent_us, size_bytes)
 
-    def erase(self, seq: int) -> None:
-        """Take back a send that the client refused and that will not be tried again."""
-        _SLOT.pack_into(self._map, _HEADER_BYTES + (seq & self._mask) * _SLOT.size, 0, 0, 0, 0)
+    def record_many(self, first_seq: int, intended_us: _Column, sent_us: int, size_bytes: _Column) -> None:
+        """`record` for consecutive sends that are about to be handed over. The seq is written last: a slot cut short by
+        a kill still names its old owner."""
+        slots, done, count = self._slots, 0, len(intended_us)
+        while done < count:
+            start = (first_seq + done) & self._mask
+            end = min(start + count - done, self.slots)
+            if self._is_busy[start:end].any():
+                for slot in (start + np.flatnonzero(self._is_busy[start:end])).tolist():
+                    self._put_aside(slot, first_seq + done + slot - start)
+            part = slice(done, done + end - start)
+            slots["intended_us"][start:end] = intended_us[part]
+            slots["sent_us"][start:end] = sent_us
+            slots["size_bytes"][start:end] = size_bytes[part]
+            slots["seq_plus_1"][start:end] = np.arange(first_seq + done + 1, first_seq + done + 1 + end - start)
+            self._is_busy[start:end] = True
+            done += end - start
+
+    def take(self, seq: int) -> tuple[int, int, int]:
+        """(intended_us, sent_us, size_bytes) of a send that now has its outcome. KeyError if it is not in flight."""
+        slot = seq & self._mask
+        seq_plus_1, intended_us, sent_us, size_bytes = _SLOT.unpack_from(self._map, _HEADER_BYTES + slot * _SLOT.size)
+        if seq_plus_1 != seq + 1:
+            return self._aside.pop(seq)[1:]
+        self._is_busy[slot] = False
+        return intended_us, sent_us, size_bytes
+
+    def take_many(self, seqs: NDArray[np.int64]) -> NDArray[Any]:
+        """`take` for many: an array with the fields intended_us, sent_us, size_bytes."""
+        places = seqs & self._mask
+        taken: NDArray[Any] = self._slots[places]
+        is_here = taken["seq_plus_1"] == seqs + 1
+        if is_here.all():
+            self._is_busy[places] = False
+            return taken
+        self._is_busy[places[is_here]] = False
+        for index in np.flatnonzero(~is_here).tolist():
+            taken[index] = self._aside.pop(int(seqs[index]))
+        return taken
+
+    def erase(self, first_seq: int, count: int = 1) -> None:
+        """Take back sends that the client refused and that will not be tried again."""
+        for seq in range(first_seq, first_seq + count):
+            slot = seq & self._mask
+            self._is_busy[slot] = False
+            _SLOT.pack_into(self._map, _HEADER_BYTES + slot * _SLOT.size, 0, 0, 0, 0)
 
     def close(self) -> None:
+        self._slots = np.empty(0, dtype=_SLOT_DTYPE)  # a view keeps the map from being closed
         self._map.close()
+
+    def _put_aside(self, slot: int, next_seq: int) -> None:
+        seq_plus_1, intended_us, sent_us, size_bytes = self._slots[slot].tolist()
+        if seq_plus_1 != next_seq + 1:  # the same send once more, after the client had no space, stays where it is
+            self._aside[seq_plus_1 - 1] = (seq_plus_1, intended_us, sent_us, size_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

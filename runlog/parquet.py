@@ -43,6 +43,7 @@ def partition_directory(run_dir: Path, stream: Stream, cell_id: str) -> Path:
 def table_of(stream: Stream, columns: Mapping[str, ArrayLike]) -> pa.Table:
     """Columns by name to a table of the stream's schema. ValueError names what is missing, extra or unequal."""
     expected = [column.name for column in stream.columns]
+    columns = {**_defaults(stream, columns), **columns}
     if set(columns) != set(expected):
         raise ValueError(
             f"stream {stream.name}: missing columns {sorted(set(expected) - set(columns))}, "
@@ -56,6 +57,15 @@ def table_of(stream: Stream, columns: Mapping[str, ArrayLike]) -> pa.Table:
     if len(lengths) > 1:
         raise ValueError(f"stream {stream.name}: columns of unequal length {sorted(lengths)}")
     return pa.Table.from_arrays(arrays, schema=arrow_schema(stream))
+
+
+def _defaults(stream: Stream, columns: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
+    length = max((len(np.asarray(values)) for values in columns.values()), default=0)
+    return {
+        column.name: np.full(length, column.default)
+        for column in stream.columns
+        if column.default is not None and column.name not in columns
+    }
 
 
 def write_table(path: Path, table: pa.Table) -> None:
@@ -100,4 +110,9 @@ def read_stream(run_dir: Path, stream: Stream | str, cell_id: str) -> pa.Table:
     schema = arrow_schema(known)
     if not paths:
         return schema.empty_table()
-    return pa.concat_tables([pq.ParquetFile(path).read().cast(schema) for path in paths])
+    return pa.concat_tables([_completed(known, pq.ParquetFile(path).read()) for path in paths])
+
+
+def _completed(stream: Stream, table: pa.Table) -> pa.Table:
+    """A part as written, with the columns that its version did not have yet."""
+    return table_of(stream, {name: table.column(name).to_numpy() for name in table.column_names})

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from crc32c import crc32c
+from numpy.typing import NDArray
 
 MAGIC = 0x4B48
 HEADER_BYTES = 32
@@ -32,6 +33,7 @@ POOL_BODIES_MIN = 8
 # What of the header differs from record to record: low bytes of seq and time, and the CRC.
 _HEADER_ENTROPY_BYTES = 9
 _FILLER = b"kafka-harness filler "
+_NO_FLAGS = b"\0\0\0\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,14 @@ def parse_fast(value: bytes) -> tuple[int, int, int, int, bool] | None:
     return producer, incarnation, seq, intended_ns, crc32c(value[:_HEAD_BYTES], crc32c(value[_TAIL_START:])) == crc
 
 
+def identity_of(value: bytes) -> tuple[int, int, int] | None:
+    """(producer, incarnation, seq) of one of our values, None for others. The CRC is not looked at."""
+    if len(value) < HEADER_BYTES:
+        return None
+    magic, producer, incarnation, seq, _intended_ns = _HEAD.unpack_from(value)
+    return (producer, incarnation, seq) if magic == MAGIC else None
+
+
 class PayloadPool:
     """Bodies made before the clock starts; `value()` only adds a header.
 
@@ -86,14 +96,36 @@ class PayloadPool:
             raise ValueError(f"record_size_bytes is {record_size_bytes}, at least {HEADER_BYTES} are needed")
         if not 0.0 <= compressibility <= 0.95:
             raise ValueError(f"compressibility is {compressibility}, expected 0 to 0.95")
-        self.record_size_bytes = record_size_bytes
-        body_bytes = record_size_bytes - HEADER_BYTES
-        tails = _tails(body_bytes, _random_bytes_per_body(record_size_bytes, compressibility), seed)
+        count = _body_count(record_size_bytes - HEADER_BYTES)
+        sizes = np.full(count, record_size_bytes)
+        self._take(random_bodies(sizes, compressibility=compressibility, seed=seed))
+
+    @classmethod
+    def of_bodies(cls, bodies: Iterable[bytes]) -> PayloadPool:
+        """Records take these in turn. ValueError when there are none."""
+        pool = cls.__new__(cls)
+        pool._take(bodies)
+        return pool
+
+    def _take(self, bodies: Iterable[bytes]) -> None:
+        tails = [_NO_FLAGS + body for body in bodies]
+        if not tails:
+            raise ValueError("no body to make records of")
         self._tails: list[tuple[int, bytes]] = [(crc32c(tail), tail) for tail in tails]
-        self._count = len(self._tails)
+        self._count = len(tails)
+        self._sizes = np.array([len(tail) + HEADER_BYTES - len(_NO_FLAGS) for tail in tails], dtype=np.int32)
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def mean_size_bytes(self) -> float:
+        return float(self._sizes.mean())
+
+    def sizes_bytes(self, first_seq: int, count: int) -> NDArray[np.int32]:
+        """Of the values of consecutive records."""
+        found: NDArray[np.int32] = self._sizes[np.arange(first_seq, first_seq + count) % self._count]
+        return found
 
     def value(self, producer: int, incarnation: int, seq: int, intended_ns: int) -> bytes:
         """The value of record `seq`; the same arguments always give the same bytes."""
@@ -105,9 +137,24 @@ class PayloadPool:
         self, compress: Callable[[bytes], bytes] = zlib.compress, batch_bytes: int = 128 * 1024
     ) -> float:
         """Uncompressed over compressed size of one batch of consecutive values."""
-        records = max(1, min(batch_bytes // self.record_size_bytes, self._count))
-        batch = b"".join(self.value(1, 0, seq, 1_000_000_000 + seq * 1_000_003) for seq in range(records))
+        values: list[bytes] = []
+        size = 0
+        while not values or (len(values) < self._count and size + int(self._sizes[len(values)]) <= batch_bytes):
+            seq = len(values)
+            values.append(self.value(1, 0, seq, 1_000_000_000 + seq * 1_000_003))
+            size += len(values[-1])
+        batch = b"".join(values)
         return len(batch) / len(compress(batch))
+
+
+def random_bodies(sizes_bytes: NDArray[np.int_], *, compressibility: float, seed: int) -> Iterator[bytes]:
+    """Bodies for values of these sizes, header included, of which a codec takes the given share away."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    longest = int(sizes_bytes.max()) if len(sizes_bytes) else 0
+    filler = _FILLER * (longest // len(_FILLER) + 1)
+    for size in sizes_bytes.tolist():
+        random_bytes = _random_bytes_per_body(size, compressibility)
+        yield generator.bytes(random_bytes) + filler[: size - HEADER_BYTES - random_bytes]
 
 
 def _random_bytes_per_body(record_size_bytes: int, compressibility: float) -> int:
@@ -118,11 +165,7 @@ def _random_bytes_per_body(record_size_bytes: int, compressibility: float) -> in
     return max(0, min(record_size_bytes - HEADER_BYTES, wanted))
 
 
-def _tails(body_bytes: int, random_bytes: int, seed: int) -> Sequence[bytes]:
+def _body_count(body_bytes: int) -> int:
     size = max(1, body_bytes)
     count = max(POOL_BODIES_MIN, POOL_BYTES // size)
-    count = max(2, min(count, POOL_BYTES_MAX // size))
-    generator = np.random.Generator(np.random.PCG64(seed))
-    filler_bytes = body_bytes - random_bytes
-    filler = (_FILLER * (filler_bytes // len(_FILLER) + 1))[:filler_bytes]
-    return [b"\0\0\0\0" + generator.bytes(random_bytes) + filler for _ in range(count)]
+    return max(2, min(count, POOL_BYTES_MAX // size))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: appended_us in send and recv, reader in recv; null in parts written before
 ABSENT = -1
 
 
@@ -30,6 +30,9 @@ class Column:
     struct_code: str
     arrow_type: str
     meaning: str
+    default: int | None = (
+        None  # what a part holds that was written without this column, by an older version; else needed
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +46,14 @@ class Stream:
         return "<" + "".join(column.struct_code for column in self.columns)
 
 
-def _column(name: str, struct_code: str, meaning: str) -> Column:
+def _column(name: str, struct_code: str, meaning: str, default: int | None = None) -> Column:
     arrow_type = {"h": "int16", "i": "int32", "q": "int64", "b": "int8", "I": "int64", "d": "float64"}[struct_code]
-    return Column(name=name, struct_code=struct_code, arrow_type=arrow_type, meaning=meaning)
+    return Column(name=name, struct_code=struct_code, arrow_type=arrow_type, meaning=meaning, default=default)
+
+
+_APPENDED_US = _column(
+    "appended_us", "q", "the leader's LogAppendTime, whole ms; -1 unless the topic has that timestamp type", ABSENT
+)
 
 
 _IDENTITY = (
@@ -67,6 +75,7 @@ SEND = Stream(
         _column("sent_us", "q", "when it was handed to the client"),
         _column("acked_us", "q", "when its outcome was known"),
         _column("offset", "q", "offset in the acknowledgement, -1 if none"),
+        _APPENDED_US,
     ),
 )
 
@@ -82,6 +91,8 @@ RECV = Stream(
         _column("intended_us", "q", "copied from the payload"),
         _column("polled_us", "q", "when poll returned it"),
         _column("crc_ok", "b", "1 if the payload's own CRC matched"),
+        _APPENDED_US,
+        _column("reader", "h", "number of the reader group in the workload; each reads everything", 0),
     ),
 )
 

@@ -23,6 +23,7 @@ from workloads.conductor import Conductor, LoadFailed
 from workloads.fleet import Fleet, FleetError, LocalFleet, WorkerFleet, run_worker
 from workloads.model import Plan
 from workloads.process import Json
+from workloads.web import WebError
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 _SWITCH_INTERVAL_S = 0.0005  # the default of 5 ms is how late a sending thread could be behind a receiving one
@@ -59,7 +60,7 @@ def _run(plan: Plan) -> int:
         gevent.signal_handler(number, conductor.request_stop)
     try:
         conductor.run()
-    except (LoadFailed, FleetError) as error:
+    except (LoadFailed, FleetError, WebError) as error:
         emit({"event": "error", "message": str(error), "fatal": True})
         return EXIT_FAILED
     except Exception as error:  # the process entry: whoever started us must learn why

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import gevent
 
 from runlog.events import JsonlWriter, RunClock, events_path
-from runlog.payload import PayloadPool
+from workloads import web
 from workloads.context import CONNECT_TIMEOUT_S, Phases
 from workloads.fleet import Fleet
 from workloads.model import Plan
-from workloads.process import FOLD_INTERVAL_S, Json, merge_reports
+from workloads.process import FOLD_INTERVAL_S, Json, live_figures, merge_reports
 from workloads.producer import CLOSE_TIMEOUT_S
 
 Emit = Callable[[Json], None]
@@ -48,13 +48,18 @@ class Conductor:
 
     def run(self) -> None:
         """LoadFailed when no load could be run; what happens to single users later is told by `error` events."""
+        end_web: Callable[[], None] | None = None
         try:
+            if self._plan.web_port is not None:
+                end_web = web.serve(self._fleet.environment, self._plan.web_port, self.request_stop)
             self._phase("connect")
             self._fleet.start_users()
             if self._wait_ready():
                 self._send_and_drain()
             self._finish()
         finally:
+            if end_web is not None:
+                end_web()
             self._stats.close()
             self._fleet.quit()
 
@@ -114,14 +119,9 @@ class Conductor:
             gevent.sleep(_LOOK_S)
 
     def _finish(self) -> None:
-        gevent.sleep(FOLD_INTERVAL_S if self._plan.workload.processes > 1 else 0)
+        gevent.sleep(FOLD_INTERVAL_S)  # the last rows reach the counts
         self._progress(now=True)
-        pool = PayloadPool(
-            record_size_bytes=self._plan.workload.record_size_bytes,
-            compressibility=self._plan.workload.compressibility,
-            seed=self._plan.seed,
-        )
-        done = merge_reports(self._fleet.reports(), pool_ratio=pool.achieved_ratio())
+        done = merge_reports(self._fleet.reports())
         client = done.pop("client")
         self._stat("client", {"final": True, **client})
         self._stat("generator_health", done["health"])
@@ -143,6 +143,7 @@ class Conductor:
         self._next_progress_s = time.monotonic() + FOLD_INTERVAL_S
         state = self._fleet.state()
         progress = {name: state[name] for name in _PROGRESS}
+        progress |= live_figures(state, len(self._plan.workload.reader_groups))
         self._emit({"event": "progress", "t_us": self._clock.now_us(), **progress})
         self._stat("progress", progress)
         if state["client"]:

@@ -1,4 +1,8 @@
-"""One consumer user in its own OS thread: reads its partitions from their beginning and logs what it is given."""
+"""One consumer user in its own OS thread: a member of a reader group, logs what it is given.
+
+A reader reads everything once; its consumers share the partitions, fixed or through Kafka's group protocol. A catch-up
+reader begins late, behind a backlog. An application that takes its time is a wait after each poll.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,29 @@ from runlog.payload import parse_fast
 from runlog.schema import ABSENT, RECV
 from runlog.segment import SegmentWriter
 from workloads.clients import make_consumer
-from workloads.clients.protocol import ConsumerClient, ReceivedRecord
+from workloads.clients.protocol import ConsumerClient, Polled
 from workloads.context import CONNECT_TIMEOUT_S, LoadContext
+from workloads.model import ReaderGroup
+from workloads.outcomes import wall_clock_offset_us
 
 _POLL_S = 0.05
-WITHOUT_GROUP = ABSENT
+_SLICE_S = 0.1  # a wait is cut into pieces, so that a stop is noticed
+_GENERATION_UNKNOWN = ABSENT  # no client library tells it
 
 
 class ConsumerUserLoop:
-    """`run` is the thread's body. Consumer k of n reads the partitions p with p % n == k."""
+    """`run` is the thread's body. Member k of n of a reader reads the partitions p with p % n == k."""
 
     def __init__(self, context: LoadContext) -> None:
-        workload = context.plan.workload
+        plan, workload = context.plan, context.plan.workload
         self._context = context
         self.number = context.claim_number("consumer", workload.consumers)
-        self._partitions = list(range(self.number, context.plan.partitions, workload.consumers))
+        self.reader_number, member = reader_of(workload.reader_groups, self.number)
+        self.reader = workload.reader_groups[self.reader_number]
+        topics = plan.topic_names
+        everything = [(topic, partition) for topic in topics for partition in range(plan.partitions)]
+        self._partitions = everything[member :: self.reader.consumers]
+        self._first_partition = {topic: index * plan.partitions for index, topic in enumerate(topics)}
         self.writer_name = f"c{self.number}"
         self._writer = SegmentWriter(context.live, RECV, self.writer_name)
         self.is_ready = False
@@ -34,13 +46,22 @@ class ConsumerUserLoop:
     def run(self) -> None:
         client: ConsumerClient | None = None
         try:
-            plan = self._context.plan
-            client = make_consumer(plan.client, plan.bootstrap_servers, plan.topic, plan.consumer_properties)
-            if self._partitions:
+            has_work = bool(self._partitions) or self.reader.mode == "group"
+            is_late = self.reader.start_after_ms is not None
+            # Made now in any case: what the client cannot set is known before anything is measured.
+            client = make_consumer(self._context.plan.client, self._context.consumer_setup(self.reader))
+            if has_work and not is_late:
                 client.connect(self._partitions, CONNECT_TIMEOUT_S)
             self.is_ready = True
-            while self._partitions and not self._context.receiving_stopped.is_set():
-                self._log(client.poll(_POLL_S))
+            if has_work and is_late:
+                has_work = self._wait_turn()
+                if has_work:
+                    client.connect(self._partitions, CONNECT_TIMEOUT_S)
+            while has_work and not self._context.receiving_stopped.is_set():
+                polled = client.poll(_POLL_S)
+                if polled.records:
+                    self._log(polled)
+                    self._process(len(polled.records))
         except Exception as error:  # the entry point of a thread: nobody above would hear of it
             self._context.add_error(f"consumer {self.number}: {error}")
         finally:
@@ -49,24 +70,64 @@ class ConsumerUserLoop:
             if client is not None:
                 client.close()
 
-    def _log(self, records: list[ReceivedRecord]) -> None:
-        if not records:
-            return
-        polled_ns = time.monotonic_ns()
+    def _wait_turn(self) -> bool:
+        """Until the catch-up begins. False when the run is over before."""
+        phases = self._context.wait_begin()
+        if phases is None or self.reader.start_after_ms is None:
+            return False
+        start_ns = phases.measure_ns + self.reader.start_after_ms * 1_000_000
+        while (left_s := (start_ns - time.monotonic_ns()) / 1e9) > 0:
+            if self._context.receiving_stopped.is_set():
+                return False
+            time.sleep(min(left_s, _SLICE_S))
+        return True
+
+    def _process(self, records: int) -> None:
+        """The application's work, as a wait: it takes time and no CPU."""
+        left_s = records * self.reader.processing_us / 1e6
+        while left_s > 0 and not self._context.receiving_stopped.is_set():
+            time.sleep(min(left_s, _SLICE_S))
+            left_s -= _SLICE_S
+            self.last_received_ns = time.monotonic_ns()  # it is not idle
+
+    def _log(self, polled: Polled) -> None:
         t0_ns = self._context.plan.t0_monotonic_ns
-        polled_us = (polled_ns - t0_ns) // 1_000
-        append, number = self._writer.append_recv, self.number
-        for partition, offset, value in records:
+        polled_us = (polled.polled_ns - t0_ns) // 1_000
+        has_append_time = self._context.plan.log_append_time
+        offset_us = wall_clock_offset_us(t0_ns)
+        append, number, reader, generation = (
+            self._writer.append_recv, self.number, self.reader_number, _GENERATION_UNKNOWN,
+        )  # fmt: skip
+        appended_us = ABSENT
+        for topic, partition, offset, value, timestamp_ms in polled.records:
+            partition += self._first_partition[topic]
+            if has_append_time:
+                appended_us = timestamp_ms * 1_000 - offset_us
             parsed = parse_fast(value)
             if parsed is None:
                 self.foreign += 1
-                append(number, WITHOUT_GROUP, partition, offset, ABSENT, ABSENT, ABSENT, ABSENT, polled_us, 0)
+                append(
+                    number, generation, partition, offset, ABSENT, ABSENT, ABSENT, ABSENT, polled_us, 0,
+                    appended_us, reader,
+                )  # fmt: skip
                 continue
             producer, incarnation, seq, intended_ns, crc_ok = parsed
             if not crc_ok and not (producer < 1 << 15 and incarnation < 1 << 31 and max(seq, intended_ns) < 1 << 63):
                 producer = incarnation = seq = ABSENT  # a damaged header may hold what no column can
                 intended_ns = t0_ns
             intended_us = (intended_ns - t0_ns) // 1_000
-            append(number, WITHOUT_GROUP, partition, offset, producer, incarnation, seq, intended_us, polled_us, crc_ok)
-        self.received += len(records)
-        self.last_received_ns = polled_ns
+            append(
+                number, generation, partition, offset, producer, incarnation, seq, intended_us, polled_us, crc_ok,
+                appended_us, reader,
+            )  # fmt: skip
+        self.received += len(polled.records)
+        self.last_received_ns = polled.polled_ns
+
+
+def reader_of(readers: tuple[ReaderGroup, ...], consumer: int) -> tuple[int, int]:
+    """(number of the reader, member of it) for a consumer numbered over all readers."""
+    for number, reader in enumerate(readers):
+        if consumer < reader.consumers:
+            return number, consumer
+        consumer -= reader.consumers
+    raise ValueError(f"consumer {consumer} is beyond all readers")

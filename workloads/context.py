@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runlog.events import RunClock, live_directory
-from runlog.payload import PayloadPool
-from workloads import keys, schedule
-from workloads.model import Plan
+from workloads import keys, payloads, schedule
+from workloads.clients.protocol import ClientSetup
+from workloads.model import Plan, ReaderGroup, Replay
 
 CONNECT_TIMEOUT_S = 20.0
 
@@ -48,12 +48,11 @@ class LoadContext:
         self.clock = RunClock(t0_monotonic_ns=plan.t0_monotonic_ns)
         self.live = live_directory(plan.run_dir, plan.cell_id)
         self.live.mkdir(parents=True, exist_ok=True)
-        self.schedule = schedule.build(plan.workload, plan.seed)
-        self.pool = PayloadPool(
-            record_size_bytes=plan.workload.record_size_bytes,
-            compressibility=plan.workload.compressibility,
-            seed=plan.seed,
-        )
+        shape = plan.workload.schedule
+        trace = shape.file if isinstance(shape, Replay) else None
+        recorded_ms = payloads.read_times_ms(trace) if trace is not None else None
+        self.schedule = schedule.build(plan.workload, plan.seed, recorded_ms)
+        self.pool = payloads.build_pool(plan.workload, plan.seed)
         self.keys = keys.key_sequence(plan.workload, plan.seed)
         self.sending_stopped = threading.Event()
         self.receiving_stopped = threading.Event()
@@ -62,6 +61,26 @@ class LoadContext:
         self._lock = threading.Lock()
         self._drain_deadline_ns: int | None = None
         self.errors: list[str] = []
+
+    def producer_setup(self) -> ClientSetup:
+        plan = self.plan
+        return ClientSetup(
+            bootstrap_servers=plan.bootstrap_servers,
+            topics=plan.topic_names,
+            properties=plan.properties,
+            runtime=plan.runtime,
+        )
+
+    def consumer_setup(self, reader: ReaderGroup) -> ClientSetup:
+        plan = self.plan
+        return ClientSetup(
+            bootstrap_servers=plan.bootstrap_servers,
+            topics=plan.topic_names,
+            properties=plan.consumer_properties,
+            runtime=plan.runtime,
+            group_id=f"{plan.topic}-{reader.name}" if reader.mode == "group" else None,
+            start=reader.start,
+        )
 
     def begin(self, phases: Phases) -> None:
         """Let all users start at the same instant."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from runlog.schema import RECV, SEND, SendStatus
 from runlog.segment import Rows, SegmentFollower
+from workloads.histogram import LogHistogram
 
 _LOOKS_MAX = 256  # reads per fold and writer: a million rows; the rest waits for the next fold
 
@@ -29,6 +30,9 @@ class Counters:
         self._recv: dict[str, SegmentFollower] = {}
         self.by_status = dict.fromkeys(SendStatus, 0)
         self.received = 0
+        self.received_by_reader: dict[int, int] = {}
+        self.latency = LogHistogram()  # acknowledged sends, from the intended time
+        self.end_to_end = LogHistogram()
 
     def fold(self, send_writers: list[str], recv_writers: list[str], locust_stats: Any) -> None:
         """Take in all rows written since the last call. `locust_stats` is Locust's untyped RequestStats."""
@@ -37,6 +41,8 @@ class Counters:
             for rows in _new_rows(follower):
                 for status in SendStatus:
                     self.by_status[status] += int(np.count_nonzero(rows["status"] == status))
+                is_acked = rows["status"] == SendStatus.ACKED
+                self.latency.add((rows["acked_us"] - rows["intended_us"])[is_acked])
                 failed = int(np.count_nonzero(rows["status"] == SendStatus.FAILED))
                 _fold_latencies(
                     locust_stats, "send", rows["acked_us"] - rows["intended_us"], failed, int(rows["size_bytes"].sum())
@@ -45,6 +51,10 @@ class Counters:
             follower = self._recv.setdefault(writer, SegmentFollower(self._live, RECV, writer))
             for rows in _new_rows(follower):
                 self.received += len(rows)
+                self.end_to_end.add(rows["polled_us"] - rows["intended_us"])
+                for reader, count in enumerate(np.bincount(rows["reader"]).tolist()):
+                    if count:
+                        self.received_by_reader[reader] = self.received_by_reader.get(reader, 0) + count
                 _fold_latencies(locust_stats, "recv", rows["polled_us"] - rows["intended_us"], 0, 0)
 
 

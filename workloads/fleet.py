@@ -45,6 +45,10 @@ class Fleet(Protocol):
 
     def quit(self) -> None: ...
 
+    @property
+    def environment(self) -> Any:
+        """Locust's, with the runner whose figures are those of the whole cell."""
+
 
 def make_environment(plan: Plan) -> Any:
     """Locust's Environment, which has no usable types."""
@@ -61,9 +65,9 @@ class LocalFleet:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._environment = make_environment(plan)
-        self._runner = self._environment.create_local_runner()
-        self._process = LoadProcess(plan, self._environment)
+        self.environment = make_environment(plan)
+        self._runner = self.environment.create_local_runner()
+        self._process = LoadProcess(plan, self.environment)
 
     def start_users(self) -> None:
         count = user_count(self._plan)
@@ -80,9 +84,10 @@ class LocalFleet:
 
     def state(self) -> Json:
         self._process.fold()
-        return self._process.state()
+        return merge_states([self._process.state()])
 
     def reports(self) -> list[Json]:
+        self._process.fold(now=True)
         return [self._process.report()]
 
     def quit(self) -> None:
@@ -95,10 +100,10 @@ class WorkerFleet:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._environment = make_environment(plan)
+        self.environment = make_environment(plan)
         # Port 0 would do for ZeroMQ but Locust does not tell which port it got.
         self._port = _free_port()
-        self._runner = self._environment.create_master_runner(LOOPBACK, self._port)
+        self._runner = self.environment.create_master_runner(LOOPBACK, self._port)
         self._states: dict[str, Json] = {}
         self._reports: dict[str, Json] = {}
         self._runner.register_message("load_state", self._on_state)

@@ -36,6 +36,16 @@ class LogHistogram:
         bucket = int(np.searchsorted(np.cumsum(self._counts), max(1, int(np.ceil(share * total)))))
         return min(self.max_us, int(np.expm1((bucket + 1) / BUCKETS_PER_E_FOLD)))
 
+    def since(self, earlier: LogHistogram) -> LogHistogram:
+        """What was added after `earlier`, a copy of this one at that time. The largest value is that of all."""
+        later = LogHistogram()
+        later._counts = self._counts - earlier._counts
+        later.max_us = self.max_us
+        return later
+
+    def copy(self) -> LogHistogram:
+        return self.since(LogHistogram())
+
     def to_json(self) -> dict[str, object]:
         used = np.flatnonzero(self._counts)
         return {"buckets": used.tolist(), "counts": self._counts[used].tolist(), "max_us": self.max_us}

@@ -10,11 +10,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from runlog.inflight import RING_SLOTS
 from runlog.payload import HEADER_BYTES
+from workloads.clients import client_names
 
-CLIENTS = ("reference", "confluent")
-ClientName = Literal["reference", "confluent"]
 KeyDistribution = Literal["none", "uniform", "zipf", "hot"]
+RECORD_SIZE_BYTES_DEFAULT = 1024
+COMPRESSIBILITY_DEFAULT = 0.5
 
 
 class _Model(BaseModel):
@@ -71,44 +73,171 @@ class Poisson(_Model):
 
 
 class Replay(_Model):
-    """Arrivals as recorded: milliseconds from the start of the measured window, ascending."""
+    """Arrivals as recorded: milliseconds from the start of the measured window, ascending; here or in a file with one
+    number a line. Faster or slower with `speed`."""
 
     kind: Literal["replay"]
-    times_ms: tuple[float, ...] = Field(min_length=1, max_length=10_000_000)
+    times_ms: tuple[float, ...] = Field(default=(), max_length=10_000_000)
+    file: Path | None = None
+    speed: float = Field(default=1.0, gt=0, le=1_000)
 
     @model_validator(mode="after")
     def _ascending(self) -> Replay:
+        if bool(self.times_ms) == (self.file is not None):
+            raise ValueError("give either times_ms or file")
         if any(later < earlier for earlier, later in zip(self.times_ms, self.times_ms[1:], strict=False)):
             raise ValueError("times_ms must ascend")
-        if self.times_ms[0] < 0:
+        if self.times_ms and self.times_ms[0] < 0:
             raise ValueError("times_ms must not be negative")
         return self
 
 
-Schedule = Annotated[Constant | Steps | Ramp | Spike | Sine | Poisson | Replay, Field(discriminator="kind")]
+class Closed(_Model):
+    """Closed loop: a record is sent when an earlier one is done, at most `outstanding` are under way per producer, and
+    `rate_per_s` is only a ceiling. A stall of the cluster then stops the load too and hides itself from the latencies:
+    such cells are labelled, and their latencies are not comparable with an open loop's."""
+
+    kind: Literal["closed"]
+    outstanding: int = Field(ge=1, le=RING_SLOTS)
+
+
+Schedule = Annotated[Constant | Steps | Ramp | Spike | Sine | Poisson | Replay | Closed, Field(discriminator="kind")]
+_SizeBytes = Annotated[int, Field(ge=HEADER_BYTES, le=64 * 1024 * 1024)]
+
+
+class UniformSizes(_Model):
+    """Every size between the two alike."""
+
+    kind: Literal["uniform"]
+    low_bytes: _SizeBytes
+    high_bytes: _SizeBytes
+
+    @model_validator(mode="after")
+    def _ordered(self) -> UniformSizes:
+        if self.low_bytes > self.high_bytes:
+            raise ValueError(f"low_bytes is {self.low_bytes}, more than high_bytes, which is {self.high_bytes}")
+        return self
+
+
+class LognormalSizes(_Model):
+    """Many small records and few large ones: half are below `median_bytes`, one in six above median * e**sigma."""
+
+    kind: Literal["lognormal"]
+    median_bytes: _SizeBytes
+    sigma: float = Field(gt=0, le=4)
+    high_bytes: _SizeBytes = 1_000_000
+
+
+class WeightedSize(_Model):
+    size_bytes: _SizeBytes
+    weight: float = Field(gt=0)
+
+
+class ListedSizes(_Model):
+    """These sizes, each in proportion to its weight."""
+
+    kind: Literal["list"]
+    sizes: tuple[WeightedSize, ...] = Field(min_length=1, max_length=10_000)
+
+
+Sizes = Annotated[UniformSizes | LognormalSizes | ListedSizes, Field(discriminator="kind")]
+
+
+class ReaderGroup(_Model):
+    """Consumers that together read everything once. Several entries read side by side, each at its own pace."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)
+    consumers: int = Field(default=1, ge=1, le=1024)
+    mode: Literal["assign", "group"] = Field(
+        default="assign", description="fixed partitions each, or members of a consumer group of the reader's name"
+    )
+    start: Literal["earliest", "latest"] = "earliest"
+    start_after_ms: int | None = Field(
+        default=None,
+        ge=0,
+        le=86_400_000,
+        description="a catch-up reader: begins so long after the measured window did, behind a backlog; none: at once",
+    )
+    processing_us: int = Field(default=0, ge=0, le=60_000_000, description="what the application takes for each record")
 
 
 class Workload(_Model):
     """The load of one cell. The rate is that of all producers together; they share one schedule turn by turn."""
 
     rate_per_s: float = Field(gt=0, le=10_000_000)
-    record_size_bytes: int = Field(default=1024, ge=HEADER_BYTES, le=64 * 1024 * 1024)
-    compressibility: float = Field(default=0.5, ge=0, le=0.95, description="share that a codec should take away")
+    record_size_bytes: int = Field(default=RECORD_SIZE_BYTES_DEFAULT, ge=HEADER_BYTES, le=64 * 1024 * 1024)
+    sizes: Sizes | None = Field(default=None, description="a distribution, instead of record_size_bytes")
+    compressibility: float = Field(
+        default=COMPRESSIBILITY_DEFAULT, ge=0, le=0.95, description="share that a codec should take away"
+    )
+    corpus: Path | None = Field(default=None, description="a file whose lines are the bodies of the records, in order")
     producers: int = Field(default=1, ge=1, le=1024)
     consumers: int = Field(default=0, ge=0, le=1024)
+    readers: tuple[ReaderGroup, ...] = Field(
+        default=(), max_length=64, description="instead of `consumers`, which is one reader named tail"
+    )
+    topics: int = Field(default=1, ge=1, le=64, description="each with the topic's partitions; records take turns")
     keys: KeyDistribution = "none"
     key_count: int = Field(default=1000, ge=1, le=1_000_000)
+    key_zipf_exponent: float = Field(default=1.0, gt=0, le=4, description="of keys: zipf")
+    key_hot_share: float = Field(default=0.5, gt=0, le=1, description="of keys: hot; the share of the hot key")
+    records_per_burst: int = Field(default=1, ge=1, le=1_000_000, description="so many are due at the same instant")
     warmup_ms: int = Field(default=2_000, ge=0, le=3_600_000)
     measure_ms: int = Field(default=10_000, gt=0, le=86_400_000)
     drain_ms: int = Field(default=10_000, ge=0, le=3_600_000)
     processes: int = Field(default=1, ge=1, le=64)
     schedule: Schedule = Field(default_factory=Constant)
 
+    @property
+    def reader_groups(self) -> tuple[ReaderGroup, ...]:
+        if self.readers or not self.consumers:
+            return self.readers
+        return (ReaderGroup(name="tail", consumers=self.consumers),)
+
+    @property
+    def is_closed_loop(self) -> bool:
+        return isinstance(self.schedule, Closed)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _derived(cls, data: object) -> object:
+        """`consumers` is the sum of the readers; a value that contradicts them is left for `_consistent` to refuse."""
+        if isinstance(data, dict) and data.get("readers") and not data.get("consumers"):
+            counts = [
+                reader.consumers if isinstance(reader, ReaderGroup) else dict(reader).get("consumers", 1)
+                for reader in data["readers"]
+            ]
+            if all(isinstance(count, int) for count in counts):
+                return {**data, "consumers": sum(counts)}
+        return data
+
     @model_validator(mode="after")
-    def _enough_users(self) -> Workload:
+    def _consistent(self) -> Workload:
         if self.processes > self.producers + self.consumers:
             raise ValueError(f"processes is {self.processes}, more than producers and consumers together")
+        in_readers = sum(reader.consumers for reader in self.readers)
+        if self.readers and self.consumers != in_readers:
+            raise ValueError(f"consumers is {self.consumers}, but readers have {in_readers}: leave consumers out")
+        names = [reader.name for reader in self.readers]
+        if len(set(names)) != len(names):
+            raise ValueError(f"readers need different names, got {', '.join(names)}")
+        own_size = self.record_size_bytes != RECORD_SIZE_BYTES_DEFAULT
+        if own_size and (self.sizes is not None or self.corpus is not None):
+            raise ValueError("record_size_bytes stands beside sizes or corpus, which decide it: leave it out")
+        if self.sizes is not None and self.corpus is not None:
+            raise ValueError("give either sizes or corpus: the lines of a corpus have their own sizes")
+        if self.corpus is not None and self.compressibility != COMPRESSIBILITY_DEFAULT:
+            raise ValueError("compressibility stands beside corpus, whose lines decide it: leave it out")
+        if self.keys != "zipf" and self.key_zipf_exponent != 1.0:
+            raise ValueError(f"key_zipf_exponent belongs to keys: zipf, keys is {self.keys}")
+        if self.keys != "hot" and self.key_hot_share != 0.5:
+            raise ValueError(f"key_hot_share belongs to keys: hot, keys is {self.keys}")
         return self
+
+
+def topic_names(first: str, count: int) -> tuple[str, ...]:
+    """The topics of a cell: the first has the cell's own name."""
+    return (first, *(f"{first}-t{number}" for number in range(1, count)))
 
 
 class Plan(_Model):
@@ -117,7 +246,7 @@ class Plan(_Model):
     run_dir: Path
     cell_id: str = Field(min_length=1)
     t0_monotonic_ns: int
-    client: ClientName
+    client: str
     bootstrap_servers: str = Field(min_length=1)
     topic: str = Field(min_length=1)
     partitions: int = Field(ge=1)
@@ -125,6 +254,20 @@ class Plan(_Model):
     consumer_properties: dict[str, str] = Field(default_factory=dict)
     workload: Workload
     seed: int = 0
+    log_append_time: bool = False  # the topics' timestamps are those of the brokers
+    runtime: dict[str, str] = Field(default_factory=dict)  # what the client needs beside properties
+    web_port: int | None = Field(default=None, ge=1, le=65_535)  # where Locust's own view is served, on loopback
+
+    @field_validator("client")
+    @classmethod
+    def _known_client(cls, value: str) -> str:
+        if value not in client_names():
+            raise ValueError(f"no such client, there are {', '.join(client_names())}")
+        return value
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        return topic_names(self.topic, self.workload.topics)
 
     @field_validator("properties", "consumer_properties", mode="before")
     @classmethod

@@ -12,6 +12,7 @@ from typing import Any
 import gevent
 
 from runlog.schema import SendStatus
+from workloads import payloads
 from workloads.context import LoadContext, Phases
 from workloads.counters import Counters
 from workloads.health import HUB_TICK_S, GeneratorHealth
@@ -35,6 +36,8 @@ class LoadProcess:
         self._environment = environment
         self._cpu_share: float | None = None
         self._phases: Phases | None = None
+        self._window = _Window()
+        self._next_fold_s = 0.0
         environment.load_members = self.members
 
     def begin(self, phases: Phases) -> None:
@@ -59,12 +62,20 @@ class LoadProcess:
             self.health.cpu_share() if self._cpu_share is None and self._phases is not None else self._cpu_share or 0.0
         )
 
-    def fold(self) -> None:
+    def fold(self, *, now: bool = False) -> None:
+        """Twice a second, or now: each time costs the sending threads about a millisecond."""
+        if not now and time.monotonic() < self._next_fold_s:
+            return
+        self._next_fold_s = time.monotonic() + FOLD_INTERVAL_S / 2
         self._counters.fold(
             [loop.writer_name for loop in self.members.producers],
             [loop.writer_name for loop in self.members.consumers],
             self._environment.runner.stats,
         )
+        lag = LogHistogram()
+        for loop in self.members.producers:
+            lag.merge_json(loop.lag.to_json())
+        self._window.turn(latency=self._counters.latency, end_to_end=self._counters.end_to_end, schedule_lag=lag)
 
     def state(self) -> Json:
         """Counts so far. Call `fold` first for fresh ones."""
@@ -79,6 +90,8 @@ class LoadProcess:
             "failed": self._counters.by_status[SendStatus.FAILED],
             "unknown": self._counters.by_status[SendStatus.UNKNOWN],
             "received": self._counters.received,
+            "received_by_reader": {str(reader): count for reader, count in self._counters.received_by_reader.items()},
+            "recent": self._window.to_json(),
             "last_received_us": self.context.clock.to_us(last_received_ns) if last_received_ns else -1,
             "errors": list(self.context.errors),
             "client": {str(loop.number): loop.client_metrics() for loop in producers},
@@ -86,6 +99,7 @@ class LoadProcess:
 
     def report(self) -> Json:
         producers = self.members.producers
+        pool = self.context.pool
         lag = LogHistogram()
         for loop in producers:
             lag.merge_json(loop.lag.to_json())
@@ -104,13 +118,51 @@ class LoadProcess:
             "backpressure_sends": sum(loop.backpressure_sends for loop in producers),
             "unsent": sum(loop.unsent for loop in producers),
             "foreign_records": sum(loop.foreign for loop in self.members.consumers),
+            "payload_zlib_ratio": round(pool.achieved_ratio(), 3),
+            "payload": payloads.describe(self.context.plan.workload, pool),
             "client_effective": effective,
             "client": {str(loop.number): loop.client_metrics() for loop in producers},
         }
 
 
+class _Window:
+    """Histograms of the last half second or so, for the live view."""
+
+    def __init__(self) -> None:
+        self._earlier: dict[str, LogHistogram] = {}
+        self._recent: dict[str, LogHistogram] = {}
+        self._turned_s = 0.0
+
+    def turn(self, **so_far: LogHistogram) -> None:
+        if time.monotonic() - self._turned_s < FOLD_INTERVAL_S * 0.9:
+            return
+        self._turned_s = time.monotonic()
+        empty = LogHistogram()
+        self._recent = {name: found.since(self._earlier.get(name, empty)) for name, found in so_far.items()}
+        self._earlier = {name: found.copy() for name, found in so_far.items()}
+
+    def to_json(self) -> Json:
+        return {name: found.to_json() for name, found in self._recent.items()}
+
+
 def empty_state() -> Json:
-    return {**dict.fromkeys(_SUMMED, 0), "last_received_us": -1, "errors": [], "client": {}}
+    counts = dict.fromkeys(_SUMMED, 0)
+    return {**counts, "received_by_reader": {}, "recent": {}, "last_received_us": -1, "errors": [], "client": {}}
+
+
+def live_figures(state: Json, readers: int) -> Json:
+    """What a live view shows of a merged state: the last half second, and how far the slowest reader is behind."""
+    figures: Json = {}
+    for name, shares in (("latency", (0.5, 0.99)), ("end_to_end", (0.99,)), ("schedule_lag", (0.99,))):
+        histogram = LogHistogram()
+        for document in state["recent"].get(name, ()):
+            histogram.merge_json(document)
+        if histogram.count:
+            figures |= {f"{name}_us_p{share * 100:.0f}": histogram.quantile_us(share) for share in shares}
+    if readers:
+        slowest = min(state["received_by_reader"].get(str(reader), 0) for reader in range(readers))
+        figures["backlog"] = max(0, state["acked"] - slowest)
+    return figures
 
 
 def merge_states(states: list[Json]) -> Json:
@@ -120,11 +172,15 @@ def merge_states(states: list[Json]) -> Json:
             merged[name] += state[name]
         merged["last_received_us"] = max(merged["last_received_us"], state["last_received_us"])
         merged["errors"].extend(state["errors"])
+        for reader, count in state["received_by_reader"].items():
+            merged["received_by_reader"][reader] = merged["received_by_reader"].get(reader, 0) + count
+        for name, document in state["recent"].items():
+            merged["recent"].setdefault(name, []).append(document)
         merged["client"].update(state["client"])
     return merged
 
 
-def merge_reports(reports: list[Json], *, pool_ratio: float) -> Json:
+def merge_reports(reports: list[Json]) -> Json:
     """The `done` event: producers, health and effective settings of the whole cell."""
     lag, hub = LogHistogram(), LogHistogram()
     producers: list[Json] = []
@@ -147,7 +203,8 @@ def merge_reports(reports: list[Json], *, pool_ratio: float) -> Json:
             name: sum(report[name] for report in reports)
             for name in ("late_sends", "backpressure_sends", "unsent", "foreign_records")
         },
-        "payload_zlib_ratio": round(pool_ratio, 3),
+        "payload_zlib_ratio": next((report["payload_zlib_ratio"] for report in reports), 0.0),
+        "payload": next((report["payload"] for report in reports), {}),
     }
     effective: Json = next((report["client_effective"] for report in reports if report["client_effective"]), {})
     producers.sort(key=lambda producer: (producer["producer"], producer["incarnation"]))

@@ -154,41 +154,53 @@ class ReplayedArrivals:
 
 
 class Share:
-    """Every `of`-th record of a schedule, beginning with `index`: the part of one producer."""
+    """Every `of`-th burst of a schedule, beginning with `index`: the part of one producer. A burst is `burst`
+    consecutive records, all due when its first one is; usually one."""
 
-    def __init__(self, whole: Schedule, *, index: int, of: int) -> None:
+    def __init__(self, whole: Schedule, *, index: int, of: int, burst: int = 1) -> None:
         if not 0 <= index < of:
             raise ValueError(f"share {index} of {of} does not exist")
         self._whole = whole
         self._index = index
         self._of = of
+        self._burst = burst
+        bursts = -(-whole.total // burst)
+        missing = bursts * burst - whole.total if bursts and (bursts - 1) % of == index else 0
+        self._total = self._mine(bursts) * burst - missing
 
     @property
     def total(self) -> int:
-        return self._mine(self._whole.total)
+        return self._total
 
     def times_ns(self, indices: Indices) -> Times:
-        return self._whole.times_ns(indices * self._of + self._index)
+        return self._whole.times_ns((indices // self._burst * self._of + self._index) * self._burst)
 
     def next_times_ns(self, first: int, count: int) -> Times:
         return self.times_ns(np.arange(first, first + count, dtype=np.int64))
 
     def count_until(self, t_ns: int) -> int:
-        return self._mine(self._whole.count_until(t_ns))
+        begun = -(-self._whole.count_until(t_ns) // self._burst)
+        return min(self._total, self._mine(begun) * self._burst)
 
-    def _mine(self, count: int) -> int:
-        return max(0, (count - self._index + self._of - 1) // self._of)
+    def _mine(self, bursts: int) -> int:
+        return max(0, (bursts - self._index + self._of - 1) // self._of)
 
 
-def build(workload: model.Workload, seed: int) -> Schedule:
-    """Warm-up at the shape's first rate (a replay has none), then the shape over the measured window."""
+def build(workload: model.Workload, seed: int, recorded_times_ms: NDArray[np.float64] | None = None) -> Schedule:
+    """Warm-up at the shape's first rate (a replay has none), then the shape over the measured window.
+
+    `recorded_times_ms` are the contents of a replay's file, which the caller has read.
+    """
     warmup_s, measure_s = workload.warmup_ms / 1e3, workload.measure_ms / 1e3
     shape = workload.schedule
     if isinstance(shape, model.Poisson):
         return PoissonArrivals(rate_per_s=workload.rate_per_s, duration_s=warmup_s + measure_s, seed=seed)
     if isinstance(shape, model.Replay):
-        times = ((np.array(shape.times_ms) + workload.warmup_ms) * 1e6).astype(np.int64)
+        recorded_ms = np.array(shape.times_ms) if recorded_times_ms is None else recorded_times_ms
+        times = ((recorded_ms / shape.speed + workload.warmup_ms) * 1e6).astype(np.int64)
         return ReplayedArrivals(times_ns=times, end_ns=round((warmup_s + measure_s) * 1e9))
+    if isinstance(shape, model.Closed):
+        shape = model.Constant()  # the ceiling; `producer.py` waits for what is outstanding
     pieces = _pieces(shape, workload.rate_per_s, measure_s)
     first_rate = pieces[0].rate_from
     return PiecewiseRate([Piece(duration_s=warmup_s, rate_from=first_rate, rate_to=first_rate), *pieces])

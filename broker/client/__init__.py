@@ -21,11 +21,13 @@ from broker.client.core.fetcher import EARLIEST, LATEST, ConsumerRecord
 from broker.client.core.metadata import BrokerAddress, PartitionState, TopicState
 from broker.client.future import DeliveryFuture, FailedFuture
 from broker.client.producer import Producer, ProducerInterceptor, ProducerRecord
+from broker.client.reporting import BatchListener, DeliveredBatch
 
 __all__ = [
     "EARLIEST",
     "LATEST",
     "Admin",
+    "BatchListener",
     "BrokerAddress",
     "BufferExhaustedError",
     "ClosedError",
@@ -33,6 +35,7 @@ __all__ = [
     "ConfigurationError",
     "Consumer",
     "ConsumerRecord",
+    "DeliveredBatch",
     "DeliveryFuture",
     "FailedFuture",
     "KafkaError",

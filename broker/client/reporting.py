@@ -1,19 +1,39 @@
-"""Running the delivery callbacks of a finished batch: each once, in record order, errors of the caller contained."""
+"""Telling of a finished batch: its delivery callbacks, each once and in record order, or its listener, once.
+
+Errors of the caller are contained.
+"""
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-from broker.client.core.batch import Batch, RecordMetadata
+from broker.client.core.batch import UNKNOWN_OFFSET, UNKNOWN_TIMESTAMP, Batch, RecordMetadata, TopicPartition
+from broker.client.core.errors import KafkaError
 
 _LOG = logging.getLogger(__name__)
 
 
-def report(batch: Batch) -> int:
-    """Call the callbacks; returns how many of them raised (logged once a batch)."""
+class DeliveredBatch(NamedTuple):
+    """A batch with its outcome: either an error or a base offset, which is -1 where no broker told it (acks=0)."""
+
+    partition: TopicPartition
+    tokens: Sequence[Any]  # what each `send` was given as on_delivery, in record order
+    base_offset: int
+    log_append_time_ms: int  # -1 unless the topic has message.timestamp.type=LogAppendTime
+    error: KafkaError | None
+
+
+BatchListener: TypeAlias = Callable[[DeliveredBatch], None]
+
+
+def report(batch: Batch, listener: BatchListener | None = None) -> int:
+    """Call the listener or the callbacks; returns how many of them raised (logged once a batch)."""
     callbacks = batch.callbacks
+    if listener is not None:
+        return _tell_listener(batch, listener)
     if callbacks is None:
         return 0
     assert batch.outcome is not None
@@ -30,3 +50,22 @@ def report(batch: Batch) -> int:
                 _LOG.exception("event=delivery_callback_raised tp=%s-%d", *batch.partition)
             failures += 1
     return failures
+
+
+def _tell_listener(batch: Batch, listener: BatchListener) -> int:
+    outcome = batch.outcome
+    assert outcome is not None
+    is_acked = outcome.error is None
+    delivered = DeliveredBatch(
+        partition=batch.partition,
+        tokens=batch.callbacks or (),
+        base_offset=outcome.base_offset if is_acked else UNKNOWN_OFFSET,
+        log_append_time_ms=outcome.log_append_time_ms if is_acked else UNKNOWN_TIMESTAMP,
+        error=outcome.error,
+    )
+    try:
+        listener(delivered)
+    except Exception:
+        _LOG.exception("event=batch_listener_raised tp=%s-%d", *batch.partition)
+        return 1
+    return 0

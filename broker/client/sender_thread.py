@@ -45,7 +45,7 @@ from broker.client.protocol import (
     produce_request,
     produce_results,
 )
-from broker.client.reporting import report
+from broker.client.reporting import BatchListener, report
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId, codec_by_name
 from broker.wire.errors import ErrorCode
@@ -68,9 +68,10 @@ class _Identity(NamedTuple):
 
 
 class SenderThread:
-    def __init__(self, config: ProducerConfig, seed: int | None) -> None:
+    def __init__(self, config: ProducerConfig, seed: int | None, batch_listener: BatchListener | None = None) -> None:
         rng = random.Random(seed)
         self.config = config
+        self._batch_listener = batch_listener
         self.lock = native.new_lock()
         self.accumulator = Accumulator(
             batch_size_bytes=config.batch_size, linger_ms=config.linger_ms, buffer_memory_bytes=config.buffer_memory
@@ -290,7 +291,7 @@ class SenderThread:
     def _report(self) -> None:
         while self._reporting:
             batch = self._reporting[0]  # stays in line until done, so that flush() sees it
-            failures = report(batch)  # before the sum is read: interceptors add to it too
+            failures = report(batch, self._batch_listener)  # before the sum is read: interceptors add to it too
             self.metrics.callback_error_total += failures
             with self.lock:
                 self._reporting.popleft()

@@ -19,6 +19,8 @@ from broker.node.connection import Request
 from broker.node.control import ControllerClient, LocalRequest
 from broker.node.coordinators import CoordinatorHost
 from broker.node.fetcher import Fetchers
+from broker.node.groups import KEY_TYPE as GROUPS
+from broker.node.groups import Groups
 from broker.node.handlers import HANDLERS
 from broker.node.isr import IsrSender
 from broker.node.journal import Journal
@@ -91,7 +93,8 @@ class Broker:
         )
         self.producer_ids = ProducerIds(config=config, control=self.control, broker_epoch=self.broker_epoch)
         # By FindCoordinator's key type. Any: each host has its own shards, this file knows none of them.
-        self.coordinators: dict[int, CoordinatorHost[Any]] = {}
+        self.groups = Groups(self, rng=rng)
+        self.coordinators: dict[int, CoordinatorHost[Any]] = {GROUPS: self.groups.host}
         self.peers = Peers(
             config=config, image=lambda: self.metadata.image, logger=logger, handle_locally=self._handle_local
         )
@@ -132,6 +135,7 @@ class Broker:
         self.spawn(self.lifecycle.run())
         self.spawn(self._isr_sender.run(self.partitions, self.lifecycle))
         self.spawn(self.partitions.run_timers())
+        self.spawn(self.groups.run_retention())
         self.journal.write("started")
         self.logger.info("started", log_dirs=self.config.log_dirs)
         if self.config.harness_discard:
@@ -211,6 +215,7 @@ class Broker:
             for broker_id in delta.unfenced:
                 self.journal.write("broker_unfenced", broker=broker_id, by=self.config.node_id)
         self.lifecycle.image_changed()
+        self.groups.image_changed(new)
         for coordinator in self.coordinators.values():
             coordinator.image_changed()
         waiters, self._image_waiters = self._image_waiters, []

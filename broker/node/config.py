@@ -86,6 +86,25 @@ class NodeConfig:
     transaction_partition_verification_enable: bool = True  # KIP-890 part 1; with version 2 there is no way around it
     add_partitions_to_txn_retry_backoff_ms: int = 20
     add_partitions_to_txn_retry_backoff_max_ms: int = 100  # all retries of one question together
+    offsets_topic_num_partitions: int = 50
+    offsets_topic_replication_factor: int = 3  # unless given: not more than there are voters
+    offsets_topic_segment_bytes: int = 100 << 20
+    offsets_topic_compression_codec: int = 0  # 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd
+    offsets_commit_timeout_ms: int = 5_000
+    offsets_load_buffer_size: int = 5 << 20
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
+    offset_metadata_max_bytes: int = 4_096
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2**31 - 1
+    group_coordinator_rebalance_protocols: str = "classic,consumer"  # Kafka: streams too
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_size: int = 2**31 - 1
+    group_consumer_assignors: str = "uniform,range"
+    group_consumer_migration_policy: str = "disabled"  # Kafka: bidirectional; a group changes protocol while empty
 
     socket_request_max_bytes: int = 100 << 20
     socket_send_buffer_bytes: int = 102_400
@@ -148,10 +167,7 @@ _IGNORED = frozenset(
         "log.flush.interval.ms",
         "log.flush.scheduler.interval.ms",
         "compression.type",
-        "offsets.topic.replication.factor",
-        "offsets.topic.num.partitions",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",  # we abort at the very deadline
-        "group.initial.rebalance.delay.ms",
         "delete.topic.enable",
         "controlled.shutdown.enable",
         "auto.leader.rebalance.enable",
@@ -162,7 +178,6 @@ _IGNORED = frozenset(
         "max.incremental.fetch.session.cache.slots",
         "share.coordinator.state.topic.replication.factor",
         "share.coordinator.state.topic.min.isr",
-        "group.coordinator.rebalance.protocols",
         "log.message.timestamp.type",
     ]
 )
@@ -205,6 +220,33 @@ def _boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
+def _choices(*allowed: str, needed: str | None = None) -> Callable[[str], str]:
+    """A comma-separated list of some of these, in lower case; `needed` must be among them."""
+
+    def parse(text: str) -> str:
+        given = [item.lower() for item in _items(text)]
+        wrong = [item for item in given if item not in allowed]
+        if wrong or not given or (needed is not None and needed not in given):
+            hint = "" if needed is None else f" with {needed}"
+            raise ValueError(f"expected some of {', '.join(allowed)}{hint}, got {text!r}")
+        return ",".join(given)
+
+    return parse
+
+
+def _codec(text: str) -> int:
+    if text not in ("0", "1", "2", "3", "4"):
+        raise ValueError(f"expected 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd), got {text!r}")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    value = _natural(text)
+    if value < 1:
+        raise ValueError(f"expected a number of at least 1, got {text!r}")
+    return value
+
+
 def _directory(text: str) -> Path:
     directories = _items(text)
     if len(directories) != 1:
@@ -221,6 +263,14 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "log_dirs": _directory,
     "harness_journal_path": Path,
     "harness_disk_faults": Path,
+    "offsets_topic_compression_codec": _codec,
+    "offsets_topic_num_partitions": lambda text: _positive(text),
+    "offsets_topic_replication_factor": lambda text: _positive(text),
+    "offsets_retention_check_interval_ms": lambda text: _positive(text),
+    "offsets_load_buffer_size": lambda text: _positive(text),
+    "group_coordinator_rebalance_protocols": _choices("classic", "consumer", needed="classic"),
+    "group_consumer_assignors": _choices("uniform", "range"),
+    "group_consumer_migration_policy": _choices("disabled"),
 }
 _MAY_BE_NEGATIVE = frozenset({"log_retention_ms", "log_retention_bytes"})
 
@@ -307,6 +357,9 @@ def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -
     values["advertised_listeners"] = {
         name: advertised.get(name, address) for name, address in listeners.items() if name != controller
     }
+    voters = values["controller_quorum_voters"]
+    assert isinstance(voters, dict)
+    values.setdefault("offsets_topic_replication_factor", max(1, min(3, len(voters))))
     config = NodeConfig(**values)  # type: ignore[arg-type]  # each value came from the parser of its field
     for name, key in (
         (config.internal_listener, "inter.broker.listener.name"),

@@ -56,6 +56,11 @@ class Request:
         return self.header.client_id or ""
 
     @property
+    def peer_host(self) -> str:
+        """The client's address as Kafka writes it, `/127.0.0.1`."""
+        return self._connection.peer_host
+
+    @property
     def is_open(self) -> bool:
         """False when nobody will read the answer any more."""
         return not self._is_done and not self._connection.is_closed
@@ -229,6 +234,11 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(out[0])
         elif out:
             self._transport.writelines(out)
+
+    @property
+    def peer_host(self) -> str:
+        peer = None if self._transport is None else self._transport.get_extra_info("peername")
+        return f"/{peer[0]}" if peer else ""
 
     def close(self) -> None:
         if self._transport is not None and not self._transport.is_closing():

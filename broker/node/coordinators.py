@@ -93,12 +93,15 @@ class CoordinatorHost(Generic[S]):
         spawn: Callable[..., object],
         make_shard: Callable[[int], S],
         perform: Callable[[int, object], None],
+        first_event: Callable[[], object] | None = None,
     ) -> None:
+        """`first_event`: what a shard must hear as soon as it serves, right after Loaded."""
         self.topic = topic
         self._broker_id = broker_id
         self._commit_timeout_ms, self._load_buffer_bytes, self._codec = commit_timeout_ms, load_buffer_bytes, codec
         self._partitions, self._control, self._image, self._logger = partitions, control, image, logger
         self._spawn, self._make_shard, self._perform = spawn, make_shard, perform
+        self._first_event = first_event
         self._slots: dict[int, _Slot[S]] = {}
         self._next_token = 0
         self._creating: asyncio.Future[str | None] | None = None
@@ -337,10 +340,11 @@ class CoordinatorHost(Generic[S]):
 
     async def _load(self, slot: _Slot[S]) -> None:
         log, begin_ms = slot.hosted.log, monotonic_ms()
-        offset, end = log.log_start_offset, log.log_end_offset
+        offset = log.log_start_offset
         try:
-            while offset < end and slot.is_current:
-                data = log.read(offset, self._load_buffer_bytes, end)
+            # The end is looked up anew: markers of transactions are appended by others, also now.
+            while offset < log.log_end_offset and slot.is_current:
+                data = log.read(offset, self._load_buffer_bytes, log.log_end_offset)
                 if not data:
                     break
                 for batch in iter_batches(data):
@@ -352,10 +356,9 @@ class CoordinatorHost(Generic[S]):
             self._fail(slot, "load_failed", traceback.format_exc())
             return
         if slot.is_current:
-            self._logger.info(
-                "coordinator_loaded", topic=self.topic.name, partition=slot.index, end=end, ms=monotonic_ms() - begin_ms
-            )
-            self._serve(slot, end)
+            loaded = {"topic": self.topic.name, "partition": slot.index, "end": offset}
+            self._logger.info("coordinator_loaded", **loaded, ms=monotonic_ms() - begin_ms)
+            self._serve(slot, log.log_end_offset)
 
     def _serve(self, slot: _Slot[S], end_offset: int) -> None:
         slot.ledger = Ledger(loaded_end_offset=end_offset)
@@ -366,6 +369,8 @@ class CoordinatorHost(Generic[S]):
         slot.wake = wake
         slot.hosted.consumer_wakes.add(wake)
         self._handle(slot, Loaded(leader_epoch=slot.leader_epoch))
+        if self._first_event is not None and slot.ledger is not None:
+            self._handle(slot, self._first_event())
 
     def _drop(self, slot: _Slot[S], error: ErrorCode) -> None:
         if self._slots.get(slot.index) is slot:

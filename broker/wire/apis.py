@@ -1,7 +1,7 @@
 """The table of APIs: key, versions, and which listener offers which.
 
 Owns: the numbers that go into ApiVersions, and the check of a request against them. Not the handling of any API.
-Left out on purpose: consumer groups, transactions, SASL, ACLs, quotas, share and streams groups. Produce is advertised
+Left out on purpose: transactions, SASL, ACLs, quotas, share and streams groups. Produce is advertised
 from version 0 because old librdkafka stores batches uncompressed when it sees a higher floor (KAFKA-18659); versions
 0 to 2 are refused when they are sent.
 Shown by tests/broker_wire/test_wire_apis.py.
@@ -20,7 +20,15 @@ class ApiKey(IntEnum):
     FETCH = 1
     LIST_OFFSETS = 2
     METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
     FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -31,6 +39,8 @@ class ApiKey(IntEnum):
     END_TXN = 26
     WRITE_TXN_MARKERS = 27
     DESCRIBE_CONFIGS = 32
+    DELETE_GROUPS = 42
+    OFFSET_DELETE = 47
     VOTE = 52
     BEGIN_QUORUM_EPOCH = 53
     END_QUORUM_EPOCH = 54
@@ -45,6 +55,8 @@ class ApiKey(IntEnum):
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
     ALLOCATE_PRODUCER_IDS = 67
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
 
 
 class Listener(Enum):
@@ -89,7 +101,15 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.FETCH, 4, 17, _EVERYWHERE),
         _api(ApiKey.LIST_OFFSETS, 1, 10, _CLIENT),
         _api(ApiKey.METADATA, 0, 13, _CLIENT),
+        _api(ApiKey.OFFSET_COMMIT, 2, 10, _CLIENT),
+        _api(ApiKey.OFFSET_FETCH, 1, 10, _CLIENT),
         _api(ApiKey.FIND_COORDINATOR, 0, 6, _CLIENT),
+        _api(ApiKey.JOIN_GROUP, 0, 9, _CLIENT),
+        _api(ApiKey.HEARTBEAT, 0, 4, _CLIENT),
+        _api(ApiKey.LEAVE_GROUP, 0, 5, _CLIENT),
+        _api(ApiKey.SYNC_GROUP, 0, 5, _CLIENT),
+        _api(ApiKey.DESCRIBE_GROUPS, 0, 6, _CLIENT),
+        _api(ApiKey.LIST_GROUPS, 0, 5, _CLIENT),
         _api(ApiKey.API_VERSIONS, 0, 4, _EVERYWHERE),
         _api(ApiKey.CREATE_TOPICS, 2, 7, _EVERYWHERE),
         _api(ApiKey.DELETE_TOPICS, 1, 6, _EVERYWHERE),
@@ -100,6 +120,8 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.END_TXN, 0, 5, _CLIENT),
         _api(ApiKey.WRITE_TXN_MARKERS, 1, 2, _INTER_BROKER),
         _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
+        _api(ApiKey.DELETE_GROUPS, 0, 2, _CLIENT),
+        _api(ApiKey.OFFSET_DELETE, 0, 0, _CLIENT),
         _api(ApiKey.VOTE, 0, 2, _CONTROLLER),
         _api(ApiKey.BEGIN_QUORUM_EPOCH, 0, 1, _CONTROLLER),
         _api(ApiKey.END_QUORUM_EPOCH, 0, 1, _CONTROLLER),
@@ -114,6 +136,8 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, _CLIENT),
         _api(ApiKey.LIST_TRANSACTIONS, 0, 1, _CLIENT),
         _api(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, _CONTROLLER),
+        _api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, _CLIENT),
+        _api(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, _CLIENT),
     )
 }
 

@@ -16,7 +16,7 @@ from harness.scenarios import cases_of, load_scenario
 from harness.suite import Suite, builtin_suites, find_source, load_suite
 from harness.suite_source import nearest, validate
 from runlog.schema import SCHEMA_VERSION, STREAMS
-from workloads.model import CLIENTS
+from workloads.clients import client_names, describe
 
 CLUSTERS = {
     "reference": "broker processes of this project, started and stopped by the harness",
@@ -54,7 +54,7 @@ def list_things(what: str, *, as_json: bool) -> None:
         "scenarios": _scenarios,
         "suites": _suites,
         "faults": _faults,
-        "clients": lambda: [{"name": name} for name in CLIENTS],
+        "clients": lambda: [{"name": name, "from": describe(name)} for name in client_names()],
         "clusters": lambda: [{"name": name, "what": text} for name, text in CLUSTERS.items()],
     }
     if what not in tables:

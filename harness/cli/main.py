@@ -48,6 +48,8 @@ _Toxiproxy = Annotated[
 ]
 _Spark = Annotated[str | None, typer.Option("--spark-master", metavar="URL", help="of the analysis; default local")]
 _RunDir = Annotated[Path | None, typer.Option("--run-dir", help="where the run goes; default runs/<time>-<suite>")]
+_Web = Annotated[bool, typer.Option("--web", help="serve Locust's own view of the running cell on loopback")]
+_WebPort = Annotated[int, typer.Option("--web-port", min=1, max=65_535, help="of --web")]
 _NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]
 
 
@@ -64,6 +66,8 @@ def run(
     spark_master: _Spark = None,
     run_dir: _RunDir = None,
     no_report: _NoReport = False,
+    web: _Web = False,
+    web_port: _WebPort = 8089,
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
     from harness.cli.run import RunOptions, run_suites
@@ -72,7 +76,7 @@ def run(
     options = RunOptions(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
-        argv=tuple(sys.argv[1:]),
+        argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
 

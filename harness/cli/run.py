@@ -23,7 +23,7 @@ from harness.run.stop import StopFlag, signals_set
 from harness.scenarios import cases_of
 from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
-from workloads.model import CLIENTS
+from workloads.clients import client_names
 
 ENGINES: Final = ("reference", "kafka", "external")
 RUNS: Final = Path("runs")
@@ -46,6 +46,7 @@ class RunOptions:
     run_dir: Path | None
     make_report: bool
     argv: tuple[str, ...]
+    web_port: int | None = None
 
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
@@ -73,8 +74,8 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     if options.engine not in ENGINES:
         raise UsageError(f"--cluster {options.engine}{nearest(options.engine, ENGINES)}")
     client = options.client or suite.client
-    if client not in CLIENTS:
-        raise UsageError(f"client {client!r}: no such client{nearest(client, CLIENTS)}")
+    if client not in client_names():
+        raise UsageError(f"client {client!r}: no such client{nearest(client, client_names())}")
     cells = build_plan(suite, cases_of, seed=_seed(suite, options), client=client)
     if options.engine == "external":
         if not options.bootstrap_server:
@@ -129,7 +130,10 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
         bootstrap_servers=options.bootstrap_server,
         run_dir=run_dir,
         argv=options.argv,
+        web_port=options.web_port,
     )
+    if options.web_port is not None:
+        progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")
     code = Run(request, stop=stop, progress=progress, lease_root=default_root(os.environ)).execute()
     if code is ExitCode.INTERRUPTED:
         progress.say(f"interrupted; what was measured is in {run_dir}: `harness report {run_dir}` shows it")

@@ -17,10 +17,11 @@ from harness.clusters.base import Cluster
 from harness.clusters.process_cluster import ProcessCluster, ignore_process_event
 from harness.errors import CellError
 from harness.plan import PlannedCell
+from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from harness.run.document import cell_document
 from harness.run.final_read import FinalRead, read_log
-from harness.run.log_reader import TopicLogReader
+from harness.run.log_reader import SeveralTopics, TopicLogReader
 from harness.run.recorders import (
     JOURNAL_INTERVAL_S,
     PROBE_INTERVAL_S,
@@ -132,16 +133,18 @@ class CellRun:
     def _prepare_topic(self) -> None:
         planned = self._planned
         self._context.progress.phase("topic")
-        self._admin.create_topic(
-            planned.topic_name,
-            partitions=planned.partitions,
-            replication_factor=planned.replication_factor,
-            config=planned.topic_config,
-        )
-        if not self._cluster.wait_healthy(
-            planned.topic_name, timeout_s=TOPIC_TIMEOUT_S, replication_factor=planned.replication_factor
-        ):
-            raise CellError(f"topic {planned.topic_name} had no full ISR after {TOPIC_TIMEOUT_S:.0f} s")
+        for topic in planned.topic_names:
+            self._admin.create_topic(
+                topic,
+                partitions=planned.partitions,
+                replication_factor=planned.replication_factor,
+                config=planned.topic_config,
+            )
+        for topic in planned.topic_names:
+            if not self._cluster.wait_healthy(
+                topic, timeout_s=TOPIC_TIMEOUT_S, replication_factor=planned.replication_factor
+            ):
+                raise CellError(f"topic {topic} had no full ISR after {TOPIC_TIMEOUT_S:.0f} s")
         self._outcome.effective["topic"] = self._admin.topic_config(planned.topic_name)
         self._outcome.effective["broker"] = self._broker_settings()
 
@@ -162,6 +165,9 @@ class CellRun:
                 "consumer_properties": {},
                 "workload": planned.workload.model_dump(mode="json"),
                 "seed": planned.seed,
+                "runtime": client_runtime(planned.client),
+                "web_port": context.web_port,
+                "log_append_time": self._outcome.effective["topic"].get("message.timestamp.type") == "LogAppendTime",
             }
         )
         workload = planned.workload
@@ -234,8 +240,9 @@ class CellRun:
         self.on_load_finished()
         self._cluster.ensure_all_running()
         planned = self._planned
-        if not self._cluster.wait_healthy(
-            planned.topic_name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=planned.replication_factor
+        if not all(
+            self._cluster.wait_healthy(topic, timeout_s=HEALTH_TIMEOUT_S, replication_factor=planned.replication_factor)
+            for topic in planned.topic_names
         ):
             raise CellError(
                 f"the cluster was not healthy again {HEALTH_TIMEOUT_S:.0f} s after the last fault was healed"
@@ -249,16 +256,20 @@ class CellRun:
         if self._context.stop.is_set():
             return
         self._context.progress.phase("final read")
-        cluster, topic = self._cluster, self._planned.topic_name
+        topics = [self._topic_reader(topic) for topic in self._planned.topic_names]
         result: FinalRead = read_log(
             self._context.run_dir,
             self._planned.cell_id,
-            reader=TopicLogReader(topic, lambda partition: cluster.probe_of_leader(topic, partition)),
-            partitions=range(self._planned.partitions),
+            reader=SeveralTopics(topics, partitions=self._planned.partitions),
+            partitions=range(self._planned.partitions * len(topics)),
             clock=self._context.clock,
             should_stop=self._context.stop.is_set,
         )
         self._outcome.final_read = result.as_json()
+
+    def _topic_reader(self, topic: str) -> TopicLogReader:
+        cluster = self._cluster
+        return TopicLogReader(topic, lambda partition: cluster.probe_of_leader(topic, partition))
 
     def _verdict_of_run(self) -> tuple[str, str]:
         if self._context.stop.is_set():
@@ -339,7 +350,8 @@ class CellRun:
         self._stats.close()
         self._write()
         if not context.stop.is_set():
-            self._admin.delete_topic(self._planned.topic_name)
+            for topic in self._planned.topic_names:
+                self._admin.delete_topic(topic)
 
     def _write(self) -> None:
         document = cell_document(self._planned, self._cluster, self._order, self._context)

@@ -20,3 +20,4 @@ class RunContext:
     lease: Lease
     command: str
     engine: str
+    web_port: int | None = None  # where Locust's own view of each cell is served

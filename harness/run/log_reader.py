@@ -6,7 +6,7 @@ Shares no code with any client under test beyond the wire format, never retries 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from broker.wire.apis import ApiKey
@@ -106,3 +106,18 @@ class TopicLogReader:
         if code != 0:
             return None, error_name(code)
         return answer.records or b"", "no records"
+
+
+class SeveralTopics:
+    """Topics of equal size as one: partition p of topic t is t * partitions + p, as in the run log."""
+
+    def __init__(self, topics: Sequence[TopicLogReader], *, partitions: int) -> None:
+        self._topics, self._partitions = topics, partitions
+
+    def end_offset(self, partition: int) -> int:
+        topic, partition = divmod(partition, self._partitions)
+        return self._topics[topic].end_offset(partition)
+
+    def batches(self, partition: int, to_offset: int) -> Iterator[RawBatch]:
+        topic, partition = divmod(partition, self._partitions)
+        return self._topics[topic].batches(partition, to_offset)

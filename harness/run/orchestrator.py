@@ -22,6 +22,7 @@ from harness.errors import EnvironmentFault, ExitCode, HarnessError
 from harness.plan import PlannedCell
 from harness.run.attempts import ATTEMPTS_MAX, put_aside, unsteady
 from harness.run.cell import CellRun, Outcome
+from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from harness.run.progress import Progress
 from harness.run.rundir import build_manifest
@@ -52,6 +53,7 @@ class RunRequest:
     bootstrap_servers: str | None
     run_dir: Path
     argv: Sequence[str]
+    web_port: int | None = None
 
 
 class Run:
@@ -78,6 +80,7 @@ class Run:
             lease=Lease(lease_root),
             command=self._manifest["command"],
             engine=request.engine,
+            web_port=request.web_port,
         )
         self._cluster: Cluster | None = None
         self._cluster_key: ClusterKey | None = None
@@ -89,6 +92,7 @@ class Run:
         write_manifest(self._context.run_dir, self._manifest)
         statuses: Counter[str] = Counter()
         try:
+            client_runtime(self._request.client)  # what is missing is told before anything is started
             self._fill_standby()
             self._run_cells(statuses)
         except HarnessError:

@@ -5,11 +5,14 @@ Knows nothing of where the figures come from.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
+from collections.abc import Mapping
 from typing import IO, Any
 
-_WIDTH_MAX = 118
+_WIDTH_DEFAULT = 120
+LAG_SHOWN_US = 2_000  # a generator that is later than this does not load as it was asked to
 
 
 class Progress:
@@ -24,6 +27,7 @@ class Progress:
         self._left_estimate_s = 0.0
         self._last: tuple[float, int] | None = None
         self._dirty = False
+        self._faults: dict[str, str] = {}
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -34,6 +38,7 @@ class Progress:
     def begin_cell(self, index: int, title: str, left_estimate_s: float) -> None:
         """`index` from 1; `left_estimate_s` for this cell and all that follow."""
         self._index, self._title, self._phase, self._last = index, title, "", None
+        self._faults.clear()
         self._cell_started_s, self._left_estimate_s = time.monotonic(), left_estimate_s
 
     def phase(self, name: str) -> None:
@@ -41,16 +46,32 @@ class Progress:
         if self._live:
             self._draw("")
 
-    def figures(self, counters: dict[str, Any]) -> None:
+    def fault(self, event: Mapping[str, Any]) -> None:
+        """One line of faults.jsonl: what acts is shown until it is healed. Called from the timeline's thread."""
+        name = str(event.get("kind", "fault"))
+        if event.get("phase") == "applied":
+            self._faults[str(event.get("id"))] = name
+        elif event.get("phase") in ("healed", "not_effective"):
+            self._faults.pop(str(event.get("id")), None)
+
+    def figures(self, counters: Mapping[str, Any]) -> None:
         """What the load process reports twice a second."""
         now_s, acked = time.monotonic(), int(counters.get("acked", 0))
-        rate = ""
+        parts: list[str] = []
         if self._last is not None and now_s > self._last[0]:
-            rate = f"{max(0.0, (acked - self._last[1]) / (now_s - self._last[0])):,.0f} acked/s"
+            parts.append(f"{max(0.0, (acked - self._last[1]) / (now_s - self._last[0])):,.0f} acked/s")
         self._last = (now_s, acked)
-        trouble = [f"{counters[name]:,} {name}" for name in ("failed", "unknown") if counters.get(name)]
+        if "latency_us_p99" in counters:
+            parts.append(f"p50 {_ms(counters['latency_us_p50'])}, p99 {_ms(counters['latency_us_p99'])} ms")
+        if "end_to_end_us_p99" in counters:
+            parts.append(f"read p99 {_ms(counters['end_to_end_us_p99'])} ms")
+        if counters.get("backlog"):
+            parts.append(f"{counters['backlog']:,} behind")
+        if counters.get("schedule_lag_us_p99", 0) >= LAG_SHOWN_US:
+            parts.append(f"generator late {_ms(counters['schedule_lag_us_p99'])} ms")
+        parts += [f"{counters[name]:,} {name}" for name in ("failed", "unknown") if counters.get(name)]
         if self._live:
-            self._draw(", ".join([part for part in (rate, *trouble) if part]))
+            self._draw(" · ".join(parts))
 
     def end_cell(self, status: str, detail: str = "") -> None:
         took_s = time.monotonic() - self._cell_started_s
@@ -60,10 +81,11 @@ class Progress:
 
     def _draw(self, figures: str) -> None:
         left_s = max(0.0, self._left_estimate_s - (time.monotonic() - self._cell_started_s))
-        text = f"[{self._index}/{self._total}] {self._title} · {self._phase}"
-        text += f" · {figures}" if figures else ""
-        text += f" · about {left_s:.0f} s left"
-        self._stream.write("\r\x1b[2K" + text[:_WIDTH_MAX])
+        faults = f" · FAULT {', '.join(list(self._faults.values()))}" if self._faults else ""
+        head = f"[{self._index}/{self._total}] {self._title} · {self._phase} · about {left_s:.0f} s left{faults}"
+        text = f"{head} · {figures}" if figures else head
+        width = max(40, shutil.get_terminal_size((_WIDTH_DEFAULT, 24)).columns - 1)
+        self._stream.write("\r\x1b[2K" + (text if len(text) <= width else text[: width - 1] + "…"))
         self._stream.flush()
         self._dirty = True
 
@@ -71,3 +93,7 @@ class Progress:
         if self._dirty:
             self._stream.write("\r\x1b[2K")
             self._dirty = False
+
+
+def _ms(value_us: int) -> str:
+    return f"{value_us / 1e3:.1f}" if value_us < 100_000 else f"{value_us / 1e3:,.0f}"

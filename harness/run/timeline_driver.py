@@ -101,12 +101,17 @@ class TimelineDriver:
     def _run(self, measure_start_us: int) -> None:
         planned, context = self._planned, self._context
         with JsonlWriter(events_path(context.run_dir, planned.cell_id, "faults")) as faults:
+
+            def record(event: Mapping[str, Any]) -> None:
+                faults.append(event)
+                context.progress.fault(event)
+
             try:
                 result = timeline.run(
                     self._scenario,
                     planned.case,
                     self._port,
-                    faults.append,
+                    record,
                     clock=timeline.RunningClock(t0_monotonic_ns=context.clock.t0_monotonic_ns, stop=self._stop),
                     topic=planned.topic_name,
                     measure_start_us=measure_start_us,

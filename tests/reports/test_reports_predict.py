@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from reports.evidence import NEVER_US, Interval
 from reports.model import Cell
-from reports.predict import NEVER_US, Interval, predict
+from reports.predict import predict
 
 
 def cell(
@@ -196,3 +197,33 @@ def test_records_that_came_back_in_another_batch_are_predicted_by_their_first_ap
     wire = (exchange(1, 7, "dropped", 100), exchange(2, 8, "delivered", 110, records=20))
     assert intervals(cell(events=journal, wire=wire), "duplicated") == [(100, 110)]
     assert intervals(cell(events=journal, wire=wire, idempotent=True), "duplicated") == []
+
+
+def test_refused_records_that_came_back_in_a_larger_batch_are_followed_by_identity() -> None:
+    """librdkafka fills the batch of a retry with further records, so its CRC is another one."""
+    wire = (
+        exchange(1, 1, "refused", -1, records=6, identities=[[0, 0, 10, 15]]),
+        exchange(2, 2, "delivered", 91, records=3, identities=[[0, 0, 16, 18]]),
+        exchange(3, 3, "delivered", 94, records=10, identities=[[0, 0, 10, 15], [0, 0, 19, 22]]),
+    )
+    assert intervals(cell(wire=wire), "reordered") == [(94, 100)]
+
+
+def test_a_late_batch_of_known_identities_is_one_interval() -> None:
+    wire = (
+        exchange(1, 1, "refused", -1, identities=[[0, 0, 0, 9]]),
+        exchange(2, 2, "delivered", 0, identities=[[0, 0, 10, 19]]),
+        exchange(3, 1, "delivered", 10, identities=[[0, 0, 0, 9]]),
+    )
+    assert intervals(cell(wire=wire), "reordered") == [(10, 20)]
+
+
+def test_an_answer_of_the_next_leader_before_the_probe_saw_it_does_not_count_for_the_dead_one() -> None:
+    """The probe comes every 100 ms, the retried records may lie at the same offsets of the next leader."""
+    events = (
+        {"kind": "killed", "t_us": 10_000_000, "broker": 1, "source": "process"},
+        event("leader", 12_100_000, leader_epoch=4, source="probe"),
+        {**TRUNCATED, "source": "log_dump", "t_us": 20_000_000},
+    )
+    (found,) = predict(cell(events=events)).intervals
+    assert 10_500_000 < found.before_us < 11_700_000

@@ -22,12 +22,12 @@ def _write_cell(run_dir: Path, *, sent: int, completed: set[int], slots: int = 1
     for seq in range(sent):
         ring.record(seq, seq * 100, seq * 100 + 7, 256)
         if seq in completed:
-            writer.append(1, 0, seq, 0, SendStatus.ACKED, 0, 256, seq * 100, seq * 100 + 7, seq * 100 + 50, seq)
+            writer.append(1, 0, seq, 0, SendStatus.ACKED, 0, 256, seq * 100, seq * 100 + 7, seq * 100 + 50, seq, -1)
     ring.close()
     writer.close()
     consumer = SegmentWriter(live, RECV, "c0")
     for offset in range(10):
-        consumer.append(0, -1, 0, offset, 1, 0, offset, offset * 100, offset * 100 + 90, 1)
+        consumer.append(0, -1, 0, offset, 1, 0, offset, offset * 100, offset * 100 + 90, 1, -1, 0)
     consumer.close()
     return live
 

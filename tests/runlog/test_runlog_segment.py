@@ -17,11 +17,34 @@ from runlog.schema import LOG, RECV, SEND
 
 
 def _row(seq: int) -> tuple[int, ...]:
-    return (1, 0, seq, 2, 0, 0, 100, 10 * seq, 10 * seq + 1, 10 * seq + 5, seq + 1_000)
+    return (1, 0, seq, 2, 0, 0, 100, 10 * seq, 10 * seq + 1, 10 * seq + 5, seq + 1_000, 10 * seq + 3)
 
 
 def _seqs(directory: Path) -> list[int]:
     return [seq for content in segment.read_segments(directory, SEND) for seq in content.rows["seq"].tolist()]
+
+
+def test_many_sends_in_the_ring_are_those_recorded_one_by_one(tmp_path: Path) -> None:
+    rings = [inflight.InflightRing(tmp_path, producer=number, incarnation=0, slots=16) for number in (1, 2)]
+    times, sizes = np.arange(100, 130), np.arange(30) + 7
+    for seq in range(30):
+        rings[0].record(seq, 100 + seq, 500, 7 + seq)
+    rings[1].record_many(0, times[:16], 500, sizes[:16])
+    rings[1].record_many(16, times[16:], 500, sizes[16:])
+    for ring in rings:
+        assert ring.take(29) == (129, 500, 36)
+        found = ring.take_many(np.array([28, 3, 17]))  # 3 has lost its slot to 19
+        assert found[["intended_us", "size_bytes"]].tolist() == [(128, 35), (103, 10), (117, 24)]
+        assert ring.take(5) == (105, 500, 12)
+        with pytest.raises(KeyError, match="5"):
+            ring.take(5)
+        with pytest.raises(KeyError, match="40"):
+            ring.take_many(np.array([27, 40]))
+    for ring in rings:
+        ring.close()
+    states = inflight.read_rings(tmp_path)
+    assert [state.seqs.tolist() for state in states] == [list(range(14, 30))] * 2
+    assert states[0].intended_us.tolist() == states[1].intended_us.tolist()
 
 
 def test_rows_come_back_in_order_over_several_files(tmp_path: Path) -> None:
@@ -39,7 +62,7 @@ def test_rows_come_back_in_order_over_several_files(tmp_path: Path) -> None:
 
 
 def test_the_fast_appends_write_what_append_writes(tmp_path: Path) -> None:
-    recv_row = (0, -1, 3, 44, 1, 0, 45, 450, 470, 1)
+    recv_row = (0, -1, 3, 44, 1, 0, 45, 450, 470, 1, 460, 0)
     for stream, row in ((SEND, _row(5)), (RECV, recv_row)):
         writer = segment.SegmentWriter(tmp_path, stream, "p1")
         writer.append(*row)
@@ -47,6 +70,18 @@ def test_the_fast_appends_write_what_append_writes(tmp_path: Path) -> None:
         writer.close()
         (content,) = segment.read_segments(tmp_path, stream)
         assert [tuple(found.tolist()) for found in content.rows] == [row, row]
+
+
+def test_rows_appended_in_bulk_are_those_appended_one_by_one(tmp_path: Path) -> None:
+    writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=10)
+    writer.append(*_row(0))
+    rows = np.array([(*_row(seq), 0) for seq in range(1, 35)], dtype=segment.live_row_dtype(SEND))
+    writer.append_rows(rows)
+    writer.append(*_row(35))
+    assert writer.rows_written == 36
+    writer.close()
+    found = [row for content in segment.read_segments(tmp_path, SEND) for row in content.rows.tolist()]
+    assert found == [_row(seq) for seq in range(36)]
 
 
 def test_a_row_without_its_commit_mark_is_left_out_and_counted(tmp_path: Path) -> None:
@@ -127,7 +162,7 @@ ring = InflightRing(directory, producer=1, incarnation=0)
 writer = SegmentWriter(directory, SEND, "p1", rows_per_segment=20_000)
 for seq in range(100_000_000):
     ring.record(seq, seq * 10, seq * 10 + 1, 100)
-    writer.append(1, 0, seq, 2, 0, 0, 100, seq * 10, seq * 10 + 1, seq * 10 + 5, seq)
+    writer.append(1, 0, seq, 2, 0, 0, 100, seq * 10, seq * 10 + 1, seq * 10 + 5, seq, -1)
     if seq % 10_000 == 0:
         print(seq, flush=True)
 """

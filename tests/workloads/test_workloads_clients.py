@@ -1,13 +1,17 @@
-"""Kafka's property names reach librdkafka, what it cannot set is refused by name, and outcomes are not overstated."""
+"""Kafka's property names reach each client, what it cannot set is refused by name, and outcomes are not overstated."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from runlog.schema import SendStatus
-from workloads.clients import make_consumer, make_producer
+from workloads.clients import aiokafka, client_names, kafka_python, make_consumer, make_producer
 from workloads.clients.confluent import classify, consumer_settings, producer_settings
-from workloads.clients.protocol import PropertyError, SendToken
+from workloads.clients.protocol import ClientError, ClientSetup, PropertyError
 
 KNOBS = {
     "acks": "all", "batch.size": "131072", "linger.ms": "5", "compression.type": "lz4", "buffer.memory": "33554432",
@@ -17,12 +21,28 @@ KNOBS = {
 }  # fmt: skip
 
 
-def _ignore(token: SendToken, status: SendStatus, error: int, partition: int, offset: int) -> None:
-    return None
+SINK: Any = SimpleNamespace(one=None, many=None)  # nothing is sent
+# What each client cannot set, with a word of the reason or of the nearest right thing.
+REFUSED = {
+    "confluent": [("max.block.ms", "equivalent"), ("linger.mss", "did you mean linger.ms")],
+    "reference": [("max.block.ms", "load generator"), ("interceptor.classes", "interceptor.classes")],
+    "kafka_python": [
+        ("buffer.memory", "leave it out"), ("linger_ms", "did you mean linger.ms"), ("linger.ms", "whole|invalid"),
+        ("transactional.id", "enable.idempotence"),
+    ],
+    "aiokafka": [
+        ("max.in.flight.requests.per.connection", "set it to 1"), ("delivery.timeout.ms", "request.timeout.ms"),
+        ("buffer.memory", "batch.size"), ("retries", "request.timeout.ms"), ("batch.sizes", "did you mean batch.size"),
+    ],
+}  # fmt: skip
+
+
+def _setup(properties: Mapping[str, str]) -> ClientSetup:
+    return ClientSetup(bootstrap_servers="127.0.0.1:1", topics=("t",), properties=properties)
 
 
 def test_every_knob_is_accepted_by_librdkafka_itself() -> None:
-    producer = make_producer("confluent", "127.0.0.1:1", "t", KNOBS, _ignore)
+    producer = make_producer("confluent", _setup(KNOBS), SINK)
     effective = producer.effective()
     assert effective["queue.buffering.max.kbytes"] == "32768"
     assert effective["message.max.bytes"] == "2000000"
@@ -36,17 +56,45 @@ def test_kafkas_request_timeout_is_both_of_librdkafkas() -> None:
     assert (settings["request.timeout.ms"], settings["socket.timeout.ms"]) == ("1500", "1500")
 
 
-@pytest.mark.parametrize("name", ["max.block.ms", "batch.sizes", "interceptor.classes", "linger_ms"])
-def test_a_property_without_equivalent_is_named(name: str) -> None:
-    with pytest.raises(PropertyError, match=f"client confluent cannot set {name}"):
-        make_producer("confluent", "127.0.0.1:1", "t", {name: "1"}, _ignore)
-    with pytest.raises(PropertyError, match=name):
-        make_consumer("confluent", "127.0.0.1:1", "t", {name: "1"})
+@pytest.mark.parametrize(("client", "name", "hint"), [(c, n, h) for c, each in REFUSED.items() for n, h in each])
+def test_a_property_that_a_client_cannot_set_is_an_error_with_a_way_out(client: str, name: str, hint: str) -> None:
+    with pytest.raises(PropertyError, match=f"client {client} cannot set {name}: .*({hint})"):
+        make_producer(client, _setup({name: "x"}), SINK)
+
+
+@pytest.mark.parametrize("client", ["confluent", "reference", "kafka_python", "aiokafka"])
+def test_a_consumer_property_that_a_client_cannot_set_is_an_error(client: str) -> None:
+    for name in ("batch.size", "fetch.min.byte", "auto.offset.reset.x"):
+        with pytest.raises(PropertyError, match=rf"client {client} cannot set {name}"):
+            make_consumer(client, _setup({name: "1"}))
+
+
+def test_the_five_knobs_become_arguments_of_the_python_clients() -> None:
+    knobs = {
+        "acks": "all", "batch.size": "131072", "linger.ms": "5", "compression.type": "none",
+        "max.in.flight.requests.per.connection": "1", "enable.idempotence": "true",
+    }  # fmt: skip
+    assert kafka_python.producer_arguments(knobs) == {
+        "acks": "all", "batch_size": 131072, "linger_ms": 5, "compression_type": None,
+        "max_in_flight_requests_per_connection": 1, "enable_idempotence": True,
+    }  # fmt: skip
+    assert aiokafka.producer_arguments(knobs) == {
+        "acks": "all", "max_batch_size": 131072, "linger_ms": 5, "compression_type": None, "enable_idempotence": True,
+    }  # fmt: skip
+    for module in (kafka_python, aiokafka):
+        with pytest.raises(PropertyError, match=r"enable.idempotence: .*acks=all"):
+            module.producer_arguments({**knobs, "acks": "1"})
+
+
+def test_a_client_that_does_not_exist_is_told_with_the_nearest() -> None:
+    assert client_names()[:5] == ("reference", "confluent", "aiokafka", "kafka_python", "java")
+    with pytest.raises(ClientError, match=r"no client 'kafka-python'.*did you mean kafka_python"):
+        make_producer("kafka-python", _setup({}), SINK)
 
 
 def test_a_value_that_librdkafka_refuses_is_named() -> None:
     with pytest.raises(PropertyError, match=r"compression\.type"):
-        make_producer("confluent", "127.0.0.1:1", "t", {"compression.type": "brotli"}, _ignore)
+        make_producer("confluent", _setup({"compression.type": "brotli"}), SINK)
 
 
 def test_consumer_properties_are_translated() -> None:

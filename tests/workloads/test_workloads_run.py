@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,14 +14,11 @@ from typing import Any
 import pytest
 
 from runlog.compact import compact_cell
-from runlog.parquet import read_stream
 from runlog.schema import RECV, SEND, SendStatus
+from tests.workloads.load_process import TOPIC, Event, Load
 
 pytestmark = pytest.mark.slow
-TOPIC = "load"
-PARTITIONS = 4
 MOCK = Path(__file__).with_name("mock_cluster.py")
-Event = dict[str, Any]
 
 
 class MockCluster:
@@ -55,74 +51,6 @@ def cluster() -> Iterator[MockCluster]:
     mock.stop()
 
 
-class Load:
-    """A load process, its plan and the events it told."""
-
-    def __init__(
-        self,
-        run_dir: Path,
-        addresses: str,
-        workload: Event,
-        properties: Event | None = None,
-        *,
-        client: str = "confluent",
-    ) -> None:
-        self.run_dir = run_dir
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "workloads"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=os.getcwd(),
-        )  # fmt: skip
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self._stdout = self.process.stdout
-        assert json.loads(self._stdout.readline()) == {"event": "ready"}
-        self.t0_ns = time.monotonic_ns()
-        plan = {
-            "run_dir": str(run_dir), "cell_id": "c1", "t0_monotonic_ns": self.t0_ns, "client": client,
-            "bootstrap_servers": addresses, "topic": TOPIC, "partitions": PARTITIONS, "seed": 5,
-            "properties": {"acks": "all", "linger.ms": 2, **(properties or {})}, "workload": workload,
-        }  # fmt: skip
-        self.process.stdin.write(json.dumps(plan) + "\n")
-        self.process.stdin.flush()
-        self.events: list[Event] = []
-
-    def wait_phase(self, phase: str) -> None:
-        for line in self._stdout:
-            self.events.append(json.loads(line))
-            if self.events[-1].get("phase") == phase:
-                return
-        raise AssertionError(f"no phase {phase}: {self.events[-3:]}")
-
-    def finish(self, timeout_s: float = 60) -> int:
-        """Read the rest of its events and return its exit code."""
-        self.events.extend(json.loads(line) for line in self._stdout)
-        code = self.process.wait(timeout=timeout_s)
-        self.close()
-        return code
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(timeout=10)
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self._stdout.close()
-
-    def phase_us(self, phase: str) -> int:
-        (start,) = [event["t_us"] for event in self.events if event.get("phase") == phase]
-        assert isinstance(start, int)
-        return start
-
-    @property
-    def done(self) -> Event:
-        (done,) = [event for event in self.events if event["event"] == "done"]
-        return done
-
-    def rows(self, stream: str) -> list[Event]:
-        rows: list[Event] = read_stream(self.run_dir, stream, "c1").to_pylist()
-        return rows
-
-
 def _workload(**changes: Any) -> Event:
     fields = {"rate_per_s": 1_000, "record_size_bytes": 200, "producers": 2, "consumers": 1}
     return {**fields, "warmup_ms": 500, "measure_ms": 2_000, "drain_ms": 5_000, **changes}
@@ -133,7 +61,7 @@ def test_every_scheduled_record_is_acked_logged_once_and_read(
     tmp_path: Path, cluster: MockCluster, client: str, processes: int
 ) -> None:
     load = Load(tmp_path, cluster.addresses, _workload(processes=processes), client=client)
-    assert load.finish() == 0
+    assert load.finish() == 0, load.events[-3:]
     result = compact_cell(tmp_path, "c1")
     sent = load.rows(SEND.name)
     assert len(sent) == 2_500

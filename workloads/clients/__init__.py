@@ -1,34 +1,66 @@
-"""Client adapters by name. A library is imported only when a plan asks for it."""
+"""Client adapters by name: the table of ours, then the entry points of others. Imported only when a plan asks for one.
+
+An installed package adds a client by an entry point of the group `kafka_harness.clients` (docs/clients.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import importlib
+from importlib.metadata import EntryPoint, entry_points
+from typing import cast
 
-from workloads.clients.protocol import ConsumerClient, OutcomeSink, ProducerClient
+from workloads.clients.protocol import ClientError, ClientLibrary, ConsumerClient, OutcomeSink, ProducerClient
+from workloads.clients.protocol import ClientSetup as ClientSetup
+
+ENTRY_POINT_GROUP = "kafka_harness.clients"
+BUILTIN = {
+    "reference": "workloads.clients.reference",
+    "confluent": "workloads.clients.confluent",
+    "aiokafka": "workloads.clients.aiokafka",
+    "kafka_python": "workloads.clients.kafka_python",
+    "java": "workloads.clients.java",
+}
 
 
-def make_producer(
-    client: str, bootstrap_servers: str, topic: str, properties: Mapping[str, str], sink: OutcomeSink
-) -> ProducerClient:
+def client_names() -> tuple[str, ...]:
+    """Ours, then those of installed packages; of equal names ours counts."""
+    return (*BUILTIN, *sorted({point.name for point in _entry_points()} - set(BUILTIN)))
+
+
+def describe(name: str) -> str:
+    """Where a client comes from."""
+    point = _entry_point(name)
+    return "built in" if name in BUILTIN or point is None else f"entry point {point.value}"
+
+
+def library(name: str) -> ClientLibrary:
+    """ClientError when there is no such client or its package is not installed."""
+    point = _entry_point(name)
+    try:
+        if name in BUILTIN:
+            return cast(ClientLibrary, importlib.import_module(BUILTIN[name]))
+        if point is not None:
+            return cast(ClientLibrary, point.load())
+    except ImportError as error:
+        raise ClientError(f"client {name}: {error}; install the package that it needs") from error
+    near = difflib.get_close_matches(name, client_names(), n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ClientError(f"no client {name!r}: there are {', '.join(client_names())}{hint}")
+
+
+def make_producer(client: str, setup: ClientSetup, sink: OutcomeSink) -> ProducerClient:
     """PropertyError if the client cannot set a property; nothing is connected yet."""
-    if client == "confluent":
-        from workloads.clients.confluent import ConfluentProducer
-
-        return ConfluentProducer(bootstrap_servers, topic, properties, sink)
-    if client == "reference":
-        from workloads.clients.reference import ReferenceProducer
-
-        return ReferenceProducer(bootstrap_servers, topic, properties, sink)
-    raise ValueError(f"unknown client {client}")
+    return library(client).make_producer(setup, sink)
 
 
-def make_consumer(client: str, bootstrap_servers: str, topic: str, properties: Mapping[str, str]) -> ConsumerClient:
-    if client == "confluent":
-        from workloads.clients.confluent import ConfluentConsumer
+def make_consumer(client: str, setup: ClientSetup) -> ConsumerClient:
+    return library(client).make_consumer(setup)
 
-        return ConfluentConsumer(bootstrap_servers, topic, properties)
-    if client == "reference":
-        from workloads.clients.reference import ReferenceConsumer
 
-        return ReferenceConsumer(bootstrap_servers, topic, properties)
-    raise ValueError(f"unknown client {client}")
+def _entry_points() -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))
+
+
+def _entry_point(name: str) -> EntryPoint | None:
+    return next((point for point in _entry_points() if point.name == name), None)

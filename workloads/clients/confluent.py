@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,17 +19,19 @@ from runlog.inflight import RING_SLOTS
 from runlog.schema import ABSENT, SendStatus
 from workloads.clients.protocol import (
     LOCAL_ERROR,
+    RECORDS_PER_POLL_MAX,
     ClientError,
+    ClientSetup,
     OutcomeSink,
+    Polled,
     PropertyError,
-    ReceivedRecord,
-    SendToken,
     is_true,
+    no_such_property,
 )
+from workloads.clients.protocol import classify as classify_code
 
 NAME = "confluent"
 _STATISTICS_INTERVAL_MS = 1_000
-_RECORDS_PER_POLL_MAX = 5_000
 
 _SAME_NAME = frozenset(
     {
@@ -79,10 +82,7 @@ _NEVER_SENT = frozenset(
         confluent_kafka.KafkaError._QUEUE_FULL,
     }
 )
-# Refusals that depend on the record or the topic alone: an earlier attempt met the same refusal.
-_ALWAYS_REFUSED = frozenset({10, 17, 21, 29, 43, 44, 76, 87})
-# Answers after which the batch may be in the log all the same.
-_PERHAPS_APPENDED = frozenset({-1, 7, 20, 45, 56})
+_OTHERS = frozenset({"buffer.memory", "partitioner.class"})
 
 
 def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:
@@ -100,7 +100,8 @@ def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:
                 raise PropertyError(NAME, name, f"{value!r} is none of {sorted(_PARTITIONERS)}")
             settings["partitioner"] = _PARTITIONERS[value]
         else:
-            raise PropertyError(NAME, name, "librdkafka has no equivalent")
+            known = {*_SAME_NAME, *_RENAMED, *_OTHERS}
+            raise no_such_property(NAME, name, known, "librdkafka has no equivalent")
     if "batch.size" in settings:
         settings["batch.num.messages"] = "1000000"  # so that batch.size alone decides, as in Kafka
     if "request.timeout.ms" in settings:
@@ -119,25 +120,32 @@ def consumer_settings(properties: Mapping[str, str]) -> dict[str, str]:
         elif name in _CONSUMER_RENAMED:
             settings[_CONSUMER_RENAMED[name]] = value
         elif name != "max.poll.records":
-            raise PropertyError(NAME, name, "librdkafka has no equivalent")
+            known = {*_CONSUMER_SAME_NAME, *_CONSUMER_RENAMED, "max.poll.records"}
+            raise no_such_property(NAME, name, known, "librdkafka has no equivalent")
     return settings
 
 
 def classify(code: int, *, retries_possible: bool) -> SendStatus:
-    """FAILED only for what certainly is not in the log."""
-    if code in _NEVER_SENT or code in _ALWAYS_REFUSED:
+    """As for any Kafka error, and librdkafka's own codes, which are negative."""
+    if code in _NEVER_SENT:
         return SendStatus.FAILED
-    if code > 0 and code not in _PERHAPS_APPENDED and not retries_possible:
-        return SendStatus.FAILED  # the only attempt was answered, and with a refusal
-    return SendStatus.UNKNOWN
+    return classify_code(code, retries_possible=retries_possible)
+
+
+def make_producer(setup: ClientSetup, sink: OutcomeSink) -> ConfluentProducer:
+    return ConfluentProducer(setup, sink)
+
+
+def make_consumer(setup: ClientSetup) -> ConfluentConsumer:
+    return ConfluentConsumer(setup)
 
 
 class ConfluentProducer:
-    def __init__(self, bootstrap_servers: str, topic: str, properties: Mapping[str, str], sink: OutcomeSink) -> None:
-        self._topic = topic
-        self._sink = sink
-        self._settings = producer_settings(properties)
-        self._settings["bootstrap.servers"] = bootstrap_servers
+    def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
+        self._topics = setup.topics
+        self._sink = sink.one
+        self._settings = producer_settings(setup.properties)
+        self._settings["bootstrap.servers"] = setup.bootstrap_servers
         self._acks_zero = self._settings.get("acks", "all") == "0"
         self._retries_possible = self._settings.get("retries", "1") != "0" or is_true(
             self._settings.get("enable.idempotence", "false")
@@ -157,29 +165,30 @@ class ConfluentProducer:
         self._produce = self._producer.produce
 
     def connect(self, timeout_s: float) -> None:
-        _await_topic(self._producer, self._topic, timeout_s)
+        for topic in self._topics:
+            _await_topic(self._producer, topic, timeout_s)
 
-    def send(self, value: bytes, key: bytes | None, token: SendToken) -> bool:
+    def send(self, topic: str, value: bytes, key: bytes | None, seq: int) -> bool:
         try:
-            self._produce(self._topic, value, key, on_delivery=partial(self._delivered, token))
+            self._produce(topic, value, key, on_delivery=partial(self._delivered, seq))
         except BufferError:
             return False
         except confluent_kafka.KafkaException as error:
             code = error.args[0].code()
             status = classify(code, retries_possible=False)
-            self._sink(token, status, code if code > 0 else LOCAL_ERROR, ABSENT, ABSENT)
+            self._sink(seq, status, code if code > 0 else LOCAL_ERROR, ABSENT, ABSENT)
         return True
 
-    def _delivered(self, token: SendToken, error: Any, message: Any) -> None:  # types of an untyped library
+    def _delivered(self, seq: int, error: Any, message: Any) -> None:  # types of an untyped library
         if error is None and not self._acks_zero:
-            self._sink(token, SendStatus.ACKED, 0, message.partition(), message.offset())
+            self._sink(seq, SendStatus.ACKED, 0, message.partition(), message.offset(), message.timestamp()[1])
         elif error is None:
-            self._sink(token, SendStatus.UNKNOWN, 0, message.partition(), ABSENT)
+            self._sink(seq, SendStatus.UNKNOWN, 0, message.partition(), ABSENT)
         else:
             code = error.code()
             status = classify(code, retries_possible=self._retries_possible)
             partition = message.partition() if message is not None else ABSENT
-            self._sink(token, status, code if code > 0 else LOCAL_ERROR, max(partition, ABSENT), ABSENT)
+            self._sink(seq, status, code if code > 0 else LOCAL_ERROR, max(partition, ABSENT), ABSENT)
 
     def poll(self, timeout_s: float) -> None:
         self._producer.poll(timeout_s)
@@ -221,37 +230,48 @@ class ConfluentProducer:
 
 
 class ConfluentConsumer:
-    def __init__(self, bootstrap_servers: str, topic: str, properties: Mapping[str, str]) -> None:
-        self._topic = topic
-        self._records_per_poll = int(properties.get("max.poll.records", _RECORDS_PER_POLL_MAX))
+    def __init__(self, setup: ClientSetup) -> None:
+        self._topics = setup.topics
+        self._is_member = setup.group_id is not None
+        self._start = setup.start
+        self._records_per_poll = int(setup.properties.get("max.poll.records", RECORDS_PER_POLL_MAX))
         configuration: dict[str, Any] = {
-            **consumer_settings(properties),
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": "harness-tail-reader",  # asked for by librdkafka even without a group
-            "enable.auto.commit": "false",
-            "auto.offset.reset": "earliest",
+            # librdkafka asks for a group id even without a group; then nothing is committed under it.
+            **({} if self._is_member else {"enable.auto.commit": "false", "group.id": "harness-assigned-reader"}),
+            **consumer_settings(setup.properties),
+            **({"group.id": setup.group_id} if self._is_member else {}),
+            "bootstrap.servers": setup.bootstrap_servers,
+            "auto.offset.reset": setup.start,
             "error_cb": _ignore,
             "logger": _SilentLogger(),
         }
         self._consumer = _construct(confluent_kafka.Consumer, configuration)
 
-    def connect(self, partitions: list[int], timeout_s: float) -> None:
-        _await_topic(self._consumer, self._topic, timeout_s)
-        beginning = confluent_kafka.OFFSET_BEGINNING
+    def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
+        for topic in self._topics:
+            _await_topic(self._consumer, topic, timeout_s)
+        if self._is_member:
+            self._consumer.subscribe(list(self._topics))
+            return
+        start = confluent_kafka.OFFSET_BEGINNING if self._start == "earliest" else confluent_kafka.OFFSET_END
         self._consumer.assign(
-            [confluent_kafka.TopicPartition(self._topic, partition, beginning) for partition in partitions]
+            [confluent_kafka.TopicPartition(topic, partition, start) for topic, partition in partitions]
         )
 
-    def poll(self, timeout_s: float) -> list[ReceivedRecord]:
+    def poll(self, timeout_s: float) -> Polled:
         first = self._consumer.poll(timeout_s)
         if first is None:
-            return []
-        messages = [first, *self._consumer.consume(self._records_per_poll, timeout=0)]
-        return [
-            (message.partition(), message.offset(), message.value() or b"")
-            for message in messages
-            if message.error() is None
-        ]
+            return Polled((), time.monotonic_ns())
+        messages = [first, *self._consumer.consume(self._records_per_poll - 1, timeout=0)]
+        polled_ns = time.monotonic_ns()
+        return Polled(
+            [
+                (message.topic(), message.partition(), message.offset(), message.value() or b"", message.timestamp()[1])
+                for message in messages
+                if message.error() is None
+            ],
+            polled_ns,
+        )
 
     def close(self) -> None:
         self._consumer.close()
@@ -281,8 +301,6 @@ def _construct(make: Callable[[dict[str, Any]], Any], configuration: dict[str, A
 
 def _await_topic(client: Any, topic: str, timeout_s: float) -> None:
     """Metadata of the topic with a leader for each partition; asks again until the time is over."""
-    import time
-
     deadline = time.monotonic() + timeout_s
     problem = "no answer"
     while (left := deadline - time.monotonic()) > 0:

@@ -4,20 +4,27 @@ An adapter takes Kafka's property names and refuses by name what its library can
 to the outcome sink exactly once, or never if the client is closed first; then it stays unknown. A send is FAILED only
 if it certainly was not appended; a timeout or a lost connection after it may have left is UNKNOWN. With acks=0 nobody
 ever says that a record arrived, so each outcome is UNKNOWN, with the time at which the client let go of it.
+`docs/clients.md` shows how to add a client; tests/workloads/test_workloads_own_client.py follows that page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
 
-from runlog.schema import SendStatus
+import numpy as np
+from numpy.typing import NDArray
 
-SendToken = tuple[int, int, int]  # seq, intended_us, sent_us: given back unchanged with the outcome
-# (token, status, Kafka error code or -1 for a local one or 0, partition or -1, offset or -1); any thread may call it
-OutcomeSink = Callable[[SendToken, SendStatus, int, int, int], None]
-ReceivedRecord = tuple[int, int, bytes]  # partition, offset, value
+from runlog.schema import ABSENT, SendStatus
+
 LOCAL_ERROR = -1
+RECORDS_PER_POLL_MAX = 5_000  # what a consumer hands over at once, unless max.poll.records says less
+# Refusals that depend on the record or the topic alone: an earlier attempt met the same refusal.
+_ALWAYS_REFUSED = frozenset({10, 17, 21, 29, 43, 44, 76, 87})
+# Answers after which the batch may be in the log all the same.
+_PERHAPS_APPENDED = frozenset({-1, 7, 20, 45, 56})
 
 
 class PropertyError(ValueError):
@@ -32,17 +39,63 @@ class ClientError(RuntimeError):
     """The client could not connect or cannot go on."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSetup:
+    """What an adapter is made from. `topics` are all topics of the cell, each with the same number of partitions."""
+
+    bootstrap_servers: str
+    topics: tuple[str, ...]
+    properties: Mapping[str, str]
+    runtime: Mapping[str, str] = field(default_factory=dict)  # what the harness found for it, e.g. java's class path
+    group_id: str | None = None  # consumers: subscribe as a member of this group; None: partitions are assigned
+    start: Literal["earliest", "latest"] = "earliest"  # consumers: where to begin without a committed offset
+
+
+# Fixed width rows of clients that keep the times themselves, in another process; see OutcomeSink.timed.
+TIMED_OUTCOME = np.dtype(
+    [
+        ("seq", "<i8"), ("sent_ns", "<i8"), ("acked_ns", "<i8"), ("offset", "<i8"), ("append_ms", "<i8"),
+        ("partition", "<i4"), ("error", "<i2"), ("status", "<i2"),
+    ]
+)  # fmt: skip
+
+
+class OutcomeSink(Protocol):
+    """Where outcomes go, from any thread. A time of appending is ms of the wall clock, -1 when not known; it is used
+    only if the topic's timestamps are the broker's, so an adapter passes on whatever timestamp it is given."""
+
+    def one(
+        self, seq: int, status: SendStatus, error: int, partition: int, offset: int, append_ms: int = ABSENT
+    ) -> None:
+        """`error`: Kafka's code, -1 for a local one, 0 none. `partition` and `offset`: -1 if not known."""
+
+    def many(
+        self,
+        seqs: Sequence[int],
+        status: SendStatus,
+        error: int,
+        partition: int,
+        base_offset: int,
+        append_ms: int = ABSENT,
+    ) -> None:
+        """A whole batch: the same outcome for all, at consecutive offsets from `base_offset`, or -1 for none."""
+
+    def timed(self, outcomes: NDArray[Any]) -> None:
+        """Rows of TIMED_OUTCOME, with CLOCK_MONOTONIC times that were taken where the client runs."""
+
+
 class ProducerClient(Protocol):
     """Used by one thread, which is a real OS thread and may be blocked."""
 
     def connect(self, timeout_s: float) -> None:
-        """Have metadata of the topic. ClientError if that does not come in time."""
+        """Have metadata of the topics. ClientError if that does not come in time."""
 
-    def send(self, value: bytes, key: bytes | None, token: SendToken) -> bool:
+    def send(self, topic: str, value: bytes, key: bytes | None, seq: int) -> bool:
         """Hand over one record; False when the client has no space: nothing was taken, try again later."""
 
     def poll(self, timeout_s: float) -> None:
-        """Wait at most this long and deliver outcomes if the library does so from here."""
+        """Wait at most this long and deliver outcomes if the library does so from here. poll(0) follows each run of
+        sends: an adapter that gathers records passes them on now."""
 
     def close(self, timeout_s: float) -> None:
         """Stop within this time. Outcomes may still arrive during the call, none after it."""
@@ -53,15 +106,51 @@ class ProducerClient(Protocol):
         """The settings in force, under the library's own names."""
 
 
+# (topic, partition, offset, value, timestamp in ms of the wall clock)
+ReceivedRecord = tuple[str, int, int, bytes, int]
+
+
+class Polled(NamedTuple):
+    """What one poll gave, and when it gave it (CLOCK_MONOTONIC)."""
+
+    records: Sequence[ReceivedRecord]
+    polled_ns: int
+
+
 class ConsumerClient(Protocol):
-    """A tail reader of given partitions, from their beginning."""
+    """A reader of given partitions, or a member of a group. Used by one thread."""
 
-    def connect(self, partitions: list[int], timeout_s: float) -> None: ...
+    def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
+        """Begin to read these partitions; with a group id, subscribe to the setup's topics instead."""
 
-    def poll(self, timeout_s: float) -> list[ReceivedRecord]: ...
+    def poll(self, timeout_s: float) -> Polled: ...
 
     def close(self) -> None: ...
 
 
+class ClientLibrary(Protocol):
+    """What a module in workloads/clients, or the object behind an entry point, offers."""
+
+    def make_producer(self, setup: ClientSetup, sink: OutcomeSink) -> ProducerClient:
+        """PropertyError if it cannot set a property. Nothing is connected yet."""
+
+    def make_consumer(self, setup: ClientSetup) -> ConsumerClient: ...
+
+
 def is_true(text: str) -> bool:
     return text.strip().lower() == "true"
+
+
+def classify(code: int, *, retries_possible: bool) -> SendStatus:
+    """What a Kafka error code says of a send: FAILED only for what certainly is not in the log."""
+    if code in _ALWAYS_REFUSED:
+        return SendStatus.FAILED
+    if code > 0 and code not in _PERHAPS_APPENDED and not retries_possible:
+        return SendStatus.FAILED  # the only attempt was answered, and with a refusal
+    return SendStatus.UNKNOWN
+
+
+def no_such_property(client: str, name: str, known: Iterable[str], reason: str) -> PropertyError:
+    """The refusal of a property, with the nearest one that the client can set."""
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.7)
+    return PropertyError(client, name, f"{reason}; did you mean {near[0]}?" if near else reason)

@@ -1,4 +1,4 @@
-"""The project's own client (`broker.client`). Callbacks come from its sender thread.
+"""The project's own client (`broker.client`). Outcomes come batch by batch from its sender thread.
 
 A full buffer must not block the sending thread for `max.block.ms`: then it could not tell the client's delay from its
 own. So the client is given 1 ms, a refused send is tried again by the producer loop until the run ends, and
@@ -8,13 +8,20 @@ own. So the client is given 1 ms, a refused send is tried again by the producer 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from broker.client import BufferExhaustedError, Consumer, KafkaError, Producer, RecordMetadata, TopicPartition
+from broker.client import (
+    BufferExhaustedError,
+    Consumer,
+    DeliveredBatch,
+    FailedFuture,
+    KafkaError,
+    Producer,
+    TopicPartition,
+)
 from runlog.schema import ABSENT, SendStatus
-from workloads.clients.protocol import ClientError, OutcomeSink, PropertyError, ReceivedRecord, SendToken
+from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink, Polled, PropertyError
 
 NAME = "reference"
 _MAX_BLOCK_MS = 1
@@ -22,50 +29,66 @@ _RETRY_S = 0.01
 _Client = TypeVar("_Client")
 
 
+def make_producer(setup: ClientSetup, sink: OutcomeSink) -> ReferenceProducer:
+    return ReferenceProducer(setup, sink)
+
+
+def make_consumer(setup: ClientSetup) -> ReferenceConsumer:
+    return ReferenceConsumer(setup)
+
+
 class ReferenceProducer:
-    def __init__(self, bootstrap_servers: str, topic: str, properties: Mapping[str, str], sink: OutcomeSink) -> None:
-        if "max.block.ms" in properties:
+    def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
+        if "max.block.ms" in setup.properties:
             raise PropertyError(NAME, "max.block.ms", "the load generator itself waits for space in the buffer")
-        self._topic = topic
+        self._topics = setup.topics
         self._sink = sink
-        settings = {**properties, "bootstrap.servers": bootstrap_servers, "max.block.ms": str(_MAX_BLOCK_MS)}
-        self._producer = _checked(Producer, settings)
+        settings = {
+            **setup.properties, "bootstrap.servers": setup.bootstrap_servers, "max.block.ms": str(_MAX_BLOCK_MS),
+        }  # fmt: skip
+        self._producer = _checked(lambda given: Producer(given, batch_listener=self._delivered), settings)
         self._effective: dict[str, str] = dict(self._producer.effective_properties())
         self._acks_zero = self._effective.get("acks", "all") == "0"
-        self._send = self._producer.send
-        self._is_refused = False  # written by a callback on the sending thread only
+        self._send: Any = self._producer.send  # Any: with a batch listener, on_delivery is a token, here the seq
 
     def connect(self, timeout_s: float) -> None:
         deadline_s = time.monotonic() + timeout_s
-        while True:
-            try:
-                if self._producer.partitions_for(self._topic):
-                    return
-                problem = "the topic has no partitions"
-            except KafkaError as error:
-                problem = str(error)
-            if time.monotonic() > deadline_s:
-                raise ClientError(
-                    f"client {NAME}: no metadata of topic {self._topic} within {timeout_s:g} s: {problem}"
-                )
-            time.sleep(_RETRY_S)
+        for topic in self._topics:
+            while True:
+                try:
+                    if self._producer.partitions_for(topic):
+                        break
+                    problem = "the topic has no partitions"
+                except KafkaError as error:
+                    problem = str(error)
+                if time.monotonic() > deadline_s:
+                    raise ClientError(f"client {NAME}: no metadata of topic {topic} within {timeout_s:g} s: {problem}")
+                time.sleep(_RETRY_S)
 
-    def send(self, value: bytes, key: bytes | None, token: SendToken) -> bool:
-        self._send(self._topic, value, key, None, (), None, partial(self._delivered, token))
-        if self._is_refused:
-            self._is_refused = False
+    def send(self, topic: str, value: bytes, key: bytes | None, seq: int) -> bool:
+        future = self._send(topic, value, key, None, (), None, seq)
+        return type(future) is not FailedFuture or self._refused(future, seq)
+
+    def _refused(self, future: FailedFuture, seq: int) -> bool:
+        error = future.exception()
+        assert error is not None
+        if isinstance(error, BufferExhaustedError):
             return False
+        status = SendStatus.FAILED if error.definite else SendStatus.UNKNOWN
+        self._sink.one(seq, status, error.code, ABSENT, ABSENT)
         return True
 
-    def _delivered(self, token: SendToken, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-        if error is None and metadata is not None:
-            status = SendStatus.UNKNOWN if self._acks_zero else SendStatus.ACKED
-            self._sink(token, status, 0, metadata.partition, ABSENT if self._acks_zero else metadata.offset)
-        elif isinstance(error, BufferExhaustedError):
-            self._is_refused = True  # raised within send(), on the sending thread, before anything was queued
-        elif error is not None:
+    def _delivered(self, batch: DeliveredBatch) -> None:
+        error = batch.error
+        partition = batch.partition.partition
+        if error is None and not self._acks_zero:
+            status = SendStatus.ACKED
+            self._sink.many(batch.tokens, status, 0, partition, batch.base_offset, batch.log_append_time_ms)
+        elif error is None:
+            self._sink.many(batch.tokens, SendStatus.UNKNOWN, 0, partition, ABSENT)
+        else:
             status = SendStatus.FAILED if error.definite else SendStatus.UNKNOWN
-            self._sink(token, status, error.code, ABSENT, ABSENT)
+            self._sink.many(batch.tokens, status, error.code, ABSENT, ABSENT)
 
     def poll(self, timeout_s: float) -> None:
         """Outcomes come by themselves: this only waits."""
@@ -83,24 +106,40 @@ class ReferenceProducer:
 
 
 class ReferenceConsumer:
-    def __init__(self, bootstrap_servers: str, topic: str, properties: Mapping[str, str]) -> None:
-        self._topic = topic
-        settings = {"enable.auto.commit": "false", "auto.offset.reset": "earliest", **properties}
-        self._consumer = _checked(Consumer, {**settings, "bootstrap.servers": bootstrap_servers})
+    def __init__(self, setup: ClientSetup) -> None:
+        self._topics = setup.topics
+        self._is_member = setup.group_id is not None
+        self._start = setup.start
+        settings = {"enable.auto.commit": "false", "auto.offset.reset": setup.start, **setup.properties}
+        if setup.group_id is not None:
+            settings = {"auto.offset.reset": setup.start, **setup.properties, "group.id": setup.group_id}
+        self._consumer = _checked(Consumer, {**settings, "bootstrap.servers": setup.bootstrap_servers})
 
-    def connect(self, partitions: list[int], timeout_s: float) -> None:
+    def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
         """Metadata is fetched by the first polls; a broker that cannot be reached shows there."""
-        assigned = [TopicPartition(self._topic, partition) for partition in partitions]
-        self._consumer.assign(assigned)
-        self._consumer.seek_to_beginning()
+        if self._is_member:
+            self._consumer.subscribe(self._topics)
+            return
+        self._consumer.assign([TopicPartition(*each) for each in partitions])
+        if self._start == "earliest":
+            self._consumer.seek_to_beginning()
+        else:
+            self._consumer.seek_to_end()
 
-    def poll(self, timeout_s: float) -> list[ReceivedRecord]:
+    def poll(self, timeout_s: float) -> Polled:
         try:
             records = self._consumer.poll(int(timeout_s * 1_000))
         except KafkaError:
             time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again until the run stops it
-            return []
-        return [(record.partition, record.offset, record.value or b"") for record in records]
+            return Polled((), time.monotonic_ns())
+        polled_ns = time.monotonic_ns()
+        return Polled(
+            [
+                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp_ms)
+                for record in records
+            ],
+            polled_ns,
+        )
 
     def close(self) -> None:
         self._consumer.close()
@@ -109,6 +148,8 @@ class ReferenceConsumer:
 def _checked(make: Callable[[Mapping[str, str]], _Client], settings: Mapping[str, str]) -> _Client:
     try:
         return make(settings)
-    except ValueError as error:  # the client's ConfigurationError, which begins with the property's name
-        name = next((name for name in settings if f" {name}:" in f" {error}"), "a property")
+    except ValueError as error:  # the client's ConfigurationError, which names the property
+        text = str(error)
+        named = [name for name in settings if f" {name}:" in text or f"'{name}'" in text]  # the nearest one may be too
+        name = min(named, key=lambda name: (text.find(name), -len(name)), default="a property")
         raise PropertyError(NAME, name, str(error)) from error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.log.transactions import EndMarker
 from broker.node.control import AnyRequest
+from broker.node.groups import OFFSETS_TOPIC
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
@@ -65,6 +66,13 @@ class _Markers:
 
             def replicated(error: ErrorCode) -> None:
                 result["error_code"] = error
+                if error is ErrorCode.none and topic == OFFSETS_TOPIC:
+                    self._broker.groups.transaction_ended(
+                        index,
+                        producer_id=asked.producer_id,
+                        producer_epoch=asked.producer_epoch,
+                        is_commit=asked.transaction_result,
+                    )
                 self._done()
 
             timeout_ms = self._broker.config.replica_socket_timeout_ms

@@ -38,6 +38,9 @@ class Batch:
     partition: int
     crc: int
     records: int
+    frame: bytes = b""  # the request it came in, for whoever looks at its records
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,11 +130,23 @@ def _read_batches(
     while end - position >= _BATCH_HEADER_BYTES:
         (crc,) = struct.unpack_from(">I", frame, position + _CRC_OFFSET)
         (records,) = struct.unpack_from(">i", frame, position + _COUNT_OFFSET)
-        found.append(Batch(topic=topic, topic_id=topic_id, partition=partition, crc=crc, records=records))
         (length,) = struct.unpack_from(">i", frame, position + 8)
         if length <= 0:
             raise MalformedFrame(f"record batch of {length} bytes")
-        position += _LENGTH_AND_OVERHEAD + length
+        next_position = position + _LENGTH_AND_OVERHEAD + length
+        found.append(
+            Batch(
+                topic=topic,
+                topic_id=topic_id,
+                partition=partition,
+                crc=crc,
+                records=records,
+                frame=frame,
+                start=position,
+                end=min(next_position, end),
+            )
+        )
+        position = next_position
     return found
 
 

@@ -11,9 +11,38 @@ import os
 from collections import OrderedDict
 from pathlib import Path
 
+from broker.wire.errors import CorruptBatchError
+from broker.wire.records import decode_records
 from chaos.toxiproxy.kafka.produce import Batch, PartitionResult, ProduceRequest
+from runlog.payload import identity_of
 
 ATTEMPTS_MAX = 200_000  # batches remembered to number their attempts; the oldest are forgotten first
+
+RECORDS_MAX = 10_000  # of a batch whose records are looked at; decoding more would hold up the proxy
+
+
+def identity_runs(batch: Batch) -> list[list[int]] | None:
+    """[producer, incarnation, first seq, last seq] of each run of consecutive records; None when they are not ours.
+
+    A client may send refused records again in another batch, with another CRC: only their identities tell that.
+    """
+    if not 0 < batch.records <= RECORDS_MAX or batch.end <= batch.start:
+        return None
+    try:
+        records = decode_records(memoryview(batch.frame)[batch.start : batch.end])
+    except (CorruptBatchError, ValueError, OverflowError):  # somebody else's or damaged bytes: no identity, no harm
+        return None
+    runs: list[list[int]] = []
+    for _offset, _timestamp, _key, value, _headers in records:
+        identity = identity_of(value or b"")
+        if identity is None:
+            return None
+        producer, incarnation, seq = identity
+        if runs and runs[-1][:2] == [producer, incarnation] and runs[-1][3] + 1 == seq:
+            runs[-1][3] = seq
+        else:
+            runs.append([producer, incarnation, seq, seq])
+    return runs
 
 
 class WireLog:
@@ -73,6 +102,8 @@ class WireLog:
                 "error_code": result.error_code if result else -1,
                 **extra,
             }
+            if (runs := identity_runs(batch)) is not None:
+                line["identities"] = runs
             lines.append(json.dumps(line, separators=(",", ":")) + "\n")
         os.write(self._file, "".join(lines).encode())
 

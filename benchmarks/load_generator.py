@@ -1,0 +1,322 @@
+"""How much the load generator itself can do: real load processes against one reference broker that discards.
+
+    python -m benchmarks.load_generator [--clients reference,confluent] [--rates 50000,100000] [--processes 1,2]
+
+Each rate runs for some seconds in an open loop with full accounting: every record scheduled, made, sent, acknowledged
+and written as a row, and the rows are counted afterwards. The ceiling of a client is the highest rate up to which all
+was sent, schedule lag p99 stayed within 2 ms and every row is there. Writes results/<date>-load-generator.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from benchmarks.host import host_facts
+from harness.clusters.admin import Admin
+from harness.clusters.base import ClusterKey
+from harness.clusters.factory import build_cluster
+from harness.clusters.process_cluster import ProcessCluster
+from harness.errors import CellError, EnvironmentFault
+from harness.run.client_runtime import client_runtime
+from harness.run.workload_process import WorkloadProcess
+from runlog.compact import compact_cell
+from runlog.parquet import read_stream
+from runlog.schema import SEND, SendStatus
+
+RESULTS: Final = Path(__file__).with_name("results")
+LAG_P99_US_MAX: Final = 2_000
+RATES: Final = (50_000, 100_000, 150_000, 200_000, 250_000, 300_000)
+RECORD_BYTES: Final = 100
+PARTITIONS: Final = 4
+WARMUP_MS: Final = 2_000
+DRAIN_MS: Final = 5_000
+OVERTIME_S: Final = 60.0
+# Batches as a client has them that is asked for throughput; acks=1, so that the broker answers at once.
+PROPERTIES: Final = {
+    "acks": "1", "enable.idempotence": "false", "batch.size": "131072", "linger.ms": "5", "buffer.memory": "67108864",
+}  # fmt: skip
+_FEWER_FOR: Final = {"aiokafka": ("buffer.memory",), "kafka_python": ("buffer.memory",)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One rate. Shares are of one core; `rows` is what the run log holds, `scheduled` what it must hold."""
+
+    client: str
+    processes: int
+    rate_per_s: int
+    scheduled: int
+    rows: int
+    acked: int
+    acked_per_s: float
+    lag_us_p50: int
+    lag_us_p99: int
+    lag_us_max: int
+    latency_us_p50: int
+    latency_us_p99: int
+    backpressure_sends: int
+    cpu_share_by_process: tuple[float, ...]
+    broker_cpu_share: float
+    gc_ms_max: float
+    hub_lag_us_p99: int
+    problem: str = ""
+
+    @property
+    def is_within(self) -> bool:
+        """The generator kept its schedule and lost track of nothing."""
+        return not self.problem and self.rows == self.acked == self.scheduled and self.lag_us_p99 <= LAG_P99_US_MAX
+
+
+@dataclass(slots=True, kw_only=True)
+class Document:
+    date: str
+    command: str
+    host: dict[str, str]
+    seconds: float
+    measured: list[Measured] = field(default_factory=list)
+
+    def ceilings(self) -> dict[tuple[str, int], int]:
+        """The highest rate up to which everything was within; 0 when nothing was."""
+        found: dict[tuple[str, int], int] = {}
+        failed: set[tuple[str, int]] = set()
+        for item in sorted(self.measured, key=lambda each: each.rate_per_s):
+            key = (item.client, item.processes)
+            found.setdefault(key, 0)
+            if not item.is_within:
+                failed.add(key)
+            elif key not in failed:
+                found[key] = item.rate_per_s
+        return found
+
+
+class NullBroker:
+    """One reference broker with harness.discard=true; a context manager."""
+
+    def __init__(self, directory: Path) -> None:
+        key = ClusterKey(engine="reference", proxied=False, brokers=1, settings=(("harness.discard", "true"),))
+        self._cluster: ProcessCluster = build_cluster(key, directory, proxy_choice="none", lease=None, seed=0)
+        self._admin = Admin(self._cluster.direct_addresses)
+
+    def __enter__(self) -> NullBroker:
+        try:
+            self._cluster.start()
+        except BaseException:
+            self._cluster.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cluster.stop()
+        self._cluster.remove_data()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._cluster.bootstrap_servers
+
+    def create_topic(self, name: str) -> None:
+        self._admin.create_topic(name, partitions=PARTITIONS, replication_factor=1, config={})
+        if not self._cluster.wait_healthy(name, timeout_s=30, replication_factor=1):
+            raise EnvironmentFault(f"topic {name} has no leader after 30 s")
+
+    def delete_topic(self, name: str) -> None:
+        self._admin.delete_topic(name)
+
+    def cpu_s(self) -> float:
+        ticks = 0
+        for pid in self._cluster.pids().values():
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def measure(
+    broker: NullBroker, directory: Path, *, client: str, processes: int, rate_per_s: int, measure_s: float
+) -> Measured:
+    """One run of a load process. What goes wrong is told by `problem`."""
+    cell = f"{client}-{processes}-{rate_per_s}".replace("_", "-")
+    broker.create_topic(cell)
+    load = WorkloadProcess(directory / "load.stderr.log")
+    events: list[dict[str, Any]] = []
+    problem, measure_us, cpu_before_s, cpu_share = "", 0, 0.0, 0.0
+    try:
+        load.begin(_plan(broker, directory, cell, client, processes, rate_per_s, measure_s))
+        deadline_s = time.monotonic() + measure_s + (WARMUP_MS + DRAIN_MS) / 1e3 + OVERTIME_S
+        while not problem and (not events or events[-1].get("event") != "done"):
+            event = load.next_event(0.2)
+            if time.monotonic() > deadline_s:
+                problem = "did not finish in time"
+            if event is None:
+                continue
+            events.append(event)
+            if event.get("phase") == "measure":
+                measure_us, cpu_before_s = int(event["t_us"]), broker.cpu_s()
+            elif event.get("phase") == "drain" and measure_us:
+                cpu_share = (broker.cpu_s() - cpu_before_s) / ((int(event["t_us"]) - measure_us) / 1e6)
+            elif event.get("event") in ("error", "end"):
+                problem = str(event.get("message") or load.describe_end())
+    except CellError as error:
+        problem = str(error)
+    finally:
+        load.stop(3.0)
+        broker.delete_topic(cell)
+    compact_cell(directory, cell)
+    rows = read_stream(directory, SEND, cell).select(["status", "intended_us", "acked_us"])
+    shutil.rmtree(directory / "send" / f"cell={cell}", ignore_errors=True)
+    health = events[-1].get("health", {}) if events and not problem else {}
+    acked = rows.filter(pc.equal(rows["status"], int(SendStatus.ACKED)))
+    intended = acked["intended_us"].to_numpy()
+    acked_us = acked["acked_us"].to_numpy()
+    end_us = measure_us + measure_s * 1e6
+    latencies = (acked_us - intended)[(intended >= measure_us) & (intended < end_us)]
+    return Measured(
+        client=client,
+        processes=processes,
+        rate_per_s=rate_per_s,
+        scheduled=round(rate_per_s * (measure_s + WARMUP_MS / 1e3)),
+        rows=rows.num_rows,
+        acked=acked.num_rows,
+        acked_per_s=round(float(np.count_nonzero((acked_us >= measure_us) & (acked_us < end_us))) / measure_s, 1),
+        lag_us_p50=health.get("schedule_lag_us_p50", -1),
+        lag_us_p99=health.get("schedule_lag_us_p99", -1),
+        lag_us_max=health.get("schedule_lag_us_max", -1),
+        latency_us_p50=int(np.quantile(latencies, 0.5)) if len(latencies) else -1,
+        latency_us_p99=int(np.quantile(latencies, 0.99)) if len(latencies) else -1,
+        backpressure_sends=health.get("backpressure_sends", -1),
+        cpu_share_by_process=tuple(health.get("cpu_share_by_process", ())),
+        broker_cpu_share=round(cpu_share, 3),
+        gc_ms_max=health.get("gc_ms_max", -1.0),
+        hub_lag_us_p99=health.get("hub_lag_us_p99", -1),
+        problem=problem,
+    )
+
+
+def _plan(
+    broker: NullBroker, directory: Path, cell: str, client: str, processes: int, rate_per_s: int, measure_s: float
+) -> dict[str, Any]:
+    left_out = _FEWER_FOR.get(client, ())
+    properties = {name: value for name, value in PROPERTIES.items() if name not in left_out}
+    return {
+        "run_dir": str(directory),
+        "cell_id": cell,
+        "t0_monotonic_ns": time.monotonic_ns(),
+        "client": client,
+        "bootstrap_servers": broker.bootstrap_servers,
+        "topic": cell,
+        "partitions": PARTITIONS,
+        "properties": properties,
+        "runtime": client_runtime(client),
+        "workload": {
+            "rate_per_s": rate_per_s,
+            "record_size_bytes": RECORD_BYTES,
+            "producers": processes,
+            "processes": processes,
+            "warmup_ms": WARMUP_MS,
+            "measure_ms": round(measure_s * 1_000),
+            "drain_ms": DRAIN_MS,
+        },
+        "seed": 1,
+    }
+
+
+def render(document: Document) -> str:
+    """The Markdown page. Pure."""
+    lines = [
+        "# The load generator by itself",
+        "",
+        f"`{document.command}`, {document.date}. Open loop, {RECORD_BYTES}-byte records, one producer a process, "
+        f"`{', '.join(f'{name}={value}' for name, value in PROPERTIES.items())}`, one reference broker that discards, "
+        f"{document.seconds:g} s a rate after {WARMUP_MS / 1e3:g} s of warm-up. Load and broker share the host.",
+        "",
+        "Ceiling: the highest rate up to which every scheduled record was sent, acknowledged and written as a row, "
+        f"and schedule lag p99 stayed within {LAG_P99_US_MAX / 1e3:g} ms.",
+        "",
+        "| client | processes | ceiling, records/s |",
+        "|---|---|---|",
+        *(
+            f"| {client} | {processes} | {f'{rate:,}' if rate else 'below all rates'} |"
+            for (client, processes), rate in document.ceilings().items()
+        ),
+        "",
+        "| client | processes | rate/s | acked/s | rows of scheduled | lag p50 / p99 / max, ms | "
+        "latency p50 / p99, ms | waited for space | load CPU, cores | broker CPU | longest GC, ms | hub p99, ms | |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        *(_row(item) for item in document.measured),
+        "",
+        *(f"- {name}: {value}" for name, value in document.host.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(item: Measured) -> str:
+    lag = " / ".join(f"{value / 1e3:.2f}" for value in (item.lag_us_p50, item.lag_us_p99, item.lag_us_max))
+    latency = " / ".join(f"{value / 1e3:.1f}" for value in (item.latency_us_p50, item.latency_us_p99))
+    cpu = " + ".join(f"{share:.2f}" for share in item.cpu_share_by_process)
+    state = item.problem or ("within" if item.is_within else "beyond")
+    return (
+        f"| {item.client} | {item.processes} | {item.rate_per_s:,} | {item.acked_per_s:,.0f} | "
+        f"{item.rows:,} of {item.scheduled:,} | {lag} | {latency} | {item.backpressure_sends:,} | {cpu} | "
+        f"{item.broker_cpu_share:.2f} | {item.gc_ms_max:.1f} | {item.hub_lag_us_p99 / 1e3:.1f} | {state} |"
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="The load generator against a broker that discards.")
+    parser.add_argument("--clients", default="reference,confluent")
+    parser.add_argument("--rates", type=_numbers, default=RATES, help="records/s of all processes together")
+    parser.add_argument("--processes", type=_numbers, default=(1, 2))
+    parser.add_argument("--seconds", type=float, default=10.0, help="measured window of each rate")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(given)
+    with tempfile.TemporaryDirectory(prefix="load-generator-") as temporary:
+        directory = Path(temporary)
+        document = Document(
+            date=datetime.date.today().isoformat(),
+            command=" ".join(["python -m benchmarks.load_generator", *given]),
+            host=host_facts(directory),
+            seconds=options.seconds,
+        )
+        with NullBroker(directory / "cluster") as broker:
+            for client in options.clients.split(","):
+                for processes in options.processes:
+                    for rate_per_s in options.rates:
+                        found = measure(
+                            broker, directory, client=client, processes=processes, rate_per_s=rate_per_s,
+                            measure_s=options.seconds,
+                        )  # fmt: skip
+                        document.measured.append(found)
+                        print(_row(found), file=sys.stderr, flush=True)
+                        if not found.is_within and found.acked_per_s < 0.9 * rate_per_s:
+                            break  # beyond its ceiling it only queues
+    options.results.mkdir(parents=True, exist_ok=True)
+    stem = options.results / f"{document.date}-load-generator"
+    ceilings = [
+        {"client": client, "processes": processes, "records_per_s": rate}
+        for (client, processes), rate in document.ceilings().items()
+    ]
+    stem.with_suffix(".json").write_text(json.dumps({**asdict(document), "ceilings": ceilings}, indent=2) + "\n")
+    stem.with_suffix(".md").write_text(render(document))
+    print(stem.with_suffix(".md"))
+    return 0 if all(document.ceilings().values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

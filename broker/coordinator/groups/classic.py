@@ -1,0 +1,402 @@
+"""The classic group protocol: who waits for whom when members join, sync, heartbeat, leave or fall silent.
+
+A JoinGroup waits until all members have joined or the rebalance timeout passes; a SyncGroup until the leader has sent
+the assignments. Kafka's rules, with KIP-62 (rebalance timeout apart from the session), KIP-134 (initial delay), KIP-345
+(static members), KIP-394 (an id before the first join) and KIP-814 (a returning static leader skips assigning).
+Shown by tests/broker_coordinator/test_coordinator_classic.py and test_coordinator_classic_model.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.coordinator.groups.classic_group import ClassicGroup, ClassicMember, State
+from broker.coordinator.groups.config import GroupConfig
+from broker.coordinator.groups.events import (
+    UNKNOWN_MEMBER,
+    Heartbeat,
+    JoinGroup,
+    JoinResult,
+    LeaveGroup,
+    LeaveResult,
+    SyncGroup,
+    SyncResult,
+)
+from broker.coordinator.groups.records import encode
+from broker.coordinator.outbox import Outbox
+from broker.wire.errors import ErrorCode
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000  # a first JoinGroup whose client is gone blocks its rebalance at most so long
+
+
+class ClassicProtocol:
+    """Changes groups; keeps nothing itself. `wall_ms(now_ms)` is the wall clock."""
+
+    def __init__(
+        self, *, config: GroupConfig, outbox: Outbox, new_id: Callable[[], str], wall_ms: Callable[[int], int]
+    ) -> None:
+        self._config, self._outbox, self._new_id, self._wall_ms = config, outbox, new_id, wall_ms
+
+    def reply(self, group: ClassicGroup, token: int, response: object) -> None:
+        self._outbox.reply(token, response, after=group.last_append)
+
+    def _write(self, group: ClassicGroup) -> None:
+        group.last_append = self._outbox.append([encode(group.record())])
+
+    # -- JoinGroup ---------------------------------------------------------------------------------------------------
+
+    def join(self, group: ClassicGroup, event: JoinGroup, now_ms: int) -> None:
+        error = self._join_problem(group, event)
+        if error is not ErrorCode.none:
+            self.reply(group, event.token, JoinResult(error_code=error, member_id=event.member_id))
+        elif event.member_id == UNKNOWN_MEMBER:
+            self._join_unknown(group, event, now_ms)
+        else:
+            self._join_known(group, event, now_ms)
+
+    def _join_problem(self, group: ClassicGroup, event: JoinGroup) -> ErrorCode:
+        if not group.is_compatible(event.protocol_type, event.protocols):
+            return ErrorCode.inconsistent_group_protocol
+        if event.member_id in group.members or event.instance_id in group.static_members:
+            return ErrorCode.none
+        return ErrorCode.group_max_size_reached if len(group.members) >= self._config.group_max_size else ErrorCode.none
+
+    def _join_unknown(self, group: ClassicGroup, event: JoinGroup, now_ms: int) -> None:
+        if event.instance_id is not None:
+            member_id = f"{event.instance_id}-{self._new_id()}"
+            old = group.static_members.get(event.instance_id)
+            if old is not None:
+                self._replace_static(group, group.members[old], member_id, event, now_ms)
+                return
+        else:
+            member_id = f"{event.client_id}-{self._new_id()}"
+            if event.needs_known_member_id:
+                group.pending[member_id] = now_ms + event.session_timeout_ms
+                result = JoinResult(error_code=ErrorCode.member_id_required, member_id=member_id)
+                self.reply(group, event.token, result)
+                return
+        self._add_then_rebalance(group, member_id, event, now_ms)
+
+    def _join_known(self, group: ClassicGroup, event: JoinGroup, now_ms: int) -> None:
+        if event.member_id in group.pending and event.instance_id is None:
+            self._add_then_rebalance(group, event.member_id, event, now_ms)
+            return
+        error = _identity_problem(group, event.member_id, event.instance_id)
+        if error is not ErrorCode.none:
+            self.reply(group, event.token, JoinResult(error_code=error, member_id=event.member_id))
+            return
+        member = group.members[event.member_id]
+        has_changed = member.protocols != event.protocols
+        is_answer_lost = group.is_in(State.COMPLETING) and not has_changed
+        # A leader that joins again wants a rebalance: it has seen the partitions of a topic change.
+        is_settled = group.is_in(State.STABLE) and not has_changed and not group.is_leader(event.member_id)
+        if is_answer_lost or is_settled:
+            self._restart_session(member, now_ms)
+            self.reply(group, event.token, self._joined(group, member))
+            return
+        self._update(group, member, event)
+        self._rebalance(group, now_ms)
+
+    def _joined(self, group: ClassicGroup, member: ClassicMember) -> JoinResult:
+        return JoinResult(
+            error_code=ErrorCode.none,
+            member_id=member.member_id,
+            generation=group.generation,
+            protocol_type=group.protocol_type,
+            protocol=group.protocol,
+            leader=group.leader or "",
+            members=group.joined_metadata() if group.is_leader(member.member_id) else (),
+        )
+
+    def _add_then_rebalance(self, group: ClassicGroup, member_id: str, event: JoinGroup, now_ms: int) -> None:
+        member = ClassicMember(
+            member_id=member_id,
+            instance_id=event.instance_id,
+            client_id=event.client_id,
+            client_host=event.client_host,
+            rebalance_timeout_ms=event.rebalance_timeout_ms,
+            session_timeout_ms=event.session_timeout_ms,
+            protocols=event.protocols,
+            join_token=event.token,
+            session_deadline_ms=now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS,
+            is_new=True,
+        )
+        group.add(member)
+        group.protocol_type = event.protocol_type
+        group.has_newcomer = True
+        self._rebalance(group, now_ms)
+
+    def _update(self, group: ClassicGroup, member: ClassicMember, event: JoinGroup) -> None:
+        self._release(group, member, ErrorCode.rebalance_in_progress)  # an earlier request of it, whose answer was lost
+        member.protocols = event.protocols
+        member.session_timeout_ms, member.rebalance_timeout_ms = event.session_timeout_ms, event.rebalance_timeout_ms
+        member.client_id, member.client_host = event.client_id, event.client_host
+        member.join_token = event.token
+
+    def _replace_static(
+        self, group: ClassicGroup, old: ClassicMember, member_id: str, event: JoinGroup, now_ms: int
+    ) -> None:
+        """A static member is back under a new id; the old id is fenced (KIP-345)."""
+        was_leader = group.is_leader(old.member_id)
+        self._release(group, old, ErrorCode.fenced_instance_id)
+        was_unsynced = old.member_id in group.unsynced
+        # In place: the order of members is the order in which assignors see them.
+        old_id, old.member_id = old.member_id, member_id
+        group.members = {member.member_id: member for member in group.members.values()}
+        group.static_members[str(old.instance_id)] = member_id
+        group.unsynced.discard(old_id)
+        if was_unsynced:
+            group.unsynced.add(member_id)
+        if was_leader:
+            group.leader = member_id
+        member = old
+        if group.is_in(State.STABLE):
+            old_protocols, member.protocols = member.protocols, event.protocols
+            if group.select_protocol() == group.protocol:
+                self._restart_session(member, now_ms)
+                member.session_timeout_ms = event.session_timeout_ms
+                member.rebalance_timeout_ms = event.rebalance_timeout_ms
+                self._write(group)
+                self.reply(group, event.token, self._static_back(group, member, old_id, event))
+                return
+            member.protocols = old_protocols
+        self._update(group, member, event)
+        self._restart_session(member, now_ms)
+        self._rebalance(group, now_ms)
+
+    def _static_back(self, group: ClassicGroup, member: ClassicMember, old_id: str, event: JoinGroup) -> JoinResult:
+        is_leader = group.is_leader(member.member_id)
+        # A client that does not know "skip assignment" must not take itself for the leader: it would assign anew.
+        leader = old_id if is_leader and not event.can_skip_assignment else group.leader
+        is_skipping = is_leader and event.can_skip_assignment
+        return JoinResult(
+            error_code=ErrorCode.none,
+            member_id=member.member_id,
+            generation=group.generation,
+            protocol_type=group.protocol_type,
+            protocol=group.protocol,
+            leader=leader or "",
+            skip_assignment=is_skipping,
+            members=group.joined_metadata() if is_skipping else (),
+        )
+
+    # -- the rebalance -----------------------------------------------------------------------------------------------
+
+    def _rebalance(self, group: ClassicGroup, now_ms: int) -> None:
+        """Begin one unless it is under way; end it if all are there."""
+        if not group.is_in(State.PREPARING):
+            if group.is_in(State.COMPLETING):
+                for member in group.members.values():
+                    member.assignment = b""
+                    self._answer_sync(group, member, SyncResult(error_code=ErrorCode.rebalance_in_progress))
+            is_first = group.is_in(State.EMPTY)
+            group.state = State.PREPARING
+            group.sync_deadline_ms = None
+            group.unsynced.clear()
+            timeout_ms = group.rebalance_timeout_ms()
+            if is_first:
+                delay_ms = min(self._config.group_initial_rebalance_delay_ms, timeout_ms)
+                group.initial_delay_left_ms, group.has_newcomer = timeout_ms - delay_ms, False
+                group.join_deadline_ms = now_ms + delay_ms
+            else:
+                group.join_deadline_ms = now_ms + timeout_ms
+        self._complete_if_all_joined(group, now_ms)
+
+    def _complete_if_all_joined(self, group: ClassicGroup, now_ms: int) -> None:
+        is_delayed = group.initial_delay_left_ms is not None and (group.join_deadline_ms or 0) > now_ms
+        if group.is_in(State.PREPARING) and group.all_joined() and not is_delayed:
+            self._complete_join(group, now_ms)
+
+    def _join_due(self, group: ClassicGroup, now_ms: int) -> None:
+        left_ms = group.initial_delay_left_ms
+        if left_ms and group.has_newcomer:  # the group still grows: give the others time too (KIP-134)
+            delay_ms = min(self._config.group_initial_rebalance_delay_ms, left_ms)
+            group.initial_delay_left_ms, group.has_newcomer = left_ms - delay_ms, False
+            group.join_deadline_ms = now_ms + delay_ms
+            return
+        self._complete_join(group, now_ms)
+
+    def _complete_join(self, group: ClassicGroup, now_ms: int) -> None:
+        for member in list(group.members.values()):
+            if member.join_token is None and member.instance_id is None:
+                group.remove(member)  # it did not come back in time; a static one is kept until its session ends
+        group.initial_delay_left_ms = None
+        joined = [member for member in group.members.values() if member.join_token is not None]
+        if group.members and not joined:
+            # Only static members that are away: wait until one comes or their sessions end.
+            group.join_deadline_ms = now_ms + max(1, group.rebalance_timeout_ms())
+            return
+        group.join_deadline_ms = None
+        group.generation += 1
+        if not group.members:
+            self._become_empty(group, now_ms)
+            return
+        if group.leader is None or group.members[group.leader].join_token is None:
+            group.leader = joined[0].member_id
+        group.protocol = group.select_protocol()
+        group.state = State.COMPLETING
+        group.unsynced = set(group.members)
+        group.sync_deadline_ms = now_ms + group.rebalance_timeout_ms()
+        for member in group.members.values():
+            token, member.join_token = member.join_token, None
+            if token is not None:
+                member.is_new = False
+                self._restart_session(member, now_ms)
+                self.reply(group, token, self._joined(group, member))
+
+    def _become_empty(self, group: ClassicGroup, now_ms: int) -> None:
+        group.state = State.EMPTY
+        group.state_timestamp_ms = self._wall_ms(now_ms)
+        group.protocol = group.leader = None
+        group.sync_deadline_ms = group.join_deadline_ms = group.initial_delay_left_ms = None
+        group.unsynced.clear()
+        self._write(group)
+
+    # -- SyncGroup ---------------------------------------------------------------------------------------------------
+
+    def sync(self, group: ClassicGroup, event: SyncGroup, now_ms: int) -> None:
+        error = self._sync_problem(group, event)
+        if error is not ErrorCode.none:
+            self.reply(group, event.token, SyncResult(error_code=error))
+            return
+        member = group.members[event.member_id]
+        group.unsynced.discard(member.member_id)
+        if group.is_in(State.STABLE):
+            self._restart_session(member, now_ms)
+            self.reply(group, event.token, self._synced(group, member))
+            return
+        self._answer_sync(group, member, SyncResult(error_code=ErrorCode.rebalance_in_progress))
+        member.sync_token = event.token
+        if group.is_leader(member.member_id):
+            for each in group.members.values():
+                each.assignment = event.assignments.get(each.member_id, b"")
+            group.state = State.STABLE
+            group.state_timestamp_ms = self._wall_ms(now_ms)
+            self._write(group)
+            for each in group.members.values():
+                if each.sync_token is not None:
+                    self._restart_session(each, now_ms)
+                    self._answer_sync(group, each, self._synced(group, each))
+        if not group.unsynced:
+            group.sync_deadline_ms = None
+
+    def _sync_problem(self, group: ClassicGroup, event: SyncGroup) -> ErrorCode:
+        error = _identity_problem(group, event.member_id, event.instance_id)
+        if error is not ErrorCode.none:
+            return error
+        if event.generation != group.generation:
+            return ErrorCode.illegal_generation
+        if event.protocol_type is not None and event.protocol_type != group.protocol_type:
+            return ErrorCode.inconsistent_group_protocol
+        if event.protocol is not None and group.protocol is not None and event.protocol != group.protocol:
+            return ErrorCode.inconsistent_group_protocol
+        return ErrorCode.rebalance_in_progress if group.is_in(State.PREPARING) else ErrorCode.none
+
+    def _synced(self, group: ClassicGroup, member: ClassicMember) -> SyncResult:
+        return SyncResult(
+            error_code=ErrorCode.none,
+            protocol_type=group.protocol_type,
+            protocol=group.protocol,
+            assignment=member.assignment,
+        )
+
+    def _answer_sync(self, group: ClassicGroup, member: ClassicMember, result: SyncResult) -> None:
+        token, member.sync_token = member.sync_token, None
+        if token is not None:
+            self.reply(group, token, result)
+
+    # -- Heartbeat, LeaveGroup -----------------------------------------------------------------------------------------
+
+    def heartbeat(self, group: ClassicGroup, event: Heartbeat, now_ms: int) -> None:
+        error = _identity_problem(group, event.member_id, event.instance_id)
+        if error is ErrorCode.none and event.generation != group.generation:
+            error = ErrorCode.illegal_generation
+        if error is ErrorCode.none:
+            self._restart_session(group.members[event.member_id], now_ms)
+            if group.is_in(State.PREPARING):
+                error = ErrorCode.rebalance_in_progress
+        self.reply(group, event.token, error)
+
+    def touch(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
+        """A commit shows that a member lives."""
+        member = group.members.get(member_id)
+        if member is not None:
+            self._restart_session(member, now_ms)
+
+    def leave(self, group: ClassicGroup, event: LeaveGroup, now_ms: int) -> None:
+        results = []
+        for member_id, instance_id in event.members:
+            results.append((member_id, instance_id, self._leave_one(group, member_id, instance_id)))
+        if any(error is ErrorCode.none for _, _, error in results):
+            self._members_left(group, now_ms)
+        self.reply(group, event.token, LeaveResult(error_code=ErrorCode.none, members=tuple(results)))
+
+    def _leave_one(self, group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
+        if member_id == UNKNOWN_MEMBER and instance_id is not None:  # an admin removes a static member
+            member_id = group.static_members.get(instance_id, UNKNOWN_MEMBER)
+        if group.pending.pop(member_id, None) is not None:
+            return ErrorCode.none
+        error = _identity_problem(group, member_id, instance_id)
+        if error is ErrorCode.none:
+            self._remove(group, group.members[member_id])
+        return error
+
+    def _remove(self, group: ClassicGroup, member: ClassicMember) -> None:
+        self._release(group, member, ErrorCode.unknown_member_id)
+        group.remove(member)
+
+    def _members_left(self, group: ClassicGroup, now_ms: int) -> None:
+        if group.is_in(State.STABLE, State.COMPLETING):
+            self._rebalance(group, now_ms)
+        elif group.is_in(State.PREPARING):
+            self._complete_if_all_joined(group, now_ms)
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def tick(self, group: ClassicGroup, now_ms: int) -> None:
+        """Serve every deadline of the group that has come."""
+        has_left = False
+        for member_id, deadline_ms in list(group.pending.items()):
+            if deadline_ms <= now_ms:
+                del group.pending[member_id]
+                has_left = True
+        for member in list(group.members.values()):
+            if not member.is_waiting() and member.session_deadline_ms <= now_ms:
+                self._remove(group, member)
+                has_left = True
+        if group.sync_deadline_ms is not None and group.sync_deadline_ms <= now_ms:
+            group.sync_deadline_ms = None
+            for member_id in sorted(group.unsynced):
+                self._remove(group, group.members[member_id])
+                has_left = True
+        if has_left:
+            self._members_left(group, now_ms)
+        if group.join_deadline_ms is not None and group.join_deadline_ms <= now_ms:
+            self._join_due(group, now_ms)
+
+    def loaded(self, group: ClassicGroup, now_ms: int) -> None:
+        """A new coordinator gives every member a whole session to find it."""
+        for member in group.members.values():
+            self._restart_session(member, now_ms)
+
+    def _restart_session(self, member: ClassicMember, now_ms: int) -> None:
+        if not member.is_new:
+            member.session_deadline_ms = now_ms + member.session_timeout_ms
+
+    def _release(self, group: ClassicGroup, member: ClassicMember, error: ErrorCode) -> None:
+        """Answer whatever waits for this member."""
+        token, member.join_token = member.join_token, None
+        if token is not None:
+            self.reply(group, token, JoinResult(error_code=error, member_id=member.member_id))
+        self._answer_sync(group, member, SyncResult(error_code=error))
+
+
+def _identity_problem(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
+    """Whether this is a member; a static one is known by its instance id, whose latest member id alone counts."""
+    if instance_id is not None:
+        known = group.static_members.get(instance_id)
+        if known is None:
+            return ErrorCode.unknown_member_id
+        if known != member_id:
+            return ErrorCode.fenced_instance_id
+    return ErrorCode.none if member_id in group.members else ErrorCode.unknown_member_id

@@ -1,0 +1,251 @@
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete, and the end of offsets that nobody uses any more.
+
+A commit is taken from a member of the current generation (classic) or epoch (KIP-848), or from anybody while the group
+has no members. Retention follows KIP-211: offsets live as long as their group, and offsets.retention.minutes beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.classic_group import ClassicGroup, State
+from broker.coordinator.groups.config import GroupConfig
+from broker.coordinator.groups.consumer_group import ConsumerGroup
+from broker.coordinator.groups.events import (
+    CommitOffsets,
+    CommitResult,
+    DeleteOffsets,
+    DeleteOffsetsResult,
+    FetchedOffset,
+    FetchOffsets,
+    FetchResult,
+    OffsetToCommit,
+)
+from broker.coordinator.groups.offsets import Place
+from broker.coordinator.groups.records import OffsetKey, OffsetValue, Record, encode
+from broker.coordinator.outbox import Outbox
+from broker.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.coordinator.groups.shard import GroupShard
+
+
+class OffsetRequests:
+    """Part of a shard: reads and changes its groups and offsets."""
+
+    def __init__(self, shard: GroupShard, *, config: GroupConfig, outbox: Outbox) -> None:
+        self._shard, self._config, self._outbox = shard, config, outbox
+        self._last_append: dict[str, int] = {}  # of groups that have only offsets
+
+    def _after(self, group_id: str) -> int:
+        group = self._shard.groups.get(group_id)
+        return max(0 if group is None else group.last_append, self._last_append.get(group_id, 0))
+
+    # -- commit ------------------------------------------------------------------------------------------------------
+
+    def commit(self, event: CommitOffsets, now_ms: int) -> None:
+        error = self._commit_problem(event)
+        if error is not ErrorCode.none:
+            result = CommitResult(error_code=error, partitions={})
+            self._outbox.reply(event.token, result, after=self._after(event.group_id))
+            return
+        group = self._shard.groups.get(event.group_id)
+        if isinstance(group, ClassicGroup) and not event.is_transactional:
+            self._shard.touch(group, event.member_id, now_ms)
+        codes: dict[Place, ErrorCode] = {}
+        records: list[Record] = []
+        for each in event.offsets:
+            is_too_large = len(each.metadata.encode()) > self._config.offset_metadata_max_bytes
+            codes[each.topic, each.partition] = ErrorCode.offset_metadata_too_large if is_too_large else ErrorCode.none
+            if not is_too_large:
+                records.append(_record(event, each))
+        if records:
+            for record in records:
+                self._shard.apply(record, producer_id=event.producer_id)
+            number = self._outbox.append(
+                (encode(record) for record in records),
+                producer_id=event.producer_id,
+                producer_epoch=event.producer_epoch,
+                is_transactional=event.is_transactional,
+            )
+            self._note(event.group_id, number)
+        result = CommitResult(error_code=ErrorCode.none, partitions=codes)
+        self._outbox.reply(event.token, result, after=self._after(event.group_id))
+
+    def _note(self, group_id: str, number: int) -> None:
+        group = self._shard.groups.get(group_id)
+        if group is None:
+            self._last_append[group_id] = number
+        else:
+            self._last_append.pop(group_id, None)
+            group.last_append = number
+
+    def _commit_problem(self, event: CommitOffsets) -> ErrorCode:
+        group = self._shard.groups.get(event.group_id)
+        if group is None:
+            return ErrorCode.none if event.generation < 0 else ErrorCode.illegal_generation
+        if isinstance(group, ConsumerGroup):
+            return _consumer_commit_problem(group, event)
+        return _classic_commit_problem(group, event)
+
+    # -- fetch -------------------------------------------------------------------------------------------------------
+
+    def fetch(self, event: FetchOffsets) -> None:
+        group = self._shard.groups.get(event.group_id)
+        error = _fetch_problem(group, event)
+        partitions: dict[Place, FetchedOffset] = {}
+        if error is ErrorCode.none:
+            partitions = {place: self._fetched(event, place) for place in self._places(event)}
+        result = FetchResult(error_code=error, partitions=partitions)
+        self._outbox.reply(event.token, result, after=self._after(event.group_id))
+
+    def _places(self, event: FetchOffsets) -> list[Place]:
+        if event.topics is None:
+            return sorted(self._shard.offsets.of_group(event.group_id))
+        return [(topic, partition) for topic, partitions in event.topics.items() for partition in partitions]
+
+    def _fetched(self, event: FetchOffsets, place: Place) -> FetchedOffset:
+        if event.require_stable and self._shard.offsets.is_pending(event.group_id, place):
+            return FetchedOffset(error_code=ErrorCode.unstable_offset_commit)
+        value = self._shard.offsets.get(event.group_id, place)
+        if value is None:
+            return FetchedOffset()
+        return FetchedOffset(offset=value.offset, leader_epoch=value.leader_epoch, metadata=value.metadata)
+
+    # -- delete ------------------------------------------------------------------------------------------------------
+
+    def delete(self, event: DeleteOffsets) -> None:
+        group = self._shard.groups.get(event.group_id)
+        if group is None and not self._shard.offsets.has_any(event.group_id):
+            result = DeleteOffsetsResult(error_code=ErrorCode.group_id_not_found, partitions={})
+            self._outbox.reply(event.token, result, after=self._after(event.group_id))
+            return
+        is_classic = isinstance(group, ClassicGroup) and not group.is_in(State.EMPTY)
+        subscribed = self._subscribed(event.group_id)
+        if is_classic and subscribed is None:
+            result = DeleteOffsetsResult(error_code=ErrorCode.non_empty_group, partitions={})
+            self._outbox.reply(event.token, result, after=self._after(event.group_id))
+            return
+        codes = {
+            place: ErrorCode.group_subscribed_to_topic if place[0] in (subscribed or ()) else ErrorCode.none
+            for place in event.partitions
+        }
+        self._remove(event.group_id, [place for place, code in codes.items() if code is ErrorCode.none])
+        result = DeleteOffsetsResult(error_code=ErrorCode.none, partitions=codes)
+        self._outbox.reply(event.token, result, after=self._after(event.group_id))
+
+    def _subscribed(self, group_id: str) -> frozenset[str] | None:
+        """Topics that the group's members subscribe to; None if that is not known."""
+        group = self._shard.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._shard.subscribed_topics(group)
+        if group is None or group.is_in(State.EMPTY):
+            return frozenset()
+        return group.subscribed_topics()
+
+    def _remove(self, group_id: str, places: Iterable[Place]) -> None:
+        """Tombstones for those of the places that have an offset."""
+        there = self._shard.offsets.of_group(group_id)
+        records: list[Record] = [
+            (OffsetKey(group_id=group_id, topic=topic, partition=partition), None)
+            for topic, partition in places
+            if (topic, partition) in there
+        ]
+        if records:
+            for record in records:
+                self._shard.apply(record)
+            self._note(group_id, self._outbox.append(encode(record) for record in records))
+
+    def topics_deleted(self, names: set[str]) -> None:
+        for group_id in self._shard.offsets.groups():
+            self._remove(group_id, [place for place in self._shard.offsets.of_group(group_id) if place[0] in names])
+
+    # -- retention ---------------------------------------------------------------------------------------------------
+
+    def expire(self, wall_ms: int) -> None:
+        for group_id in sorted({*self._shard.offsets.groups(), *self._shard.groups}):
+            if self._shard.offsets.has_pending(group_id):
+                continue
+            offsets = self._shard.offsets.of_group(group_id)
+            self._remove(group_id, [place for place in offsets if self._is_expired(group_id, place, wall_ms)])
+            group = self._shard.groups.get(group_id)
+            is_unused = group is not None and not group.members and not self._shard.is_rebalancing(group)
+            if is_unused and not self._shard.offsets.has_any(group_id) and (offsets or self._is_old(group_id, wall_ms)):
+                self._shard.forget(group_id)
+
+    def _is_old(self, group_id: str, wall_ms: int) -> bool:
+        """Whether a group that never committed has been empty for the retention time."""
+        group = self._shard.groups[group_id]
+        if isinstance(group, ClassicGroup):
+            return wall_ms - group.state_timestamp_ms >= self._config.offsets_retention_ms
+        return True
+
+    def _is_expired(self, group_id: str, place: Place, wall_ms: int) -> bool:
+        value = self._shard.offsets.get(group_id, place)
+        assert value is not None
+        if value.expire_timestamp_ms >= 0:
+            return wall_ms >= value.expire_timestamp_ms
+        group = self._shard.groups.get(group_id)
+        since_ms = value.commit_timestamp_ms
+        if group is not None and group.members:
+            subscribed = self._subscribed(group_id)
+            if subscribed is None or place[0] in subscribed:
+                return False
+        elif isinstance(group, ClassicGroup) and group.protocol_type is not None:
+            since_ms = max(since_ms, group.state_timestamp_ms)
+        return wall_ms - since_ms >= self._config.offsets_retention_ms
+
+
+def _record(event: CommitOffsets, each: OffsetToCommit) -> Record:
+    key = OffsetKey(group_id=event.group_id, topic=each.topic, partition=each.partition)
+    value = OffsetValue(
+        offset=each.offset,
+        leader_epoch=each.leader_epoch,
+        metadata=each.metadata,
+        commit_timestamp_ms=event.wall_ms,
+        topic_id=each.topic_id,
+    )
+    return key, value
+
+
+def _classic_commit_problem(group: ClassicGroup, event: CommitOffsets) -> ErrorCode:
+    if event.generation < 0 and group.is_in(State.EMPTY):
+        return ErrorCode.none  # an admin, or a consumer that assigns itself
+    names_member = event.generation >= 0 or event.member_id != "" or event.instance_id is not None
+    if not names_member:
+        # A transactional producer of before KIP-447 does not say who it is.
+        return ErrorCode.none if event.is_transactional else ErrorCode.unknown_member_id
+    if event.instance_id is not None:
+        holder = group.static_members.get(event.instance_id)
+        if holder is None:
+            return ErrorCode.unknown_member_id
+        if holder != event.member_id:
+            return ErrorCode.fenced_instance_id
+    if event.member_id not in group.members:
+        return ErrorCode.unknown_member_id
+    if event.generation != group.generation:
+        return ErrorCode.illegal_generation
+    is_between = group.is_in(State.COMPLETING) and not event.is_transactional
+    return ErrorCode.rebalance_in_progress if is_between else ErrorCode.none
+
+
+def _consumer_commit_problem(group: ConsumerGroup, event: CommitOffsets) -> ErrorCode:
+    if event.generation < 0 and (not group.members or (event.is_transactional and not event.member_id)):
+        return ErrorCode.none
+    member = group.members.get(event.member_id)
+    if member is None:
+        return ErrorCode.unknown_member_id
+    if event.generation != member.current.member_epoch:
+        return ErrorCode.illegal_generation if event.is_transactional else ErrorCode.stale_member_epoch
+    return ErrorCode.none
+
+
+def _fetch_problem(group: ClassicGroup | ConsumerGroup | None, event: FetchOffsets) -> ErrorCode:
+    """Only members of KIP-848 groups say who they are (version 9 and above)."""
+    if event.member_id is None or event.member_epoch < 0 or not isinstance(group, ConsumerGroup):
+        return ErrorCode.none
+    member = group.members.get(event.member_id)
+    if member is None:
+        return ErrorCode.unknown_member_id
+    return ErrorCode.none if event.member_epoch == member.current.member_epoch else ErrorCode.stale_member_epoch

@@ -1,0 +1,355 @@
+"""The new group protocol (KIP-848): what one ConsumerGroupHeartbeat changes, and what falling silent does.
+
+Each change is written as records and applied from them. A change of members, subscriptions or topics raises the group
+epoch; then a server-side assignor computes the target assignment of that epoch, and each member is led to its own
+target by its heartbeats (reconcile.py). Shown by tests/broker_coordinator/test_coordinator_consumer.py and _model.py.
+Not done: moving a group with members from the classic protocol and back (group.consumer.migration.policy is disabled):
+a group changes its protocol while it is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from uuid import UUID
+
+import re2
+
+from broker.coordinator.groups.assignors import ASSIGNORS, MemberSpec
+from broker.coordinator.groups.config import GroupConfig
+from broker.coordinator.groups.consumer_group import LEFT_FOR_A_WHILE, ConsumerGroup, ConsumerMember, metadata_hash
+from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, Topic
+from broker.coordinator.groups.reconcile import Current, MemberState, reconcile, subtract
+from broker.coordinator.groups.records import (
+    CurrentMemberKey,
+    CurrentMemberValue,
+    GroupEpochKey,
+    GroupEpochValue,
+    MemberKey,
+    MemberValue,
+    Record,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetMemberKey,
+    TargetMemberValue,
+)
+from broker.wire.errors import ErrorCode
+
+JOIN_EPOCH, LEAVE_EPOCH = 0, -1
+_NOBODY = MemberValue(
+    instance_id=None,
+    rack_id=None,
+    client_id="",
+    client_host="",
+    subscribed_topic_names=(),
+    subscribed_topic_regex=None,
+    rebalance_timeout_ms=0,
+    server_assignor=None,
+)
+
+
+class Refused(Exception):
+    """The heartbeat is answered with this error and changes nothing."""
+
+    def __init__(self, error_code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+
+
+class Draft:
+    """Records of one event, applied to the group as they are added, so that the next step sees them."""
+
+    def __init__(self, group: ConsumerGroup) -> None:
+        self.group = group
+        self.records: list[Record] = []
+
+    def add(self, record: Record) -> None:
+        self.records.append(record)
+        self.group.apply(*record)
+
+
+class ConsumerProtocol:
+    """Changes groups through drafts; keeps the topics that it was told of."""
+
+    def __init__(self, *, config: GroupConfig, new_id: Callable[[], str]) -> None:
+        self._config, self._new_id = config, new_id
+        self.topics: Mapping[str, Topic] = {}
+
+    # -- heartbeats --------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, draft: Draft, event: ConsumerHeartbeat, now_ms: int) -> ConsumerHeartbeatResult:
+        """Raises Refused, before any record was added."""
+        if event.member_epoch in (LEAVE_EPOCH, LEFT_FOR_A_WHILE):
+            return self._leave(draft, event)
+        group = draft.group
+        is_join = event.member_epoch == JOIN_EPOCH
+        member_id = event.member_id or self._new_id()
+        value = self._checked_value(group, member_id, event)
+        if is_join:
+            self._admit(draft, member_id, value, event)
+        before = group.members[member_id].current
+        has_new_subscription = self._subscribe(draft, member_id, value)
+        self._raise_epoch(draft, is_needed=has_new_subscription)
+        self._assign(draft)
+        self._reconcile(draft, member_id, event, now_ms)
+        member = group.members[member_id]
+        member.session_deadline_ms = now_ms + self._config.group_consumer_session_timeout_ms
+        is_full = event.rebalance_timeout_ms >= 0 and event.owned is not None
+        has_changed = dict(member.current.assigned) != dict(before.assigned)
+        is_behind = event.member_epoch != before.member_epoch  # it missed an answer
+        tells_all = is_join or is_full or has_changed or is_behind
+        return ConsumerHeartbeatResult(
+            error_code=ErrorCode.none,
+            member_id=member_id,
+            member_epoch=member.current.member_epoch,
+            assignment=member.current.assigned if tells_all else None,
+        )
+
+    def _checked_value(self, group: ConsumerGroup, member_id: str, event: ConsumerHeartbeat) -> MemberValue:
+        """The member's data after this heartbeat. Raises Refused for whoever may not send it."""
+        known = group.members.get(member_id)
+        if event.member_epoch == JOIN_EPOCH:
+            limit = self._config.group_consumer_max_size
+            is_new = known is None and event.instance_id not in group.static_members
+            if is_new and len(group.members) >= limit:
+                raise Refused(ErrorCode.group_max_size_reached, f"the group has its maximum of {limit} members")
+            self._check_instance_is_free(group, member_id, event)
+        else:
+            known = self._checked_member(group, event)
+        if event.subscribed_topic_regex:
+            _compiled(event.subscribed_topic_regex)
+        base = _NOBODY if known is None else known.value
+        names, regex = event.subscribed_topic_names, event.subscribed_topic_regex
+        timeout_ms = event.rebalance_timeout_ms
+        return MemberValue(
+            instance_id=base.instance_id if event.instance_id is None else event.instance_id,
+            rack_id=base.rack_id if event.rack_id is None else event.rack_id,
+            client_id=event.client_id,
+            client_host=event.client_host,
+            subscribed_topic_names=base.subscribed_topic_names if names is None else tuple(sorted(set(names))),
+            subscribed_topic_regex=base.subscribed_topic_regex if regex is None else regex or None,
+            rebalance_timeout_ms=base.rebalance_timeout_ms if timeout_ms < 0 else timeout_ms,
+            server_assignor=base.server_assignor if event.server_assignor is None else event.server_assignor,
+        )
+
+    def _check_instance_is_free(self, group: ConsumerGroup, member_id: str, event: ConsumerHeartbeat) -> None:
+        if event.instance_id is None:
+            return
+        holder = group.static_members.get(event.instance_id)
+        if holder in (None, member_id):
+            return
+        if group.members[str(holder)].current.member_epoch != LEFT_FOR_A_WHILE:
+            raise Refused(
+                ErrorCode.unreleased_instance_id,
+                f"instance id {event.instance_id} is in use by member {holder}",
+            )
+
+    def _checked_member(self, group: ConsumerGroup, event: ConsumerHeartbeat) -> ConsumerMember:
+        member = group.members.get(event.member_id)
+        if event.instance_id is not None:
+            holder = group.static_members.get(event.instance_id)
+            if holder is None:
+                raise Refused(ErrorCode.unknown_member_id, f"instance id {event.instance_id} is not in the group")
+            if holder != event.member_id:
+                raise Refused(ErrorCode.fenced_instance_id, f"instance id {event.instance_id} belongs to {holder}")
+        if member is None:
+            raise Refused(ErrorCode.unknown_member_id, f"member {event.member_id} is not in the group")
+        current = member.current
+        is_answer_lost = event.member_epoch == current.previous_member_epoch and not subtract(
+            event.owned or {}, current.assigned
+        )
+        if event.member_epoch != current.member_epoch and not is_answer_lost:
+            raise Refused(
+                ErrorCode.fenced_member_epoch,
+                f"member {event.member_id} is at epoch {current.member_epoch}, not {event.member_epoch}: join again",
+            )
+        return member
+
+    def _admit(self, draft: Draft, member_id: str, value: MemberValue, event: ConsumerHeartbeat) -> None:
+        """A new member, one that begins anew, or a static one that is back and takes over what its old id had."""
+        group = draft.group
+        old_id = None if event.instance_id is None else group.static_members.get(event.instance_id)
+        if old_id is not None and old_id != member_id:
+            old = group.members[old_id]
+            target, current = group.targets.get(old_id, {}), replace(old.current, member_epoch=JOIN_EPOCH)
+            old_value = old.value
+            self._remove_records(draft, old_id)
+            draft.add((MemberKey(group_id=group.group_id, member_id=member_id), old_value))
+            draft.add(
+                (TargetMemberKey(group_id=group.group_id, member_id=member_id), TargetMemberValue(partitions=target))
+            )
+            draft.add(_current_record(group.group_id, member_id, current))
+        elif member_id not in group.members:
+            draft.add((MemberKey(group_id=group.group_id, member_id=member_id), value))
+            group.is_metadata_stale = True
+            self._raise_epoch(draft, is_needed=True)
+
+    def _subscribe(self, draft: Draft, member_id: str, value: MemberValue) -> bool:
+        """Keep the member's data; whether the group must be assigned anew."""
+        group, old = draft.group, draft.group.members[member_id].value
+        if value == old:
+            return False
+        draft.add((MemberKey(group_id=group.group_id, member_id=member_id), value))
+        has_changed = (
+            value.subscribed_topic_names != old.subscribed_topic_names
+            or value.subscribed_topic_regex != old.subscribed_topic_regex
+            or value.server_assignor != old.server_assignor
+        )
+        group.is_metadata_stale = group.is_metadata_stale or has_changed
+        return has_changed
+
+    def _leave(self, draft: Draft, event: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
+        group = draft.group
+        member_id = event.member_id
+        if event.instance_id is not None:
+            holder = group.static_members.get(event.instance_id)
+            if holder is None:
+                raise Refused(ErrorCode.unknown_member_id, f"instance id {event.instance_id} is not in the group")
+            if holder != member_id:
+                raise Refused(ErrorCode.fenced_instance_id, f"instance id {event.instance_id} belongs to {holder}")
+        if member_id not in group.members:
+            raise Refused(ErrorCode.unknown_member_id, f"member {member_id} is not in the group")
+        if event.member_epoch == LEFT_FOR_A_WHILE:
+            # What it was to give up is free; the rest waits for it as long as its session lasts.
+            current = group.members[member_id].current
+            away = replace(current, member_epoch=LEFT_FOR_A_WHILE, pending_revocation={}, state=MemberState.STABLE)
+            draft.add(_current_record(group.group_id, member_id, away))
+            group.members[member_id].revoke_deadline_ms = None
+        else:
+            self.remove(draft, member_id)
+        return ConsumerHeartbeatResult(
+            error_code=ErrorCode.none, member_id=member_id, member_epoch=event.member_epoch, assignment=None
+        )
+
+    # -- the group ---------------------------------------------------------------------------------------------------
+
+    def remove(self, draft: Draft, member_id: str) -> None:
+        self._remove_records(draft, member_id)
+        draft.group.is_metadata_stale = True
+        self._raise_epoch(draft, is_needed=True)
+
+    def _remove_records(self, draft: Draft, member_id: str) -> None:
+        group_id = draft.group.group_id
+        draft.add((CurrentMemberKey(group_id=group_id, member_id=member_id), None))
+        draft.add((TargetMemberKey(group_id=group_id, member_id=member_id), None))
+        draft.add((MemberKey(group_id=group_id, member_id=member_id), None))
+
+    def subscribed_topics(self, group: ConsumerGroup) -> dict[str, dict[str, Topic]]:
+        """By member id: the topics that it subscribes to and that exist."""
+        by_regex: dict[str, dict[str, Topic]] = {}
+        found = {}
+        for member_id, member in group.members.items():
+            value = member.value
+            topics = {name: self.topics[name] for name in value.subscribed_topic_names if name in self.topics}
+            regex = value.subscribed_topic_regex
+            if regex:
+                if regex not in by_regex:
+                    by_regex[regex] = self._matching(regex)
+                topics.update(by_regex[regex])
+            found[member_id] = topics
+        return found
+
+    def _matching(self, regex: str) -> dict[str, Topic]:
+        try:
+            pattern = _compiled(regex)
+        except Refused:
+            return {}  # another coordinator took it; here it names nothing
+        return {name: topic for name, topic in self.topics.items() if pattern.fullmatch(name)}
+
+    def _raise_epoch(self, draft: Draft, *, is_needed: bool) -> None:
+        group = draft.group
+        if not is_needed and not group.is_metadata_stale:
+            return
+        topics: dict[str, Topic] = {}
+        for each in self.subscribed_topics(group).values():
+            topics.update(each)
+        hashed = metadata_hash(topics)
+        if is_needed and group.epoch > group.target_epoch and hashed == group.metadata_hash:
+            group.is_metadata_stale = False
+            return  # raised already and not yet assigned
+        if is_needed or hashed != group.metadata_hash:
+            value = GroupEpochValue(epoch=group.epoch + 1, metadata_hash=hashed)
+            draft.add((GroupEpochKey(group_id=group.group_id), value))
+        group.is_metadata_stale = False
+
+    def _assign(self, draft: Draft) -> None:
+        """Compute the target assignment of the group's epoch, unless it is there."""
+        group = draft.group
+        if group.target_epoch >= group.epoch:
+            return
+        by_member = self.subscribed_topics(group)
+        members = tuple(
+            MemberSpec(
+                member_id=member_id,
+                instance_id=member.value.instance_id,
+                topic_ids=frozenset(topic.topic_id for topic in by_member[member_id].values()),
+                owned=group.targets.get(member_id, {}),
+            )
+            for member_id, member in sorted(group.members.items())
+        )
+        topics: dict[UUID, int] = {
+            topic.topic_id: topic.partitions for each in by_member.values() for topic in each.values()
+        }
+        assignor = ASSIGNORS[group.preferred_assignor(self._config.group_consumer_assignors[0])]
+        result = assignor(members, topics)
+        for member_id in sorted(result):
+            if member_id not in group.targets or dict(group.targets[member_id]) != result[member_id]:
+                key = TargetMemberKey(group_id=group.group_id, member_id=member_id)
+                draft.add((key, TargetMemberValue(partitions=result[member_id])))
+        draft.add((TargetEpochKey(group_id=group.group_id), TargetEpochValue(assignment_epoch=group.epoch)))
+
+    def _reconcile(self, draft: Draft, member_id: str, event: ConsumerHeartbeat, now_ms: int) -> None:
+        group = draft.group
+        member = group.members[member_id]
+        owned = {} if event.member_epoch == JOIN_EPOCH else event.owned
+        after = reconcile(
+            member.current,
+            target=group.targets.get(member_id, {}),
+            target_epoch=group.target_epoch,
+            owned=owned,
+            is_free=group.is_free,
+        )
+        if after != member.current:
+            draft.add(_current_record(group.group_id, member_id, after))
+            member.revoke_deadline_ms = None
+        if after.state is not MemberState.UNREVOKED_PARTITIONS:
+            member.revoke_deadline_ms = None
+        elif member.revoke_deadline_ms is None:
+            member.revoke_deadline_ms = now_ms + member.value.rebalance_timeout_ms
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def tick(self, draft: Draft, now_ms: int) -> None:
+        """Remove the members that fell silent, or that did not give up their partitions in time."""
+        for member_id, member in list(draft.group.members.items()):
+            is_late = member.revoke_deadline_ms is not None and member.revoke_deadline_ms <= now_ms
+            if is_late or member.session_deadline_ms <= now_ms:
+                self.remove(draft, member_id)
+
+    def loaded(self, group: ConsumerGroup, now_ms: int) -> None:
+        for member in group.members.values():
+            member.session_deadline_ms = now_ms + self._config.group_consumer_session_timeout_ms
+            if member.current.state is MemberState.UNREVOKED_PARTITIONS:
+                member.revoke_deadline_ms = now_ms + member.value.rebalance_timeout_ms
+
+
+def _compiled(regex: str) -> re2.Pattern:
+    """RE2, as in Kafka: its time is linear in the input, so no client's pattern can stall the broker."""
+    try:
+        return re2.compile(regex)
+    except re2.error as error:
+        reason = str(error)
+        raise Refused(
+            ErrorCode.invalid_regular_expression, f"subscribed_topic_regex {regex!r} is not a valid RE2: {reason}"
+        ) from None
+
+
+def _current_record(group_id: str, member_id: str, current: Current) -> Record:
+    value = CurrentMemberValue(
+        member_epoch=current.member_epoch,
+        previous_member_epoch=current.previous_member_epoch,
+        state=int(current.state),
+        assigned=current.assigned,
+        pending_revocation=current.pending_revocation,
+    )
+    return CurrentMemberKey(group_id=group_id, member_id=member_id), value

@@ -1,0 +1,222 @@
+"""One group of the new protocol (KIP-848): members, epochs and assignments. All of it but the timers is in records.
+
+It changes by `apply` alone, whether a record was just written or comes from the log. What to write is decided in
+consumer.py.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from broker.coordinator.groups.events import DescribedConsumer, DescribedConsumerGroup, Topic
+from broker.coordinator.groups.reconcile import Current, MemberState
+from broker.coordinator.groups.records import (
+    Assignment,
+    CurrentMemberKey,
+    CurrentMemberValue,
+    GroupEpochKey,
+    GroupEpochValue,
+    Key,
+    MemberKey,
+    MemberValue,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetMemberKey,
+    TargetMemberValue,
+    Value,
+)
+
+LEFT_FOR_A_WHILE = -2  # the epoch of a static member that will be back
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerMember:
+    member_id: str
+    value: MemberValue
+    current: Current = field(default_factory=Current)
+    session_deadline_ms: int = 0  # not durable
+    revoke_deadline_ms: int | None = None  # not durable; set while it has to give up partitions
+
+
+class ConsumerGroup:
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 0
+        self.metadata_hash = 0
+        self.target_epoch = 0  # the group epoch that `targets` was computed for; never above `epoch`
+        self.members: dict[str, ConsumerMember] = {}
+        self.targets: dict[str, Assignment] = {}  # by member id
+        self.static_members: dict[str, str] = {}  # instance id -> member id
+        self._holders: dict[tuple[UUID, int], str] = {}  # who has a partition, assigned or not yet revoked
+        self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
+        self.last_append = 0
+
+    # -- records -----------------------------------------------------------------------------------------------------
+
+    def apply(self, key: Key, value: Value | None) -> None:
+        match key, value:
+            case GroupEpochKey(), GroupEpochValue():
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+            case MemberKey(), MemberValue():
+                self._set_member(key.member_id, value)
+            case MemberKey(), None:
+                self._remove_member(key.member_id)
+            case TargetEpochKey(), TargetEpochValue():
+                self.target_epoch = value.assignment_epoch
+            case TargetMemberKey(), TargetMemberValue():
+                self.targets[key.member_id] = value.partitions
+            case TargetMemberKey(), None:
+                self.targets.pop(key.member_id, None)
+            case CurrentMemberKey(), CurrentMemberValue():
+                self._set_current(key.member_id, _current_of(value))
+            case CurrentMemberKey(), None:
+                self._set_current(key.member_id, Current())
+
+    def _set_member(self, member_id: str, value: MemberValue) -> None:
+        member = self.members.get(member_id)
+        if member is None:
+            self.members[member_id] = ConsumerMember(member_id=member_id, value=value)
+        else:
+            member.value = value
+        if value.instance_id is not None:
+            self.static_members[value.instance_id] = member_id
+
+    def _remove_member(self, member_id: str) -> None:
+        member = self.members.get(member_id)
+        if member is None:
+            return
+        self._set_current(member_id, Current())
+        del self.members[member_id]
+        instance_id = member.value.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+            del self.static_members[instance_id]
+
+    def _set_current(self, member_id: str, current: Current) -> None:
+        member = self.members.get(member_id)
+        if member is None:
+            return  # a tombstone after the member's own
+        for partition in _places(member.current):
+            if self._holders.get(partition) == member_id:
+                del self._holders[partition]
+        member.current = current
+        for partition in _places(current):
+            self._holders[partition] = member_id
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.target_epoch:
+            return "Assigning"
+        if any(not self._is_reconciled(member) for member in self.members.values()):
+            return "Reconciling"
+        return "Stable"
+
+    def _is_reconciled(self, member: ConsumerMember) -> bool:
+        is_there = member.current.member_epoch in (self.target_epoch, LEFT_FOR_A_WHILE)
+        return is_there and member.current.state is MemberState.STABLE
+
+    def is_free(self, topic_id: UUID, partition: int) -> bool:
+        return (topic_id, partition) not in self._holders
+
+    def preferred_assignor(self, default: str) -> str:
+        """The one that most members ask for."""
+        votes = Counter(
+            member.value.server_assignor for member in self.members.values() if member.value.server_assignor is not None
+        )
+        return max(sorted(votes), key=lambda name: votes[name]) if votes else default
+
+    def next_deadline_ms(self) -> int | None:
+        deadlines = [member.session_deadline_ms for member in self.members.values()]
+        deadlines += [
+            member.revoke_deadline_ms for member in self.members.values() if member.revoke_deadline_ms is not None
+        ]
+        return min(deadlines, default=None)
+
+    def described(self, default_assignor: str) -> DescribedConsumerGroup:
+        members = tuple(
+            DescribedConsumer(
+                member_id=member.member_id,
+                instance_id=member.value.instance_id,
+                rack_id=member.value.rack_id,
+                member_epoch=member.current.member_epoch,
+                client_id=member.value.client_id,
+                client_host=member.value.client_host,
+                subscribed_topic_names=member.value.subscribed_topic_names,
+                subscribed_topic_regex=member.value.subscribed_topic_regex,
+                assignment=member.current.assigned,
+                target=self.targets.get(member.member_id, {}),
+            )
+            for _, member in sorted(self.members.items())
+        )
+        return DescribedConsumerGroup(
+            state=self.state,
+            group_epoch=self.epoch,
+            assignment_epoch=self.target_epoch,
+            assignor=self.preferred_assignor(default_assignor),
+            members=members,
+        )
+
+    def durable(self) -> object:
+        members = {
+            member_id: (
+                member.value,
+                member.current.member_epoch,
+                member.current.previous_member_epoch,
+                member.current.state,
+                dict(member.current.assigned),
+                dict(member.current.pending_revocation),
+            )
+            for member_id, member in self.members.items()
+        }
+        targets = {member_id: dict(target) for member_id, target in self.targets.items()}
+        return self.epoch, self.metadata_hash, self.target_epoch, members, targets
+
+    def check_invariants(self) -> None:
+        assert self.target_epoch <= self.epoch
+        held: dict[tuple[UUID, int], str] = {}
+        for member in self.members.values():
+            for partition in _places(member.current):
+                assert partition not in held, f"{partition} is held by {held[partition]} and {member.member_id}"
+                held[partition] = member.member_id
+            assert bool(member.current.pending_revocation) == (member.current.state is MemberState.UNREVOKED_PARTITIONS)
+        assert held == self._holders
+        targeted: set[tuple[UUID, int]] = set()
+        for target in self.targets.values():
+            for topic_id, partitions in target.items():
+                for index in partitions:
+                    assert (topic_id, index) not in targeted
+                    targeted.add((topic_id, index))
+        assert set(self.static_members.values()) <= set(self.members)
+
+
+def metadata_hash(topics: Mapping[str, Topic]) -> int:
+    """Changes when a topic of the group appears, goes, is made anew or grows. Never 0, which means unknown."""
+    text = ";".join(f"{name}={topic.topic_id}:{topic.partitions}" for name, topic in sorted(topics.items()))
+    data = text.encode()
+    return zlib.crc32(data) << 31 | zlib.adler32(data) & 0x7FFFFFFF | 1
+
+
+def _places(current: Current) -> list[tuple[UUID, int]]:
+    return [
+        (topic_id, partition)
+        for assignment in (current.assigned, current.pending_revocation)
+        for topic_id, partitions in assignment.items()
+        for partition in partitions
+    ]
+
+
+def _current_of(value: CurrentMemberValue) -> Current:
+    return Current(
+        member_epoch=value.member_epoch,
+        previous_member_epoch=value.previous_member_epoch,
+        state=MemberState(value.state),
+        assigned=value.assigned,
+        pending_revocation=value.pending_revocation,
+    )

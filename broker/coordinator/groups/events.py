@@ -1,0 +1,325 @@
+"""What the group coordinator is asked, and what it answers. Values only; error codes are Kafka's.
+
+Durations and `now_ms` are monotonic; what goes into records (commit timestamps) is wall-clock time. A `token` comes
+back in the Reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+from broker.coordinator.groups.records import ZERO_ID, Assignment
+from broker.coordinator.runtime import Loaded, Tick
+from broker.wire.errors import ErrorCode
+
+UNKNOWN_MEMBER = ""
+NO_GENERATION = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinGroup:
+    token: int
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    protocol_type: str
+    protocols: tuple[tuple[str, bytes], ...]  # (name, metadata) in order of preference
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    needs_known_member_id: bool  # version 4 and above (KIP-394)
+    can_skip_assignment: bool  # version 9 and above (KIP-814)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinResult:
+    error_code: ErrorCode
+    member_id: str
+    generation: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    members: tuple[tuple[str, str | None, bytes], ...] = ()  # (member id, instance id, metadata), for the leader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncGroup:
+    token: int
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None  # None: not told
+    protocol: str | None
+    assignments: Mapping[str, bytes]  # by member id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncResult:
+    error_code: ErrorCode
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    token: int
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveGroup:
+    token: int
+    group_id: str
+    members: tuple[tuple[str, str | None], ...]  # (member id or "", instance id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveResult:
+    error_code: ErrorCode
+    members: tuple[tuple[str, str | None, ErrorCode], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetToCommit:
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    topic_id: UUID = ZERO_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOffsets:
+    """OffsetCommit, or with a producer id TxnOffsetCommit: the offsets then wait for the marker of that producer."""
+
+    token: int
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int  # generation of a classic group, member epoch of a consumer group
+    offsets: tuple[OffsetToCommit, ...]
+    wall_ms: int
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.producer_id >= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitResult:
+    """`partitions` is empty unless the error is `none`."""
+
+    error_code: ErrorCode
+    partitions: Mapping[tuple[str, int], ErrorCode]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteTransaction:
+    """The marker of a producer was appended to this partition (WriteTxnMarkers)."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOffsets:
+    token: int
+    group_id: str
+    member_id: str | None
+    member_epoch: int
+    topics: Mapping[str, tuple[int, ...]] | None  # None: everything
+    require_stable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedOffset:
+    offset: int = -1
+    leader_epoch: int = -1
+    metadata: str = ""
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResult:
+    error_code: ErrorCode
+    partitions: Mapping[tuple[str, int], FetchedOffset]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOffsets:
+    token: int
+    group_id: str
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOffsetsResult:
+    error_code: ErrorCode
+    partitions: Mapping[tuple[str, int], ErrorCode]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteGroup:
+    token: int
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListGroups:
+    token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedGroup:
+    group_id: str
+    protocol_type: str
+    state: str
+    group_type: str  # "classic" or "consumer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClassicGroup:
+    token: int
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedMember:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedGroup:
+    """`state` is Dead for a group that is not there, or that is not a classic one."""
+
+    state: str
+    protocol_type: str = ""
+    protocol: str = ""
+    members: tuple[DescribedMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerHeartbeat:
+    """ConsumerGroupHeartbeat (KIP-848). None, or -1 for the timeout, means: as in the heartbeat before."""
+
+    token: int
+    group_id: str
+    member_id: str
+    member_epoch: int  # 0 joins, -1 leaves, -2 a static member leaves for a while
+    instance_id: str | None
+    rack_id: str | None
+    rebalance_timeout_ms: int
+    subscribed_topic_names: tuple[str, ...] | None
+    subscribed_topic_regex: str | None
+    server_assignor: str | None
+    owned: Assignment | None
+    client_id: str
+    client_host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerHeartbeatResult:
+    error_code: ErrorCode
+    error_message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    assignment: Assignment | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConsumerGroup:
+    token: int
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedConsumer:
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    member_epoch: int
+    client_id: str
+    client_host: str
+    subscribed_topic_names: tuple[str, ...]
+    subscribed_topic_regex: str | None
+    assignment: Assignment
+    target: Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedConsumerGroup:
+    state: str
+    group_epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[DescribedConsumer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    topic_id: UUID
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsChanged:
+    """The topics of the cluster, by name. Offsets of topics that are gone are removed."""
+
+    topics: Mapping[str, Topic]
+    deleted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireOffsets:
+    """offsets.retention.check.interval.ms has passed."""
+
+    wall_ms: int
+
+
+Request: TypeAlias = (
+    JoinGroup
+    | SyncGroup
+    | Heartbeat
+    | LeaveGroup
+    | CommitOffsets
+    | FetchOffsets
+    | DeleteOffsets
+    | DeleteGroup
+    | ListGroups
+    | DescribeClassicGroup
+    | ConsumerHeartbeat
+    | DescribeConsumerGroup
+)
+Event: TypeAlias = Request | CompleteTransaction | TopicsChanged | ExpireOffsets | Loaded | Tick
+
+# What never needs the log; a heartbeat of a classic group only moves a timer.
+# The marker that a CompleteTransaction tells of is in the log already.
+READ_ONLY = (
+    Heartbeat,
+    FetchOffsets,
+    ListGroups,
+    DescribeClassicGroup,
+    DescribeConsumerGroup,
+    CompleteTransaction,
+    TopicsChanged,
+    Loaded,
+)

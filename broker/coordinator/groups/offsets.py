@@ -1,0 +1,81 @@
+"""Committed offsets of all groups of a shard, and those of open transactions (KIP-447).
+
+A transactional offset is pending until the marker of its producer: commit makes it the group's offset unless a later
+plain commit was written in between, abort drops it. Changes only by records and markers, so replay and life agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from broker.coordinator.groups.records import OffsetKey, OffsetValue
+
+Place: TypeAlias = tuple[str, int]  # (topic, partition)
+_Entry: TypeAlias = tuple[int, OffsetValue]  # (order of writing, value)
+
+
+class Offsets:
+    def __init__(self) -> None:
+        self._written = 0
+        self._committed: dict[str, dict[Place, _Entry]] = {}  # by group id; no empty maps
+        self._pending: dict[int, dict[str, dict[Place, _Entry]]] = {}  # by producer id, group id; no empty maps
+
+    def apply(self, key: OffsetKey, value: OffsetValue | None, *, producer_id: int = -1) -> None:
+        """`producer_id` >= 0: the record is part of that producer's transaction."""
+        self._written += 1
+        place = (key.topic, key.partition)
+        if value is None:
+            group = self._committed.get(key.group_id, {})
+            group.pop(place, None)
+            if not group:
+                self._committed.pop(key.group_id, None)
+        elif producer_id >= 0:
+            groups = self._pending.setdefault(producer_id, {})
+            groups.setdefault(key.group_id, {})[place] = (self._written, value)
+        else:
+            self._committed.setdefault(key.group_id, {})[place] = (self._written, value)
+
+    def complete(self, producer_id: int, *, is_commit: bool) -> frozenset[str]:
+        """The marker of a producer. Returns the groups that it touched."""
+        groups = self._pending.pop(producer_id, {})
+        if is_commit:
+            for group_id, places in groups.items():
+                committed = self._committed.setdefault(group_id, {})
+                for place, entry in places.items():
+                    if place not in committed or committed[place][0] < entry[0]:
+                        committed[place] = entry
+        return frozenset(groups)
+
+    def of_group(self, group_id: str) -> dict[Place, OffsetValue]:
+        return {place: value for place, (_, value) in self._committed.get(group_id, {}).items()}
+
+    def get(self, group_id: str, place: Place) -> OffsetValue | None:
+        entry = self._committed.get(group_id, {}).get(place)
+        return None if entry is None else entry[1]
+
+    def is_pending(self, group_id: str, place: Place) -> bool:
+        return any(place in groups.get(group_id, {}) for groups in self._pending.values())
+
+    def has_pending(self, group_id: str) -> bool:
+        return any(group_id in groups for groups in self._pending.values())
+
+    def groups(self) -> Iterator[str]:
+        """Ids of the groups with committed offsets."""
+        yield from list(self._committed)
+
+    def has_any(self, group_id: str) -> bool:
+        return group_id in self._committed
+
+    def pending_producers(self) -> Mapping[int, frozenset[str]]:
+        return {producer_id: frozenset(groups) for producer_id, groups in self._pending.items()}
+
+    def durable(self) -> object:
+        """For comparing a live shard with a replayed one: everything but the absolute order of writing."""
+        pending = {
+            producer_id: {
+                group: {place: value for place, (_, value) in places.items()} for group, places in each.items()
+            }
+            for producer_id, each in self._pending.items()
+        }
+        return {group_id: self.of_group(group_id) for group_id in self._committed}, pending

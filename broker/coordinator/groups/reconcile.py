@@ -1,0 +1,96 @@
+"""From where a member of a KIP-848 group stands, one step towards its target assignment. Pure.
+
+A member first gives up what it must (UNREVOKED_PARTITIONS: it stays in its epoch until it no longer reports them), then
+enters the target's epoch with whatever nobody else holds, and takes the rest as others release it
+(UNRELEASED_PARTITIONS). So no partition has two owners at any time.
+Shown by tests/broker_coordinator/test_coordinator_consumer_model.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from uuid import UUID
+
+from broker.coordinator.groups.records import Assignment
+
+
+class MemberState(IntEnum):
+    """Numbers as in the record."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """What a member has. Empty sets are never kept."""
+
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
+    state: MemberState = MemberState.STABLE
+    assigned: Assignment = field(default_factory=dict)
+    pending_revocation: Assignment = field(default_factory=dict)
+
+
+def intersect(left: Assignment, right: Assignment) -> dict[UUID, frozenset[int]]:
+    common = {topic_id: partitions & right.get(topic_id, frozenset()) for topic_id, partitions in left.items()}
+    return {topic_id: partitions for topic_id, partitions in common.items() if partitions}
+
+
+def subtract(left: Assignment, right: Assignment) -> dict[UUID, frozenset[int]]:
+    rest = {topic_id: partitions - right.get(topic_id, frozenset()) for topic_id, partitions in left.items()}
+    return {topic_id: partitions for topic_id, partitions in rest.items() if partitions}
+
+
+def unite(left: Assignment, right: Assignment) -> dict[UUID, frozenset[int]]:
+    return {
+        topic_id: left.get(topic_id, frozenset()) | right.get(topic_id, frozenset())
+        for topic_id in sorted(left.keys() | right.keys())
+    }
+
+
+def reconcile(
+    current: Current,
+    *,
+    target: Assignment,
+    target_epoch: int,
+    owned: Assignment | None,
+    is_free: Callable[[UUID, int], bool],
+) -> Current:
+    """`owned` is what the member says it holds, None if this heartbeat did not say. `is_free`: nobody else holds it."""
+    if current.state is MemberState.STABLE and current.member_epoch == target_epoch:
+        return current
+    if current.state is MemberState.UNREVOKED_PARTITIONS and _still_owns(owned, current.pending_revocation):
+        return current
+    kept = intersect(current.assigned, target)
+    to_revoke = subtract(current.assigned, kept)
+    if to_revoke and _still_owns(owned, to_revoke):
+        return Current(
+            member_epoch=current.member_epoch,
+            previous_member_epoch=current.member_epoch,
+            state=MemberState.UNREVOKED_PARTITIONS,
+            assigned=kept,
+            pending_revocation=to_revoke,
+        )
+    wanted = subtract(target, kept)
+    free = {
+        topic_id: frozenset(partition for partition in partitions if is_free(topic_id, partition))
+        for topic_id, partitions in wanted.items()
+    }
+    free = {topic_id: partitions for topic_id, partitions in free.items() if partitions}
+    state = MemberState.UNRELEASED_PARTITIONS if subtract(wanted, free) else MemberState.STABLE
+    after = Current(
+        member_epoch=target_epoch,
+        previous_member_epoch=current.member_epoch,
+        state=state,
+        assigned=unite(kept, free),
+    )
+    is_waiting = current.state is state and not free and not to_revoke and current.member_epoch == target_epoch
+    return current if is_waiting and not current.pending_revocation else after
+
+
+def _still_owns(owned: Assignment | None, revoked: Assignment) -> bool:
+    return owned is None or bool(intersect(owned, revoked))

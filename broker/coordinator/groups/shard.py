@@ -1,0 +1,438 @@
+"""The groups of one partition of `__consumer_offsets`: dispatch of events, records in and out, timers, retention.
+
+The rules of the two protocols are in classic.py and consumer.py, offsets in offsets.py. This file decides which of them
+a group belongs to (a group may change while it has no members) and what happens to a group as a whole.
+Shown by tests/broker_coordinator.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Iterator
+from uuid import UUID
+
+from broker.coordinator.groups.classic import ClassicProtocol
+from broker.coordinator.groups.classic_group import ClassicGroup, State
+from broker.coordinator.groups.commits import OffsetRequests
+from broker.coordinator.groups.config import GroupConfig
+from broker.coordinator.groups.consumer import ConsumerProtocol, Draft, Refused
+from broker.coordinator.groups.consumer_group import ConsumerGroup
+from broker.coordinator.groups.events import (
+    READ_ONLY,
+    CommitOffsets,
+    CompleteTransaction,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatResult,
+    DeleteGroup,
+    DeleteOffsets,
+    DescribeClassicGroup,
+    DescribeConsumerGroup,
+    DescribedGroup,
+    ExpireOffsets,
+    FetchOffsets,
+    Heartbeat,
+    JoinGroup,
+    JoinResult,
+    LeaveGroup,
+    LeaveResult,
+    ListedGroup,
+    ListGroups,
+    SyncGroup,
+    SyncResult,
+    TopicsChanged,
+)
+from broker.coordinator.groups.offsets import Offsets
+from broker.coordinator.groups.records import (
+    ClassicGroupKey,
+    ClassicGroupValue,
+    CurrentMemberKey,
+    GroupEpochKey,
+    Key,
+    MemberKey,
+    OffsetKey,
+    OffsetValue,
+    Record,
+    TargetEpochKey,
+    TargetMemberKey,
+    Value,
+    decode,
+    encode,
+)
+from broker.coordinator.outbox import Outbox
+from broker.coordinator.runtime import CoordinatorAction, Loaded, LoadedMarker, LoadedRecord, Tick
+from broker.wire.errors import ErrorCode
+
+AnyGroup = ClassicGroup | ConsumerGroup
+
+
+class GroupShard:
+    """`wall_offset_ms`: wall clock minus monotonic clock, for the timestamps in records."""
+
+    def __init__(self, *, config: GroupConfig, rng: random.Random, wall_offset_ms: int) -> None:
+        self._config, self._rng, self._wall_offset_ms = config, rng, wall_offset_ms
+        self._outbox = Outbox()
+        self.groups: dict[str, AnyGroup] = {}
+        self.offsets = Offsets()
+        self._classic = ClassicProtocol(config=config, outbox=self._outbox, new_id=self._new_id, wall_ms=self._wall_ms)
+        self._consumer = ConsumerProtocol(config=config, new_id=self._new_id)
+        self._offset_requests = OffsetRequests(self, config=config, outbox=self._outbox)
+        self._deleted_topics: set[str] = set()
+        self._timers: list[tuple[int, str]] = []  # heap of (deadline, group id); an entry may be early, never late
+        self._timer_of: dict[str, int] = {}  # the earliest entry of each group
+
+    def _new_id(self) -> str:
+        return str(UUID(int=self._rng.getrandbits(128), version=4))
+
+    def _wall_ms(self, now_ms: int) -> int:
+        return now_ms + self._wall_offset_ms
+
+    # -- the log -----------------------------------------------------------------------------------------------------
+
+    def replay(self, entry: LoadedRecord | LoadedMarker) -> None:
+        if isinstance(entry, LoadedMarker):
+            self.offsets.complete(entry.producer_id, is_commit=entry.is_commit)
+            return
+        record = decode(entry.key, entry.value)
+        if record is not None:
+            self.apply(record, producer_id=entry.producer_id if entry.is_transactional else -1)
+
+    def apply(self, record: Record, *, producer_id: int = -1) -> None:
+        key, value = record
+        if isinstance(key, OffsetKey):
+            assert value is None or isinstance(value, OffsetValue)
+            self.offsets.apply(key, value, producer_id=producer_id)
+        elif isinstance(key, ClassicGroupKey):
+            assert value is None or isinstance(value, ClassicGroupValue)
+            self._apply_classic(key.group_id, value)
+        else:
+            self._apply_consumer(key, value)
+
+    def _apply_classic(self, group_id: str, value: ClassicGroupValue | None) -> None:
+        if value is not None:
+            self.groups[group_id] = ClassicGroup.from_record(group_id, value)
+        elif isinstance(self.groups.get(group_id), ClassicGroup):
+            del self.groups[group_id]
+
+    def _apply_consumer(self, key: Key, value: Value | None) -> None:
+        group = self.groups.get(key.group_id)
+        if isinstance(key, GroupEpochKey) and value is None:
+            if isinstance(group, ConsumerGroup):
+                del self.groups[key.group_id]
+            return
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return  # compaction may leave the tombstone of a group that is gone
+            group = self.groups[key.group_id] = ConsumerGroup(key.group_id)
+        group.apply(key, value)
+
+    def write(self, records: list[Record], *, group: AnyGroup | None) -> int:
+        """Append records that are applied already. Answers about `group` wait for them."""
+        number = self._outbox.append(encode(record) for record in records)
+        if group is not None:
+            group.last_append = number
+        return number
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def may_append(self, event: object) -> bool:
+        return not isinstance(event, READ_ONLY)
+
+    def handle(self, event: object, now_ms: int) -> list[CoordinatorAction]:
+        match event:
+            case JoinGroup():
+                self._join(event, now_ms)
+            case SyncGroup():
+                self._sync(event, now_ms)
+            case Heartbeat():
+                self._heartbeat(event, now_ms)
+            case LeaveGroup():
+                self._leave(event, now_ms)
+            case CommitOffsets():
+                self._offset_requests.commit(event, now_ms)
+            case FetchOffsets():
+                self._offset_requests.fetch(event)
+            case DeleteOffsets():
+                self._offset_requests.delete(event)
+            case CompleteTransaction():
+                self.offsets.complete(event.producer_id, is_commit=event.is_commit)
+            case ConsumerHeartbeat():
+                self._consumer_heartbeat(event, now_ms)
+            case DescribeClassicGroup() | DescribeConsumerGroup():
+                self._describe(event)
+            case ListGroups():
+                self._outbox.reply(event.token, tuple(self._listed()), after=0)
+            case DeleteGroup():
+                self._delete_group(event)
+            case TopicsChanged():
+                self._topics_changed(event)
+            case ExpireOffsets():
+                self._offset_requests.expire(event.wall_ms)
+            case Loaded():
+                self._loaded(now_ms)
+            case Tick():
+                self._tick(now_ms)
+            case _:
+                raise TypeError(f"no event of a group coordinator: {event!r}")
+        return self._outbox.take()
+
+    # -- classic -----------------------------------------------------------------------------------------------------
+
+    def _join(self, event: JoinGroup, now_ms: int) -> None:
+        error = ErrorCode.none
+        low_ms, high_ms = self._config.group_min_session_timeout_ms, self._config.group_max_session_timeout_ms
+        group = self.groups.get(event.group_id)
+        if not low_ms <= event.session_timeout_ms <= high_ms:
+            error = ErrorCode.invalid_session_timeout
+        elif isinstance(group, ConsumerGroup) and group.members:
+            error = ErrorCode.inconsistent_group_protocol
+        elif not isinstance(group, ClassicGroup) and event.member_id:
+            error = ErrorCode.unknown_member_id
+        elif not isinstance(group, ClassicGroup) and not (event.protocol_type and event.protocols):
+            error = ErrorCode.inconsistent_group_protocol
+        if error is not ErrorCode.none:
+            result = JoinResult(error_code=error, member_id=event.member_id)
+            self._outbox.reply(event.token, result, after=0 if group is None else group.last_append)
+            return
+        classic = self.classic_group(event.group_id, now_ms + self._wall_offset_ms)
+        self._classic.join(classic, event, now_ms)
+        if not self._dropped(classic):
+            self._schedule(classic)
+
+    def classic_group(self, group_id: str, wall_ms: int) -> ClassicGroup:
+        """The classic group, made if there is none; a group of the new protocol without members is turned into one."""
+        group = self.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return group
+        classic = ClassicGroup(group_id, state_timestamp_ms=wall_ms)
+        if group is not None:
+            records = list(_tombstones(group))
+            for record in records:
+                self.apply(record)
+            self.write([*records, classic.record()], group=classic)
+        self.groups[group_id] = classic
+        return classic
+
+    def _sync(self, event: SyncGroup, now_ms: int) -> None:
+        group = self.groups.get(event.group_id)
+        if not isinstance(group, ClassicGroup):
+            self._outbox.reply(event.token, SyncResult(error_code=ErrorCode.unknown_member_id), after=0)
+            return
+        self._classic.sync(group, event, now_ms)
+        self._schedule(group)
+
+    def _heartbeat(self, event: Heartbeat, now_ms: int) -> None:
+        group = self.groups.get(event.group_id)
+        if isinstance(group, ClassicGroup):
+            self._classic.heartbeat(group, event, now_ms)  # only makes its deadline later: no new timer
+        else:
+            self._outbox.reply(event.token, ErrorCode.unknown_member_id, after=0)
+
+    def _leave(self, event: LeaveGroup, now_ms: int) -> None:
+        group = self.groups.get(event.group_id)
+        if isinstance(group, ConsumerGroup) and group.members:
+            self._remove_static_consumers(group, event)
+            return
+        if not isinstance(group, ClassicGroup):
+            members = tuple((member_id, instance, ErrorCode.unknown_member_id) for member_id, instance in event.members)
+            self._outbox.reply(event.token, LeaveResult(error_code=ErrorCode.none, members=members), after=0)
+            return
+        self._classic.leave(group, event, now_ms)
+        if not self._dropped(group):
+            self._schedule(group)
+
+    def _remove_static_consumers(self, group: ConsumerGroup, event: LeaveGroup) -> None:
+        """An admin removes members of a group of the new protocol: by instance id, or by member id."""
+        draft, results = Draft(group), []
+        for asked_id, instance_id in event.members:
+            member_id = asked_id or group.static_members.get(instance_id or "", "")
+            is_there = member_id in group.members
+            if is_there:
+                self._consumer.remove(draft, member_id)
+            results.append((asked_id, instance_id, ErrorCode.none if is_there else ErrorCode.unknown_member_id))
+        if draft.records:
+            self.write(draft.records, group=group)
+        result = LeaveResult(error_code=ErrorCode.none, members=tuple(results))
+        self._outbox.reply(event.token, result, after=group.last_append)
+
+    # -- the new protocol ----------------------------------------------------------------------------------------------
+
+    def _consumer_heartbeat(self, event: ConsumerHeartbeat, now_ms: int) -> None:
+        group = self.groups.get(event.group_id)
+        is_convertible = isinstance(group, ClassicGroup) and group.is_in(State.EMPTY) and not group.pending
+        if isinstance(group, ConsumerGroup):
+            draft = Draft(group)
+        elif event.member_epoch == 0 and (group is None or is_convertible):
+            draft = Draft(ConsumerGroup(event.group_id))
+        else:
+            kind = "does not exist" if group is None else "is not a consumer group"
+            message = f"group {event.group_id} {kind}"
+            result = ConsumerHeartbeatResult(error_code=ErrorCode.group_id_not_found, error_message=message)
+            self._outbox.reply(event.token, result, after=0 if group is None else group.last_append)
+            return
+        try:
+            result = self._consumer.heartbeat(draft, event, now_ms)
+        except Refused as refused:
+            result = ConsumerHeartbeatResult(error_code=refused.error_code, error_message=str(refused))
+        if draft.records:
+            records = draft.records
+            if isinstance(group, ClassicGroup):
+                records = [(ClassicGroupKey(group_id=event.group_id), None), *records]
+            self.groups[event.group_id] = draft.group
+            self.write(records, group=draft.group)
+        self._schedule(draft.group)
+        self._outbox.reply(event.token, result, after=draft.group.last_append)
+
+    # -- groups ------------------------------------------------------------------------------------------------------
+
+    def _describe(self, event: DescribeClassicGroup | DescribeConsumerGroup) -> None:
+        group = self.groups.get(event.group_id)
+        result: object
+        if isinstance(event, DescribeClassicGroup):
+            has_offsets = group is None and self.offsets.has_any(event.group_id)
+            dead = DescribedGroup(state="Empty" if has_offsets else "Dead")
+            result = group.described() if isinstance(group, ClassicGroup) else dead
+        else:
+            default = self._config.group_consumer_assignors[0]
+            result = group.described(default) if isinstance(group, ConsumerGroup) else None
+        self._outbox.reply(event.token, result, after=0 if group is None else group.last_append)
+
+    def _listed(self) -> Iterator[ListedGroup]:
+        for group_id, group in sorted(self.groups.items()):
+            if isinstance(group, ClassicGroup):
+                kind, protocol_type, state = "classic", group.protocol_type or "", group.state.value
+            else:
+                kind, protocol_type, state = "consumer", "consumer", group.state
+            yield ListedGroup(group_id=group_id, protocol_type=protocol_type, state=state, group_type=kind)
+        for group_id in sorted(set(self.offsets.groups()) - set(self.groups)):
+            yield ListedGroup(group_id=group_id, protocol_type="", state="Empty", group_type="classic")
+
+    def _delete_group(self, event: DeleteGroup) -> None:
+        group = self.groups.get(event.group_id)
+        if group is None and not self.offsets.has_any(event.group_id):
+            self._outbox.reply(event.token, ErrorCode.group_id_not_found, after=0)
+            return
+        is_used = group is not None and (bool(group.members) or self.is_rebalancing(group))
+        if is_used or self.offsets.has_pending(event.group_id):
+            after = 0 if group is None else group.last_append
+            self._outbox.reply(event.token, ErrorCode.non_empty_group, after=after)
+            return
+        self._outbox.reply(event.token, ErrorCode.none, after=self.forget(event.group_id))
+
+    def is_rebalancing(self, group: AnyGroup) -> bool:
+        return isinstance(group, ClassicGroup) and (not group.is_in(State.EMPTY) or bool(group.pending))
+
+    def forget(self, group_id: str) -> int:
+        """Tombstones for all that a group without members left."""
+        records: list[Record] = [
+            (OffsetKey(group_id=group_id, topic=topic, partition=partition), None)
+            for topic, partition in sorted(self.offsets.of_group(group_id))
+        ]
+        group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            records += _tombstones(group)
+        elif group is not None:
+            records.append((ClassicGroupKey(group_id=group_id), None))
+        for record in records:
+            self.apply(record)
+        self.groups.pop(group_id, None)
+        return self.write(records, group=None)
+
+    def _topics_changed(self, event: TopicsChanged) -> None:
+        self._consumer.topics = event.topics
+        self._deleted_topics |= event.deleted
+        for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                group.is_metadata_stale = True
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def _loaded(self, now_ms: int) -> None:
+        for group in self.groups.values():
+            if isinstance(group, ClassicGroup):
+                self._classic.loaded(group, now_ms)
+            else:
+                self._consumer.loaded(group, now_ms)
+            self._schedule(group)
+
+    def _schedule(self, group: AnyGroup) -> None:
+        deadline_ms = group.next_deadline_ms()
+        if deadline_ms is None:
+            return
+        known_ms = self._timer_of.get(group.group_id)
+        if known_ms is None or deadline_ms < known_ms:
+            self._timer_of[group.group_id] = deadline_ms
+            heapq.heappush(self._timers, (deadline_ms, group.group_id))
+
+    def next_deadline_ms(self) -> int | None:
+        if self._deleted_topics:
+            return 0
+        return self._timers[0][0] if self._timers else None
+
+    def _tick(self, now_ms: int) -> None:
+        if self._deleted_topics:
+            deleted, self._deleted_topics = self._deleted_topics, set()
+            self._offset_requests.topics_deleted(deleted)
+        while self._timers and self._timers[0][0] <= now_ms:
+            deadline_ms, group_id = heapq.heappop(self._timers)
+            if self._timer_of.get(group_id) != deadline_ms:
+                continue  # an earlier entry of the group came first
+            del self._timer_of[group_id]
+            group = self.groups.get(group_id)
+            if isinstance(group, ClassicGroup):
+                self._classic.tick(group, now_ms)
+            elif group is not None:
+                draft = Draft(group)
+                self._consumer.tick(draft, now_ms)
+                if draft.records:
+                    self.write(draft.records, group=group)
+            if group is not None and not self._dropped(group):
+                self._schedule(group)
+
+    def _dropped(self, group: AnyGroup) -> bool:
+        """Forget a classic group that nobody joined in the end: it left no record."""
+        is_unused = isinstance(group, ClassicGroup) and not (group.recorded or group.members or group.pending)
+        if is_unused:
+            self.groups.pop(group.group_id, None)
+        return is_unused
+
+    # -- for commits.py ------------------------------------------------------------------------------------------------
+
+    def touch(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
+        self._classic.touch(group, member_id, now_ms)
+
+    def subscribed_topics(self, group: ConsumerGroup) -> frozenset[str]:
+        found = self._consumer.subscribed_topics(group)
+        return frozenset(name for topics in found.values() for name in topics)
+
+    # -- checks ------------------------------------------------------------------------------------------------------
+
+    def check_invariants(self) -> None:
+        for group_id, group in self.groups.items():
+            assert group.group_id == group_id
+            assert group.last_append <= self._outbox.appended
+            group.check_invariants()
+            deadline_ms = group.next_deadline_ms()
+            if deadline_ms is not None:
+                assert self._timer_of[group_id] <= deadline_ms, "a deadline would be missed"
+
+    def durable(self) -> object:
+        """What a shard that replays the log must equal."""
+        groups: dict[str, object] = {}
+        for group_id, group in self.groups.items():
+            if isinstance(group, ConsumerGroup):
+                groups[group_id] = group.durable()
+            elif group.recorded is not None:
+                groups[group_id] = group.recorded
+        return groups, self.offsets.durable()
+
+
+def _tombstones(group: AnyGroup) -> Iterator[Record]:
+    assert isinstance(group, ConsumerGroup)
+    group_id = group.group_id
+    for member_id in sorted(group.members.keys() | group.targets.keys()):
+        yield CurrentMemberKey(group_id=group_id, member_id=member_id), None
+        yield TargetMemberKey(group_id=group_id, member_id=member_id), None
+        yield MemberKey(group_id=group_id, member_id=member_id), None
+    yield TargetEpochKey(group_id=group_id), None
+    yield GroupEpochKey(group_id=group_id), None

@@ -1,0 +1,167 @@
+"""OffsetFetch (key 9), versions 1-10: one group, or since 8 several (KIP-709); 10: topics by id.
+
+require_stable (7 and above): an offset of an open transaction is answered UNSTABLE_OFFSET_COMMIT (KIP-447).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from broker.coordinator.groups.events import FetchedOffset, FetchOffsets, FetchResult
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+    from broker.node.connection import Request
+
+ALL_TOPICS_SINCE_VERSION = 2  # null: all; an empty list: none
+TOP_LEVEL_ERROR_SINCE_VERSION = 2
+GROUPS_SINCE_VERSION = 8
+TOPIC_IDS_SINCE_VERSION = 10
+
+
+@dataclass(slots=True, kw_only=True)
+class _Asked:
+    """One group of the request, and its answer once it is there."""
+
+    group_id: str
+    member_id: str | None
+    member_epoch: int
+    topics: list[tuple[Any, str | None, tuple[int, ...]]] | None  # (as asked, name or None if unknown, partitions)
+    error_code: ErrorCode = ErrorCode.none
+    offsets: Mapping[tuple[str, int], FetchedOffset] = field(default_factory=dict)
+
+
+def handle(broker: Broker, request: Request) -> None:
+    asked = _asked(broker, request)
+    waiting = len(asked)
+    if not asked:
+        request.respond(response(ApiKey.OFFSET_FETCH, request.version, groups=[]))
+
+    def answered() -> None:
+        nonlocal waiting
+        waiting -= 1
+        if waiting == 0:
+            _answer(broker, request, asked)
+
+    for each in asked:
+        _ask(broker, request, each, answered)
+
+
+def _asked(broker: Broker, request: Request) -> list[_Asked]:
+    message, version = request.message, request.version
+    by_id = version >= TOPIC_IDS_SINCE_VERSION
+    names = broker.metadata.image.topic_names
+
+    def topics_of(topics: Any) -> list[tuple[Any, str | None, tuple[int, ...]]] | None:
+        if topics is None:
+            return None
+        return [
+            (topic.topic_id, names.get(topic.topic_id), topic.partition_indexes)
+            if by_id
+            else (topic.name, topic.name, topic.partition_indexes)
+            for topic in topics
+        ]
+
+    if version < GROUPS_SINCE_VERSION:
+        return [_Asked(group_id=message.group_id, member_id=None, member_epoch=-1, topics=topics_of(message.topics))]
+    return [
+        _Asked(
+            group_id=group.group_id,
+            member_id=getattr(group, "member_id", None),
+            member_epoch=getattr(group, "member_epoch", -1),
+            topics=topics_of(group.topics),
+        )
+        for group in message.groups
+    ]
+
+
+def _ask(broker: Broker, request: Request, each: _Asked, answered: Any) -> None:
+    topics: dict[str, tuple[int, ...]] | None = None
+    if each.topics is not None:
+        topics = {}
+        for _, name, partitions in each.topics:
+            if name is not None:
+                topics[name] = (*topics.get(name, ()), *partitions)
+
+    def done(result: FetchResult) -> None:
+        each.error_code, each.offsets = result.error_code, result.partitions
+        answered()
+
+    def refused(error: ErrorCode) -> None:
+        each.error_code = error
+        answered()
+
+    def event(token: int) -> FetchOffsets:
+        return FetchOffsets(
+            token=token,
+            group_id=each.group_id,
+            member_id=each.member_id,
+            member_epoch=each.member_epoch,
+            topics=topics,
+            require_stable=getattr(request.message, "require_stable", False),
+        )
+
+    broker.groups.ask(each.group_id, event, FetchResult, done=done, refused=refused)
+
+
+def _answer(broker: Broker, request: Request, asked: list[_Asked]) -> None:
+    version = request.version
+    if version >= GROUPS_SINCE_VERSION:
+        groups = [
+            {
+                "group_id": each.group_id,
+                "topics": _topics(broker, each, by_id=version >= TOPIC_IDS_SINCE_VERSION),
+                "error_code": each.error_code,
+            }
+            for each in asked
+        ]
+        request.respond(response(ApiKey.OFFSET_FETCH, version, groups=groups))
+        return
+    only = asked[0]
+    error = only.error_code if version >= TOP_LEVEL_ERROR_SINCE_VERSION else ErrorCode.none
+    topics = _topics(broker, only, by_id=False, tells_error=version < TOP_LEVEL_ERROR_SINCE_VERSION)
+    request.respond(response(ApiKey.OFFSET_FETCH, version, topics=topics, error_code=error))
+
+
+def _topics(broker: Broker, each: _Asked, *, by_id: bool, tells_error: bool = False) -> list[dict[str, object]]:
+    if each.error_code is not ErrorCode.none and not tells_error:
+        return []
+    absent = FetchedOffset(error_code=each.error_code)
+    topics: list[tuple[Any, str | None, tuple[int, ...]]] = []
+    if each.topics is None:
+        by_name: dict[str, list[int]] = {}
+        for name, partition in sorted(each.offsets):
+            by_name.setdefault(name, []).append(partition)
+        states = broker.metadata.image.topics
+        for name, found in by_name.items():
+            if not by_id:
+                topics.append((name, name, tuple(found)))
+            elif name in states:
+                topics.append((states[name].topic_id, name, tuple(found)))
+    else:
+        topics = each.topics
+    result: list[dict[str, object]] = []
+    for given, known, partitions in topics:
+        unknown = FetchedOffset(error_code=ErrorCode.unknown_topic_id)
+        default = unknown if known is None and by_id else absent
+        answers = [
+            _partition(index, default if known is None else each.offsets.get((known, index), default))
+            for index in partitions
+        ]
+        result.append({"topic_id" if by_id else "name": given, "partitions": answers})
+    return result
+
+
+def _partition(index: int, found: FetchedOffset) -> dict[str, object]:
+    return {
+        "partition_index": index,
+        "committed_offset": found.offset,
+        "committed_leader_epoch": found.leader_epoch,
+        "metadata": found.metadata,
+        "error_code": found.error_code,
+    }

@@ -1,0 +1,57 @@
+"""SyncGroup (key 14), versions 0-5: the answer waits for the assignments of the group's leader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.events import SyncGroup, SyncResult
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+    from broker.node.connection import Request
+
+PROTOCOL_SINCE_VERSION = 5
+
+
+def handle(broker: Broker, request: Request) -> None:
+    message = request.message
+
+    def done(result: SyncResult) -> None:
+        request.respond(
+            response(
+                ApiKey.SYNC_GROUP,
+                request.version,
+                error_code=result.error_code,
+                protocol_type=result.protocol_type,
+                protocol_name=result.protocol,
+                assignment=result.assignment,
+            )
+        )
+
+    def refused(error: ErrorCode) -> None:
+        done(SyncResult(error_code=error))
+
+    protocol_type, protocol = getattr(message, "protocol_type", None), getattr(message, "protocol_name", None)
+    if not message.group_id:
+        refused(ErrorCode.invalid_group_id)
+        return
+    if request.version >= PROTOCOL_SINCE_VERSION and (protocol_type is None or protocol is None):
+        refused(ErrorCode.inconsistent_group_protocol)  # mandatory since KIP-559
+        return
+
+    def event(token: int) -> SyncGroup:
+        return SyncGroup(
+            token=token,
+            group_id=message.group_id,
+            member_id=message.member_id,
+            instance_id=getattr(message, "group_instance_id", None),
+            generation=message.generation_id,
+            protocol_type=protocol_type,
+            protocol=protocol,
+            assignments={each.member_id: bytes(each.assignment) for each in message.assignments},
+        )
+
+    broker.groups.ask(message.group_id, event, SyncResult, done=done, refused=refused)

@@ -1,0 +1,72 @@
+"""DescribeGroups (key 15), versions 0-6: classic groups; any other is answered Dead, since 6 GROUP_ID_NOT_FOUND.
+
+Not done: authorized operations (always unknown).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.events import DescribeClassicGroup, DescribedGroup
+from broker.node.handlers.gather import Gather
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+    from broker.node.connection import Request
+
+NOT_FOUND_SINCE_VERSION = 6
+UNKNOWN_OPERATIONS = -(2**31)
+
+
+def handle(broker: Broker, request: Request) -> None:
+    group_ids = request.message.groups
+
+    def done(groups: list[dict[str, object]]) -> None:
+        request.respond(response(ApiKey.DESCRIBE_GROUPS, request.version, groups=groups))
+
+    gather: Gather[dict[str, object]] = Gather(len(group_ids), done)
+    for position, group_id in enumerate(group_ids):
+        _ask(broker, request.version, group_id, gather, position)
+
+
+def _ask(broker: Broker, version: int, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
+    put = gather.slot(position)
+
+    def done(found: DescribedGroup) -> None:
+        put(_group(version, group_id, found))
+
+    def refused(error: ErrorCode) -> None:
+        put({**_group(version, group_id, DescribedGroup(state="")), "error_code": error, "error_message": None})
+
+    def event(token: int) -> DescribeClassicGroup:
+        return DescribeClassicGroup(token=token, group_id=group_id)
+
+    broker.groups.ask(group_id, event, DescribedGroup, done=done, refused=refused)
+
+
+def _group(version: int, group_id: str, found: DescribedGroup) -> dict[str, object]:
+    is_missing = found.state == "Dead" and version >= NOT_FOUND_SINCE_VERSION
+    members = [
+        {
+            "member_id": member.member_id,
+            "group_instance_id": member.instance_id,
+            "client_id": member.client_id,
+            "client_host": member.client_host,
+            "member_metadata": member.metadata,
+            "member_assignment": member.assignment,
+        }
+        for member in found.members
+    ]
+    return {
+        "error_code": ErrorCode.group_id_not_found if is_missing else ErrorCode.none,
+        "error_message": f"Group {group_id} not found." if is_missing else None,
+        "group_id": group_id,
+        "group_state": found.state,
+        "protocol_type": found.protocol_type,
+        "protocol_data": found.protocol,
+        "members": members,
+        "authorized_operations": UNKNOWN_OPERATIONS,
+    }

@@ -1,0 +1,52 @@
+"""OffsetDelete (key 47), version 0: removes committed offsets of topics that the group does not consume (KIP-496)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.events import DeleteOffsets, DeleteOffsetsResult
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+    from broker.node.connection import Request
+
+
+def handle(broker: Broker, request: Request) -> None:
+    message, topics = request.message, broker.metadata.image.topics
+    places = tuple(
+        (topic.name, each.partition_index)
+        for topic in message.topics
+        if topic.name in topics
+        for each in topic.partitions
+    )
+
+    def done(result: DeleteOffsetsResult) -> None:
+        if result.error_code is not ErrorCode.none:
+            request.respond(response(ApiKey.OFFSET_DELETE, request.version, error_code=result.error_code, topics=[]))
+            return
+        absent = ErrorCode.unknown_topic_or_partition
+        answers = [
+            {
+                "name": topic.name,
+                "partitions": [
+                    {
+                        "partition_index": each.partition_index,
+                        "error_code": result.partitions.get((topic.name, each.partition_index), absent),
+                    }
+                    for each in topic.partitions
+                ],
+            }
+            for topic in message.topics
+        ]
+        request.respond(response(ApiKey.OFFSET_DELETE, request.version, error_code=ErrorCode.none, topics=answers))
+
+    def refused(error: ErrorCode) -> None:
+        done(DeleteOffsetsResult(error_code=error, partitions={}))
+
+    def event(token: int) -> DeleteOffsets:
+        return DeleteOffsets(token=token, group_id=message.group_id, partitions=places)
+
+    broker.groups.ask(message.group_id, event, DeleteOffsetsResult, done=done, refused=refused)

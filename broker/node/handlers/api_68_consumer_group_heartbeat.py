@@ -1,0 +1,111 @@
+"""ConsumerGroupHeartbeat (key 68), versions 0-1: joining, living, reconciling and leaving in one request (KIP-848).
+
+Version 0 lets the broker make the member id, 1 has the client bring it and knows subscribed_topic_regex.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult
+from broker.node.groups import are_too_long
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, response, to_ms
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+    from broker.node.connection import Request
+
+CLIENT_MADE_ID_SINCE_VERSION = 1
+JOIN, LEAVE_FOR_A_WHILE = 0, -2
+
+
+def handle(broker: Broker, request: Request) -> None:
+    message, config = request.message, broker.groups.config
+
+    def done(result: ConsumerHeartbeatResult) -> None:
+        assignment = None
+        if result.assignment is not None:
+            partitions = [
+                {"topic_id": topic_id, "partitions": sorted(indexes)}
+                for topic_id, indexes in sorted(result.assignment.items())
+            ]
+            assignment = {"topic_partitions": partitions}
+        request.respond(
+            response(
+                ApiKey.CONSUMER_GROUP_HEARTBEAT,
+                request.version,
+                error_code=result.error_code,
+                error_message=result.error_message,
+                member_id=result.member_id,
+                member_epoch=result.member_epoch,
+                heartbeat_interval=config.group_consumer_heartbeat_interval_ms,
+                assignment=assignment,
+            )
+        )
+
+    def refused(error: ErrorCode, text: str | None = None) -> None:
+        done(ConsumerHeartbeatResult(error_code=error, error_message=text))
+
+    if not config.is_consumer_protocol_on:
+        refused(ErrorCode.unsupported_version, "group.coordinator.rebalance.protocols does not list consumer")
+        return
+    problem = _problem(request.version, message, request.client_id)
+    if problem is not None:
+        refused(ErrorCode.invalid_request, problem)
+        return
+    if message.server_assignor is not None and message.server_assignor not in config.group_consumer_assignors:
+        known = ", ".join(config.group_consumer_assignors)
+        refused(
+            ErrorCode.unsupported_assignor, f"assignor {message.server_assignor} is not supported; there is: {known}"
+        )
+        return
+
+    def event(token: int) -> ConsumerHeartbeat:
+        owned = message.topic_partitions
+        return ConsumerHeartbeat(
+            token=token,
+            group_id=message.group_id,
+            member_id=message.member_id,
+            member_epoch=message.member_epoch,
+            instance_id=message.instance_id,
+            rack_id=message.rack_id,
+            rebalance_timeout_ms=to_ms(message.rebalance_timeout),
+            subscribed_topic_names=message.subscribed_topic_names,
+            subscribed_topic_regex=getattr(message, "subscribed_topic_regex", None),
+            server_assignor=message.server_assignor,
+            owned=None if owned is None else {each.topic_id: frozenset(each.partitions) for each in owned},
+            client_id=request.client_id,
+            client_host=request.peer_host,
+        )
+
+    broker.groups.ask(message.group_id, event, ConsumerHeartbeatResult, done=done, refused=refused)
+
+
+def _problem(version: int, message: Message, client_id: str) -> str | None:
+    """What makes the request invalid in itself."""
+    epoch = message.member_epoch
+    if not message.group_id:
+        return "GroupId can't be empty."
+    if are_too_long(message.member_id, message.instance_id, client_id):
+        return "An id is longer than 30000 bytes."
+    if message.instance_id == "":
+        return "InstanceId can't be empty."
+    if message.rack_id == "":
+        return "RackId can't be empty."
+    if (version >= CLIENT_MADE_ID_SINCE_VERSION or epoch != JOIN) and not message.member_id:
+        return "MemberId can't be empty."
+    if epoch < LEAVE_FOR_A_WHILE:
+        return f"MemberEpoch is {epoch}, but must be greater than or equal to -2."
+    if epoch == LEAVE_FOR_A_WHILE and message.instance_id is None:
+        return "InstanceId can't be null."
+    if epoch == JOIN:
+        has_regex = getattr(message, "subscribed_topic_regex", None) is not None
+        if to_ms(message.rebalance_timeout) < 0:
+            return "RebalanceTimeoutMs must be provided in first request."
+        if message.topic_partitions is None or message.topic_partitions:
+            return "TopicPartitions must be empty when (re-)joining."
+        if not message.subscribed_topic_names and not has_regex and message.subscribed_topic_names is None:
+            return "Either SubscribedTopicNames or SubscribedTopicRegex must be set in first request."
+    return None

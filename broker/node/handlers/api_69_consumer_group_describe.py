@@ -1,0 +1,112 @@
+"""ConsumerGroupDescribe (key 69), versions 0-1: groups of the new protocol, with current and target assignments.
+
+Not done: authorized operations (always unknown).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.events import DescribeConsumerGroup, DescribedConsumer, DescribedConsumerGroup
+from broker.coordinator.groups.records import Assignment
+from broker.node.handlers.gather import Gather
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from broker.node.broker import Broker
+    from broker.node.connection import Request
+
+UNKNOWN_OPERATIONS = -(2**31)
+CONSUMER_MEMBER = 1
+
+
+def handle(broker: Broker, request: Request) -> None:
+    group_ids = request.message.group_ids
+
+    def done(groups: list[dict[str, object]]) -> None:
+        request.respond(response(ApiKey.CONSUMER_GROUP_DESCRIBE, request.version, groups=groups))
+
+    gather: Gather[dict[str, object]] = Gather(len(group_ids), done)
+    for position, group_id in enumerate(group_ids):
+        _ask(broker, group_id, gather, position)
+
+
+def _ask(broker: Broker, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
+    put, names = gather.slot(position), broker.metadata.image.topic_names
+
+    def done(found: object) -> None:
+        if isinstance(found, DescribedConsumerGroup):
+            put(_group(group_id, found, names))
+        else:
+            put(_failed(group_id, ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group."))
+
+    def refused(error: ErrorCode) -> None:
+        put(_failed(group_id, error, None))
+
+    def event(token: int) -> DescribeConsumerGroup:
+        return DescribeConsumerGroup(token=token, group_id=group_id)
+
+    if not group_id:
+        refused(ErrorCode.invalid_group_id)
+        return
+    broker.groups.ask(group_id, event, object, done=done, refused=refused)
+
+
+def _failed(group_id: str, error: ErrorCode, message: str | None) -> dict[str, object]:
+    return {
+        "error_code": error,
+        "error_message": message,
+        "group_id": group_id,
+        "group_state": "",
+        "group_epoch": 0,
+        "assignment_epoch": 0,
+        "assignor_name": "",
+        "members": [],
+        "authorized_operations": UNKNOWN_OPERATIONS,
+    }
+
+
+def _group(group_id: str, found: DescribedConsumerGroup, names: Mapping[UUID, str]) -> dict[str, object]:
+    return {
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "group_id": group_id,
+        "group_state": found.state,
+        "group_epoch": found.group_epoch,
+        "assignment_epoch": found.assignment_epoch,
+        "assignor_name": found.assignor,
+        "members": [_member(member, names) for member in found.members],
+        "authorized_operations": UNKNOWN_OPERATIONS,
+    }
+
+
+def _member(member: DescribedConsumer, names: Mapping[UUID, str]) -> dict[str, object]:
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.member_epoch,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "subscribed_topic_names": member.subscribed_topic_names,
+        "subscribed_topic_regex": member.subscribed_topic_regex,
+        "assignment": _assignment(member.assignment, names),
+        "target_assignment": _assignment(member.target, names),
+        "member_type": CONSUMER_MEMBER,
+    }
+
+
+def _assignment(assignment: Assignment, names: Mapping[UUID, str]) -> dict[str, object]:
+    """A topic that was just deleted has no name any more and is left out, as by Kafka."""
+    return {
+        "topic_partitions": [
+            {"topic_id": topic_id, "topic_name": names[topic_id], "partitions": sorted(partitions)}
+            for topic_id, partitions in sorted(assignment.items())
+            if topic_id in names
+        ]
+    }

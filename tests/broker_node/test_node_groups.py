@@ -1,0 +1,278 @@
+"""Consumer groups with real clients on three real brokers: rebalances, commits, and a coordinator that dies."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from cluster_helper import Cluster
+from confluent_helper import QUIET, admin, create_topic, leader, produce, wait_brokers
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from kafka import KafkaConsumer
+from kafka.structs import TopicPartition as KafkaPythonPartition
+
+from broker.coordinator.keys import partition_for
+
+pytestmark = pytest.mark.slow
+
+OFFSETS_PARTITIONS = 4
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.consumer.heartbeat.interval.ms": 200,
+    "offsets.topic.num.partitions": OFFSETS_PARTITIONS,
+    "controller.quorum.fetch.timeout.ms": 2_000,  # Kafka's own: a busy machine must not change leaders under the test
+    "controller.quorum.request.timeout.ms": 2_000,
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    directory: Path = tmp_path_factory.mktemp("groups")
+    with Cluster(directory, settings=SETTINGS) as made:
+        wait_brokers(made, timeout_s=60)
+        yield made
+
+
+class Member:
+    """One confluent-kafka consumer: what it was assigned and what it read."""
+
+    def __init__(
+        self, cluster: Cluster, topic: str, group: str, protocol: str = "classic", **properties: object
+    ) -> None:
+        timing = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200} if protocol == "classic" else {}
+        self.rebalances = 0
+        self.values: list[str] = []
+        self.consumer = Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap(),
+                "group.id": group,
+                "group.protocol": protocol,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 50,
+                **timing,
+                **QUIET,
+                **properties,
+            }
+        )
+        self.consumer.subscribe([topic], on_assign=self._rebalanced, on_revoke=self._rebalanced)
+
+    def _rebalanced(self, *_: object) -> None:
+        self.rebalances += 1
+
+    def poll(self) -> None:
+        """Reads on, and commits all of what it read."""
+        messages = [message for message in self.consumer.consume(500, 0.05) if not message.error()]
+        self.values += [(message.value() or b"").decode() for message in messages]
+        if messages:
+            self.consumer.commit(asynchronous=False)
+
+    def partitions(self) -> set[int]:
+        return {each.partition for each in self.consumer.assignment()}
+
+
+def poll_until(members: list[Member], condition: Any, what: str, timeout_s: float = 40.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}; {[m.partitions() for m in members]}"
+        for member in members:
+            try:
+                member.poll()
+            except KafkaException as error:
+                # A commit that a rebalance or a fail-over overtook: read on, and commit then.
+                if not (error.args[0].retriable() or error.args[0].name() in STALE):
+                    raise
+
+
+STALE = ("REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "_WAIT_COORD")
+
+
+def is_shared(members: list[Member], partitions: int) -> bool:
+    shares = [member.partitions() for member in members]
+    return all(shares) and sorted(each for share in shares for each in share) == list(range(partitions))
+
+
+def committed(cluster: Cluster, topic: str, group: str, partitions: int) -> list[int]:
+    """What a consumer that knows nothing is told."""
+    asking = Consumer({"bootstrap.servers": cluster.bootstrap(), "group.id": group, **QUIET})
+    places = [TopicPartition(topic, index) for index in range(partitions)]
+    try:
+        return [place.offset for place in asking.committed(places, timeout=20)]
+    finally:
+        asking.close()
+
+
+def delete_group(client: Any, group: str) -> None:
+    """librdkafka does not ask again when the coordinator moves, as it may on a busy machine."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            client.delete_consumer_groups([group])[group].result(20)
+            return
+        except KafkaException as error:
+            if error.args[0].name() not in MOVED or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+MOVED = ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE")
+
+
+def fill(cluster: Cluster, topic: str, partitions: int, prefix: str) -> set[str]:
+    """Ten records a partition."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap(), **QUIET})
+    values = {f"{prefix}-{index}-{number}" for index in range(partitions) for number in range(10)}
+    for value in values:
+        producer.produce(topic, value.encode(), partition=int(value.split("-")[1]))
+    assert producer.flush(30) == 0
+    return values
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_three_members_share_lose_one_and_survive_their_coordinator(cluster: Cluster, protocol: str) -> None:
+    topic, group, partitions = f"shared-{protocol}", f"group-{protocol}", 6
+    create_topic(cluster, topic, partitions=partitions)
+    expected = fill(cluster, topic, partitions, "a")
+    members = [Member(cluster, topic, group, protocol) for _ in range(3)]
+    try:
+        poll_until(members, lambda: is_shared(members, partitions), "three shares")
+        assert [len(member.partitions()) for member in members] == [2, 2, 2]
+        seen: list[str] = []
+        poll_until(members, lambda: expected <= {v for m in members for v in m.values}, "all records")
+
+        gone = members.pop()
+        seen += gone.values
+        gone.consumer.close()
+        poll_until(members, lambda: is_shared(members, partitions), "two shares")
+        assert committed(cluster, topic, group, partitions) == [10] * partitions
+
+        coordinator = leader(cluster, "__consumer_offsets", partition_for(group, OFFSETS_PARTITIONS))
+        cluster.kill(coordinator)
+        try:
+            assert committed(cluster, topic, group, partitions) == [10] * partitions
+            more = fill(cluster, topic, partitions, "b")
+            poll_until(members, lambda: more <= {v for m in members for v in m.values}, "records after the fail-over")
+            assert is_shared(members, partitions)
+            poll_until(
+                members, lambda: committed(cluster, topic, group, partitions) == [20] * partitions, "commits after it"
+            )
+        finally:
+            cluster.start(coordinator)
+            wait_brokers(cluster, timeout_s=60)
+        # Nothing was read again but what a commit had not covered when the partition moved.
+        everything = seen + [value for member in members for value in member.values]
+        assert set(everything) == expected | more
+        assert len(everything) <= len(expected | more) + 10
+    finally:
+        for member in members:
+            member.consumer.close()
+
+
+def test_a_static_member_restarts_without_a_rebalance(cluster: Cluster) -> None:
+    create_topic(cluster, "static", partitions=4)
+    members = [Member(cluster, "static", "still", **{"group.instance.id": f"i{number}"}) for number in range(2)]
+    try:
+        poll_until(members, lambda: is_shared(members, 4), "two shares")
+        share, before = members[1].partitions(), members[0].rebalances
+        members[1].consumer.close()  # a static member does not leave
+        members[1] = Member(cluster, "static", "still", **{"group.instance.id": "i1"})
+        poll_until(members, lambda: members[1].partitions() == share, "its old share")
+        end = time.monotonic() + 1.0  # five heartbeats of the other
+        poll_until(members, lambda: time.monotonic() > end, "time")
+        assert members[0].rebalances == before
+        assert is_shared(members, 4)
+        client = admin(cluster)
+        described = client.describe_consumer_groups(["still"])["still"].result(10)
+        assert {member.group_instance_id for member in described.members} == {"i0", "i1"}
+    finally:
+        for member in members:
+            member.consumer.close()
+
+
+def test_admin_lists_describes_changes_and_deletes_groups(cluster: Cluster) -> None:
+    client = admin(cluster)
+    create_topic(cluster, "administered")
+    produce(cluster, "administered", ["x"])
+    wanted = ConsumerGroupTopicPartitions("by-hand", [TopicPartition("administered", 0, 1)])
+    client.alter_consumer_group_offsets([wanted])["by-hand"].result(20)
+    assert committed(cluster, "administered", "by-hand", 1) == [1]
+    member = Member(cluster, "administered", "used")
+    try:
+        poll_until([member], lambda: member.values == ["x"], "the record")
+        listed = {group.group_id: group.state.name for group in client.list_consumer_groups().result(20).valid}
+        assert listed["by-hand"] == "EMPTY"
+        assert listed["used"] == "STABLE"
+        description = client.describe_consumer_groups(["used"])["used"].result(20)
+        assert description.partition_assignor == "range"
+        assert [each.partition for each in description.members[0].assignment.topic_partitions] == [0]
+        with pytest.raises(KafkaException, match="NON_EMPTY_GROUP"):
+            delete_group(client, "used")
+    finally:
+        member.consumer.close()
+    for group in ("used", "by-hand"):
+        delete_group(client, group)
+    assert committed(cluster, "administered", "by-hand", 1) == [-1001]
+    with pytest.raises(KafkaException, match="GROUP_ID_NOT_FOUND"):
+        delete_group(client, "used")
+
+
+def test_kafka_python_and_aiokafka_go_on_where_they_committed(cluster: Cluster) -> None:
+    create_topic(cluster, "pythons")
+    produce(cluster, "pythons", [f"v{number}" for number in range(10)])
+    place = KafkaPythonPartition("pythons", 0)
+    for offset in (4, 4):  # the second consumer begins where the first one stopped
+        properties: dict[str, Any] = {
+            "group_id": "kp",
+            "enable_auto_commit": False,
+            "auto_offset_reset": "earliest",
+            "metadata_max_age_ms": 500,  # the broker it asks first may not have heard of the topic yet
+        }
+        consumer = KafkaConsumer("pythons", bootstrap_servers=cluster.bootstrap().split(","), **properties)
+        try:
+            deadline = time.monotonic() + 30
+            while not consumer.poll(200, max_records=4):
+                assert time.monotonic() < deadline, "kafka-python reads nothing"
+            assert consumer.committed(place) in (None, offset)
+            consumer.commit()
+        finally:
+            consumer.close()
+    assert committed(cluster, "pythons", "kp", 1) == [8]
+
+    async def read_three() -> list[int]:
+        made = AIOKafkaConsumer(
+            "pythons",
+            bootstrap_servers=cluster.bootstrap(),
+            group_id="aio",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            metadata_max_age_ms=500,
+        )
+        await made.start()
+        try:
+            offsets = [(await asyncio.wait_for(made.getone(), 30)).offset for _ in range(3)]
+            await made.commit()
+            return offsets
+        finally:
+            await made.stop()
+
+    assert asyncio.run(read_three()) == [0, 1, 2]
+    assert asyncio.run(read_three()) == [3, 4, 5]
+
+
+def test_offsets_survive_a_restart_of_every_broker(cluster: Cluster) -> None:
+    create_topic(cluster, "kept", partitions=3)
+    client = admin(cluster)
+    places = [TopicPartition("kept", index, 100 + index) for index in range(3)]
+    for group in ("kept-1", "kept-2", "kept-3"):
+        client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])[group].result(20)
+    for broker in cluster.ids:
+        cluster.terminate(broker, 20)
+    cluster.start_all()
+    wait_brokers(cluster, timeout_s=60)
+    for group in ("kept-1", "kept-2", "kept-3"):
+        assert committed(cluster, "kept", group, 3) == [100, 101, 102]

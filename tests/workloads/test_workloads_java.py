@@ -1,0 +1,103 @@
+"""Apache Kafka's Java client in its own JVM: built from source, driven by a real load, refusals by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.clusters.kafka.jars import ensure_jars, java_command
+from runlog.compact import compact_cell
+from runlog.schema import RECV, SEND, SendStatus
+from tests.workloads.load_process import Load
+from tests.workloads.reference_broker import ReferenceBroker
+from workloads.clients import java_build, make_consumer, make_producer
+from workloads.clients.protocol import ClientError, ClientSetup, PropertyError, classify
+
+pytestmark = [pytest.mark.slow, pytest.mark.kafka]
+SINK: Any = SimpleNamespace(timed=None)  # nothing is sent
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    cache = tmp_path_factory.mktemp("cache")
+    built = java_build.build(ensure_jars(), cache, java_command())
+    before = {path: path.stat().st_mtime_ns for path in cache.rglob("*.class")}
+    assert before
+    assert java_build.build(ensure_jars(), cache, java_command()) == built
+    assert {path: path.stat().st_mtime_ns for path in cache.rglob("*.class")} == before  # built once
+    return built
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceBroker]:
+    running = ReferenceBroker(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.stop()
+
+
+def test_every_record_of_the_java_client_is_acked_logged_once_and_read(
+    tmp_path: Path, broker: ReferenceBroker, runtime: dict[str, str]
+) -> None:
+    broker.create_topics("java", config={"message.timestamp.type": "LogAppendTime"})
+    workload = {
+        "rate_per_s": 2_000, "record_size_bytes": 200, "consumers": 1, "keys": "uniform",
+        "warmup_ms": 1_000, "measure_ms": 1_000, "drain_ms": 8_000,
+    }  # fmt: skip
+    properties = {"linger.ms": 3, "enable.idempotence": True, "compression.type": "lz4"}
+    load = Load(
+        tmp_path, broker.address, workload, properties, client="java", topic="java", runtime=runtime,
+        log_append_time=True,
+    )  # fmt: skip
+    assert load.finish() == 0, load.events[-3:]
+    compact_cell(tmp_path, "c1")
+    sent = load.rows(SEND.name)
+    assert len(sent) == 4_000
+    assert {row["status"] for row in sent} == {SendStatus.ACKED}
+    assert all(row["intended_us"] <= row["sent_us"] <= row["acked_us"] for row in sent)
+    assert all(row["sent_us"] - 1_000 <= row["appended_us"] <= row["acked_us"] for row in sent)
+    places = sorted((row["partition"], row["offset"], row["producer"], row["seq"]) for row in sent)
+    received = load.rows(RECV.name)
+    assert sorted((row["partition"], row["offset"], row["producer"], row["seq"]) for row in received) == places
+    assert all(row["crc_ok"] == 1 and row["appended_us"] <= row["polled_us"] for row in received)
+    effective = load.done["effective"]["client"]
+    assert (effective["linger.ms"], effective["acks"], effective["batch.size"]) == ("3", "-1", "16384")
+
+
+def _setup(runtime: dict[str, str], **properties: str) -> ClientSetup:
+    named = {name.replace("_", "."): value for name, value in properties.items()}
+    return ClientSetup(bootstrap_servers="127.0.0.1:1", topics=("t",), properties=named, runtime=runtime)
+
+
+def test_a_property_that_kafkas_client_does_not_have_or_refuses_is_named(runtime: dict[str, str]) -> None:
+    with pytest.raises(PropertyError, match=r"client java cannot set linger.mss: .*did you mean linger\.ms"):
+        make_producer("java", _setup(runtime, linger_mss="5"), SINK)
+    with pytest.raises(PropertyError, match=r"client java cannot set batch.size: .*x"):
+        make_producer("java", _setup(runtime, batch_size="x"), SINK)
+    with pytest.raises(PropertyError, match=r"client java cannot set fetch.min.byte: .*did you mean fetch.min.bytes"):
+        make_consumer("java", _setup(runtime, fetch_min_byte="1"))
+
+
+def test_without_a_jvm_or_a_compiler_the_error_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ClientError, match=r"java\.command"):
+        make_producer("java", _setup({}), SINK)
+    with pytest.raises(java_build.JavaError, match=r"kafka-clients-\*\.jar"):
+        java_build.build(tmp_path, tmp_path, java_command())
+
+
+def test_java_and_python_agree_on_what_certainly_was_not_appended() -> None:
+    source = java_build.SOURCE.read_text()
+    rule = source[source.index("definitelyNotAppended(int code") :]
+    never, perhaps = re.findall(r"((?:case -?\d+:\s*)+)return", rule)[:2]
+    for cases, expected in ((never, SendStatus.FAILED), (perhaps, SendStatus.UNKNOWN)):
+        codes = [int(code) for code in re.findall(r"case (-?\d+)", cases)]
+        assert codes
+        assert {classify(code, retries_possible=False) for code in codes} == {expected}
+    listed = {int(code) for code in re.findall(r"case (-?\d+)", never + perhaps)}
+    others = set(range(1, 130)) - listed
+    assert {classify(code, retries_possible=False) for code in others} == {SendStatus.FAILED}
+    assert {classify(code, retries_possible=True) for code in others} == {SendStatus.UNKNOWN}

@@ -1,0 +1,292 @@
+"""aiokafka. Its event loop runs inside poll(), in the producer's own thread: no second thread, no lock.
+
+Its send() is a coroutine that waits while the open batch of the partition is full, which is all the buffer it has.
+So sends gather here, at most _GATHERED_MAX, and poll() feeds them to the library in order.
+It has one request in flight per broker and gives a record up after request.timeout.ms; other values are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+import aiokafka
+import aiokafka.codec
+import aiokafka.errors
+
+from runlog.schema import ABSENT, SendStatus
+from workloads.clients.keywords import Keyword, acks, boolean, compression, keyword_arguments, number, same, text
+from workloads.clients.protocol import (
+    LOCAL_ERROR,
+    RECORDS_PER_POLL_MAX,
+    ClientError,
+    ClientSetup,
+    OutcomeSink,
+    Polled,
+    PropertyError,
+    classify,
+)
+
+NAME = "aiokafka"
+_GATHERED_MAX = 1_000  # a thousandth of a second at the highest rate that this library reaches is far less
+_RETRY_S = 0.05
+_CLOSE_CONSUMER_S = 2.0
+_IN_FLIGHT = "max.in.flight.requests.per.connection"
+_COMMON_NUMBERS = "connections.max.idle.ms metadata.max.age.ms request.timeout.ms retry.backoff.ms"
+_T = TypeVar("_T")
+
+
+def _only_one(value: str) -> int:
+    if value != "1":
+        raise ValueError("aiokafka always has one request in flight per broker; set it to 1")
+    return 1
+
+
+_PRODUCER: dict[str, Keyword] = {
+    **same("client.id security.protocol", text),
+    **same(_COMMON_NUMBERS, number),
+    **same("linger.ms max.request.size", number),
+    **same("enable.idempotence", boolean),
+    **same("acks", acks),
+    **same("compression.type", compression),
+    "batch.size": Keyword(argument="max_batch_size", convert=number),
+    _IN_FLIGHT: Keyword(argument=_IN_FLIGHT, convert=_only_one),
+}
+_PRODUCER_REFUSED = {
+    "buffer.memory": "aiokafka buffers one open batch a partition; batch.size is that limit",
+    "delivery.timeout.ms": "aiokafka gives a record up after request.timeout.ms; set that",
+    "max.block.ms": "the load generator itself waits for space in the buffer",
+    "retries": "aiokafka retries until request.timeout.ms is over; set that",
+    "transactional.id": "transactions are not part of this workload; use enable.idempotence",
+}
+_CONSUMER: dict[str, Keyword] = {
+    **same("client.id client.rack security.protocol isolation.level group.instance.id", text),
+    **same(_COMMON_NUMBERS, number),
+    **same("fetch.max.bytes fetch.max.wait.ms fetch.min.bytes max.partition.fetch.bytes max.poll.records", number),
+    **same("auto.commit.interval.ms heartbeat.interval.ms max.poll.interval.ms session.timeout.ms", number),
+    **same("check.crcs enable.auto.commit", boolean),
+}
+_CONSUMER_REFUSED = {
+    "auto.offset.reset": "where a reader begins is `start` of its entry in workload.readers",
+    "group.id": "the group of a reader follows from its entry in workload.readers with mode: group",
+}
+
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it reports each lost connection
+
+
+def make_producer(setup: ClientSetup, sink: OutcomeSink) -> AiokafkaProducer:
+    return AiokafkaProducer(setup, sink)
+
+
+def make_consumer(setup: ClientSetup) -> AiokafkaConsumer:
+    return AiokafkaConsumer(setup)
+
+
+def producer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
+    """PropertyError names the first property that the library does not have, or a codec whose package is missing."""
+    arguments = keyword_arguments(NAME, properties, _PRODUCER, _PRODUCER_REFUSED)
+    arguments.pop(_IN_FLIGHT, None)
+    codec = arguments.get("compression_type")
+    if codec is not None and not getattr(aiokafka.codec, f"has_{codec}")():
+        raise PropertyError(NAME, "compression.type", f"{codec} needs the package cramjam; gzip needs none")
+    if arguments.get("enable_idempotence") is True and arguments.get("acks", "all") != "all":
+        raise PropertyError(NAME, "enable.idempotence", "idempotence needs acks=all; set enable.idempotence=false")
+    return arguments
+
+
+class _Loop:
+    """An event loop that runs only while somebody waits in it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return self._loop.run_until_complete(work)
+
+    def close(self) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self.run(asyncio.sleep(0))
+        self._loop.close()
+
+
+class AiokafkaProducer:
+    def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
+        self._topics = setup.topics
+        self._sink = sink.one
+        self._arguments = producer_arguments(setup.properties)
+        self._bootstrap_servers = setup.bootstrap_servers
+        self._acks_zero = self._arguments.get("acks") == 0
+        self._gathered: deque[tuple[str, bytes, bytes | None, int]] = deque()
+        self._loop = _Loop()
+        self._producer: Any = None  # the library has no usable types
+        self._feeder: asyncio.Task[None] | None = None
+        self._sends = self._waits = 0
+
+    def connect(self, timeout_s: float) -> None:
+        try:
+            self._loop.run(asyncio.wait_for(self._start(), timeout_s))
+        except (aiokafka.errors.KafkaError, TimeoutError, OSError) as error:
+            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
+        except (ValueError, RuntimeError) as error:
+            raise ClientError(f"client {NAME}: {error}") from error
+
+    async def _start(self) -> None:
+        self._producer = aiokafka.AIOKafkaProducer(bootstrap_servers=self._bootstrap_servers, **self._arguments)
+        await self._producer.start()
+        for topic in self._topics:
+            while not await self._producer.partitions_for(topic):
+                await asyncio.sleep(_RETRY_S)
+
+    def send(self, topic: str, value: bytes, key: bytes | None, seq: int) -> bool:
+        if len(self._gathered) >= _GATHERED_MAX:
+            return False
+        self._gathered.append((topic, value, key, seq))
+        return True
+
+    def poll(self, timeout_s: float) -> None:
+        self._loop.run(self._poll(timeout_s))
+
+    async def _poll(self, timeout_s: float) -> None:
+        if self._gathered and (self._feeder is None or self._feeder.done()):
+            self._feeder = asyncio.create_task(self._feed())
+        await asyncio.sleep(timeout_s)
+
+    async def _feed(self) -> None:
+        gathered, send = self._gathered, self._producer.send
+        while gathered:
+            topic, value, key, seq = gathered[0]
+            try:
+                future = await send(topic, value, key)
+            except aiokafka.errors.KafkaTimeoutError:
+                self._waits += 1
+                continue  # no space for request.timeout.ms: nothing was taken, so the same record is tried again
+            except aiokafka.errors.KafkaError as error:
+                gathered.popleft()
+                self._sink(seq, SendStatus.FAILED, _code_of(error), ABSENT, ABSENT)
+                continue
+            gathered.popleft()
+            self._sends += 1
+            future.add_done_callback(lambda done, seq=seq: self._delivered(seq, done))
+
+    def _delivered(self, seq: int, done: asyncio.Future[Any]) -> None:
+        error = ClientError("cancelled") if done.cancelled() else done.exception()
+        if error is not None:
+            code = _code_of(error)
+            self._sink(seq, classify(code, retries_possible=True), code, ABSENT, ABSENT)
+        elif self._acks_zero:
+            self._sink(seq, SendStatus.UNKNOWN, 0, ABSENT, ABSENT)
+        else:
+            metadata = done.result()
+            append_ms = metadata.timestamp if metadata.timestamp_type == 1 else ABSENT
+            self._sink(seq, SendStatus.ACKED, 0, metadata.partition, metadata.offset, append_ms)
+
+    def close(self, timeout_s: float) -> None:
+        if self._producer is not None:
+            self._loop.run(self._stop(timeout_s))
+        self._loop.close()
+
+    async def _stop(self, timeout_s: float) -> None:
+        if self._feeder is not None:
+            self._feeder.cancel()
+        stopping = asyncio.ensure_future(self._producer.stop())
+        await asyncio.wait([stopping], timeout=timeout_s)
+        if not stopping.done():
+            stopping.cancel()
+        elif not stopping.cancelled():
+            stopping.exception()  # taken, so that nobody complains that it was never asked for
+        await asyncio.sleep(0)
+
+    def metrics(self) -> dict[str, float]:
+        """The library measures nothing of itself: these are the adapter's counts."""
+        return {"records_handed": float(self._sends), "sends_refused_full": float(self._waits)}
+
+    def effective(self) -> dict[str, str]:
+        shown = {
+            name: "all"
+            if value in (-1, "all")
+            else str(value).lower()
+            if isinstance(value, bool)
+            else str(value or "none")
+            for name, keyword in _PRODUCER.items()
+            if (value := self._arguments.get(keyword.argument)) is not None
+        }
+        return {**shown, _IN_FLIGHT: "1", "client.library": f"aiokafka {aiokafka.__version__}"}
+
+
+class AiokafkaConsumer:
+    def __init__(self, setup: ClientSetup) -> None:
+        self._topics = setup.topics
+        self._is_member = setup.group_id is not None
+        self._start = setup.start
+        self._arguments = keyword_arguments(NAME, setup.properties, _CONSUMER, _CONSUMER_REFUSED)
+        self._records_per_poll = int(setup.properties.get("max.poll.records", RECORDS_PER_POLL_MAX))
+        if not self._is_member:
+            self._arguments["enable_auto_commit"] = False
+        self._arguments |= {
+            "bootstrap_servers": setup.bootstrap_servers,
+            "auto_offset_reset": setup.start,
+            "group_id": setup.group_id,
+        }
+        self._loop = _Loop()
+        self._consumer: Any = None
+
+    def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
+        try:
+            self._loop.run(asyncio.wait_for(self._begin(partitions), timeout_s))
+        except (aiokafka.errors.KafkaError, TimeoutError, OSError) as error:
+            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
+        except (ValueError, RuntimeError) as error:
+            raise ClientError(f"client {NAME}: {error}") from error
+
+    async def _begin(self, partitions: Sequence[tuple[str, int]]) -> None:
+        self._consumer = aiokafka.AIOKafkaConsumer(**self._arguments)
+        await self._consumer.start()
+        if self._is_member:
+            self._consumer.subscribe(list(self._topics))
+            return
+        chosen = [aiokafka.TopicPartition(topic, partition) for topic, partition in partitions]
+        self._consumer.assign(chosen)
+        if self._start == "earliest":
+            await self._consumer.seek_to_beginning(*chosen)
+        else:
+            await self._consumer.seek_to_end(*chosen)
+
+    def poll(self, timeout_s: float) -> Polled:
+        try:
+            found = self._loop.run(
+                self._consumer.getmany(timeout_ms=int(timeout_s * 1_000), max_records=self._records_per_poll)
+            )
+        except aiokafka.errors.KafkaError:
+            self._loop.run(asyncio.sleep(_RETRY_S))  # during a fault a poll may fail; the next one tries again
+            found = {}
+        polled_ns = time.monotonic_ns()
+        return Polled(
+            [
+                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
+                for records in found.values()
+                for record in records
+            ],
+            polled_ns,
+        )
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._loop.run(self._stop())
+        self._loop.close()
+
+    async def _stop(self) -> None:
+        stopping = asyncio.ensure_future(self._consumer.stop())
+        await asyncio.wait([stopping], timeout=_CLOSE_CONSUMER_S)
+        if not stopping.done():
+            stopping.cancel()
+        await asyncio.sleep(0)
+
+
+def _code_of(error: BaseException) -> int:
+    code = getattr(error, "errno", None)
+    return code if isinstance(code, int) and code > 0 else LOCAL_ERROR

@@ -1,0 +1,225 @@
+"""kafka-python. Outcomes come record by record from the library's own thread.
+
+It has no buffer.memory: what it takes is bounded by the sends in flight that a producer may have at all.
+It retries inside delivery.timeout.ms, so a refusal is certain only where every attempt would meet the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import kafka
+import kafka.codec
+import kafka.errors
+
+from runlog.schema import ABSENT, SendStatus
+from workloads.clients.keywords import Keyword, acks, boolean, compression, keyword_arguments, number, same, text
+from workloads.clients.protocol import (
+    LOCAL_ERROR,
+    RECORDS_PER_POLL_MAX,
+    ClientError,
+    ClientSetup,
+    OutcomeSink,
+    Polled,
+    PropertyError,
+    classify,
+)
+
+NAME = "kafka_python"
+_RETRY_S = 0.05
+_COMMON_NUMBERS = """connections.max.idle.ms metadata.max.age.ms receive.buffer.bytes reconnect.backoff.max.ms
+    reconnect.backoff.ms request.timeout.ms retry.backoff.ms send.buffer.bytes"""
+_PRODUCER: dict[str, Keyword] = {
+    **same("client.id security.protocol", text),
+    **same(_COMMON_NUMBERS, number),
+    **same(
+        "batch.size delivery.timeout.ms linger.ms max.in.flight.requests.per.connection max.request.size retries",
+        number,
+    ),
+    **same("enable.idempotence", boolean),
+    **same("acks", acks),
+    **same("compression.type", compression),
+}
+_PRODUCER_REFUSED = {
+    "buffer.memory": "kafka-python has no limit of its memory; leave it out",
+    "max.block.ms": "the load generator itself waits for space in the buffer",
+    "transactional.id": "transactions are not part of this workload; use enable.idempotence",
+}
+_CONSUMER: dict[str, Keyword] = {
+    **same("client.id client.rack security.protocol isolation.level group.instance.id", text),
+    **same(_COMMON_NUMBERS, number),
+    **same("fetch.max.bytes fetch.max.wait.ms fetch.min.bytes max.partition.fetch.bytes max.poll.records", number),
+    **same("auto.commit.interval.ms heartbeat.interval.ms max.poll.interval.ms session.timeout.ms", number),
+    **same("check.crcs enable.auto.commit", boolean),
+}
+_CONSUMER_REFUSED = {
+    "auto.offset.reset": "where a reader begins is `start` of its entry in workload.readers",
+    "group.id": "the group of a reader follows from its entry in workload.readers with mode: group",
+}
+_METRICS = (
+    "batch-size-avg", "compression-rate-avg", "record-queue-time-avg", "record-retry-rate", "record-error-rate",
+    "records-per-request-avg", "request-latency-avg", "request-latency-max", "request-rate", "requests-in-flight",
+)  # fmt: skip
+
+logging.getLogger("kafka").setLevel(
+    logging.CRITICAL
+)  # it reports each lost connection; during a fault that is expected
+
+
+def make_producer(setup: ClientSetup, sink: OutcomeSink) -> KafkaPythonProducer:
+    return KafkaPythonProducer(setup, sink)
+
+
+def make_consumer(setup: ClientSetup) -> KafkaPythonConsumer:
+    return KafkaPythonConsumer(setup)
+
+
+def producer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
+    """PropertyError names the first property that the library does not have, or a codec whose package is missing."""
+    arguments = keyword_arguments(NAME, properties, _PRODUCER, _PRODUCER_REFUSED)
+    codec = arguments.get("compression_type")
+    if codec is not None and not getattr(kafka.codec, f"has_{codec}")():
+        package = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}[str(codec)]
+        raise PropertyError(NAME, "compression.type", f"{codec} needs the package {package}; gzip needs none")
+    if arguments.get("enable_idempotence") is True and arguments.get("acks", "all") != "all":
+        raise PropertyError(NAME, "enable.idempotence", "idempotence needs acks=all; set enable.idempotence=false")
+    return arguments
+
+
+class KafkaPythonProducer:
+    def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
+        self._topics = setup.topics
+        self._sink = sink.one
+        self._arguments = producer_arguments(setup.properties)
+        self._arguments["bootstrap_servers"] = setup.bootstrap_servers.split(",")
+        self._acks_zero = self._arguments.get("acks") == 0
+        self._retries_possible = self._arguments.get("retries") != 0
+        self._producer: Any = None  # made in connect(), as it connects when it is made; the library has no types
+
+    def connect(self, timeout_s: float) -> None:
+        deadline_s = time.monotonic() + timeout_s
+        timeout_ms = int(timeout_s * 1_000)
+        try:
+            self._producer = kafka.KafkaProducer(
+                **self._arguments, bootstrap_timeout_ms=timeout_ms, max_block_ms=timeout_ms
+            )
+            for topic in self._topics:
+                while not self._producer.partitions_for(topic):
+                    if time.monotonic() > deadline_s:
+                        raise ClientError(f"client {NAME}: topic {topic} has no partitions after {timeout_s:g} s")
+                    time.sleep(_RETRY_S)
+        except (kafka.errors.KafkaError, ValueError, RuntimeError) as error:
+            if isinstance(error, ClientError):
+                raise
+            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
+
+    def send(self, topic: str, value: bytes, key: bytes | None, seq: int) -> bool:
+        try:
+            future = self._producer.send(topic, value, key)
+        except kafka.errors.KafkaTimeoutError:
+            return False  # raised before the record was taken
+        except kafka.errors.KafkaError as error:
+            self._sink(seq, SendStatus.FAILED, _code_of(error), ABSENT, ABSENT)
+            return True
+        future.add_callback(self._acked, seq)
+        future.add_errback(self._failed, seq)
+        return True
+
+    def _acked(self, seq: int, metadata: Any) -> None:
+        if self._acks_zero:
+            self._sink(seq, SendStatus.UNKNOWN, 0, metadata.partition, ABSENT)
+        else:
+            self._sink(seq, SendStatus.ACKED, 0, metadata.partition, metadata.offset, metadata.timestamp)
+
+    def _failed(self, seq: int, error: BaseException) -> None:
+        code = _code_of(error)
+        self._sink(seq, classify(code, retries_possible=self._retries_possible), code, ABSENT, ABSENT)
+
+    def poll(self, timeout_s: float) -> None:
+        """Outcomes come by themselves: this only waits."""
+        if timeout_s > 0:
+            time.sleep(timeout_s)
+
+    def close(self, timeout_s: float) -> None:
+        if self._producer is not None:
+            self._producer.close(timeout=timeout_s)
+
+    def metrics(self) -> dict[str, float]:
+        if self._producer is None:
+            return {}
+        values = self._producer.metrics().get("producer-metrics", {})
+        return {name: float(values[name]) for name in _METRICS if name in values}
+
+    def effective(self) -> dict[str, str]:
+        config = self._arguments if self._producer is None else self._producer.config
+        known = {
+            name: _shown(config[keyword.argument]) for name, keyword in _PRODUCER.items() if keyword.argument in config
+        }
+        return {**known, "client.library": f"kafka-python {kafka.__version__}"}
+
+
+class KafkaPythonConsumer:
+    def __init__(self, setup: ClientSetup) -> None:
+        self._topics = setup.topics
+        self._is_member = setup.group_id is not None
+        self._start = setup.start
+        self._arguments = keyword_arguments(NAME, setup.properties, _CONSUMER, _CONSUMER_REFUSED)
+        self._arguments.setdefault("max_poll_records", RECORDS_PER_POLL_MAX)
+        if not self._is_member:
+            self._arguments["enable_auto_commit"] = False
+        self._arguments |= {
+            "bootstrap_servers": setup.bootstrap_servers.split(","),
+            "auto_offset_reset": setup.start,
+            "group_id": setup.group_id,
+        }
+        self._consumer: Any = None
+
+    def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
+        try:
+            self._consumer = kafka.KafkaConsumer(**self._arguments, bootstrap_timeout_ms=int(timeout_s * 1_000))
+        except (kafka.errors.KafkaError, ValueError, RuntimeError) as error:
+            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
+        if self._is_member:
+            self._consumer.subscribe(list(self._topics))
+            return
+        self._consumer.assign([kafka.TopicPartition(topic, partition) for topic, partition in partitions])
+        if self._start == "earliest":
+            self._consumer.seek_to_beginning()
+        else:
+            self._consumer.seek_to_end()
+
+    def poll(self, timeout_s: float) -> Polled:
+        try:
+            found = self._consumer.poll(timeout_ms=int(timeout_s * 1_000))
+        except kafka.errors.KafkaError:
+            time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again until the run stops it
+            found = {}
+        polled_ns = time.monotonic_ns()
+        return Polled(
+            [
+                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
+                for records in found.values()
+                for record in records
+            ],
+            polled_ns,
+        )
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close(autocommit=self._is_member)
+
+
+def _code_of(error: BaseException) -> int:
+    code = getattr(error, "errno", None)
+    return code if isinstance(code, int) and code > 0 else LOCAL_ERROR
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "all" if value == -1 else str(value)

@@ -1,0 +1,74 @@
+"""Kafka's property names as the keyword arguments of the two pure Python clients; knows neither library.
+
+A table says which properties a client has and how a value is read. Whatever is not in it is refused by name.
+Shown by tests/workloads/test_workloads_clients.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from workloads.clients.protocol import PropertyError, is_true, no_such_property
+
+Convert = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyword:
+    """One property: the library's argument, and how its text becomes a value (ValueError: the text is not one)."""
+
+    argument: str
+    convert: Convert
+
+
+def number(text: str) -> int:
+    return int(text)
+
+
+def text(value: str) -> str:
+    return value
+
+
+def boolean(value: str) -> bool:
+    if value.strip().lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return is_true(value)
+
+
+def acks(value: str) -> int | str:
+    if value not in ("all", "-1", "0", "1"):
+        raise ValueError("expected all, 1 or 0")
+    return "all" if value in ("all", "-1") else int(value)
+
+
+def compression(value: str) -> str | None:
+    if value not in ("none", "gzip", "snappy", "lz4", "zstd"):
+        raise ValueError("expected none, gzip, snappy, lz4 or zstd")
+    return None if value == "none" else value
+
+
+def same(names: str, convert: Convert) -> dict[str, Keyword]:
+    """Properties whose argument has the same name with underscores."""
+    return {name: Keyword(argument=name.replace(".", "_"), convert=convert) for name in names.split()}
+
+
+def keyword_arguments(
+    client: str, properties: Mapping[str, str], table: Mapping[str, Keyword], refused: Mapping[str, str]
+) -> dict[str, object]:
+    """PropertyError for the first property that is refused, unknown, or has a value that cannot be read.
+
+    `refused` says, by property, why this client has none and what to do instead.
+    """
+    arguments: dict[str, object] = {}
+    for name, value in properties.items():
+        if name in refused:
+            raise PropertyError(client, name, refused[name])
+        if name not in table:
+            raise no_such_property(client, name, table, "the library has no such setting")
+        keyword = table[name]
+        try:
+            arguments[keyword.argument] = keyword.convert(value)
+        except ValueError as error:
+            raise PropertyError(client, name, f"got {value!r}: {error}") from error
+    return arguments

@@ -1,0 +1,147 @@
+"""The sink of one producer: each outcome that its client reports becomes one row of the run log.
+
+Owns the ring of sends in flight, the writer and the lock between them; outcomes may come from a thread of the client
+library. With several topics the row's partition is topic number * partitions + partition, dense over the cell.
+Shown by tests/workloads/test_workloads_outcomes.py.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runlog.inflight import InflightRing
+from runlog.schema import ABSENT, SEND, SendStatus
+from runlog.segment import SegmentWriter, live_row_dtype
+
+_ROW = live_row_dtype(SEND)
+
+
+def topic_of(producer: int, seq: int, topics: int) -> int:
+    """Records take turns between topics; producers begin with different ones."""
+    return (seq + producer) % topics
+
+
+class OutcomeLog:
+    """An OutcomeSink. `hand_over` is called by the sending thread only."""
+
+    def __init__(
+        self,
+        live: Path,
+        *,
+        producer: int,
+        incarnation: int,
+        t0_ns: int,
+        topics: int,
+        partitions: int,
+        log_append_time: bool,
+    ) -> None:
+        self._producer, self._incarnation, self._t0_ns = producer, incarnation, t0_ns
+        self._topics, self._partitions = topics, partitions
+        self._log_append_time = log_append_time
+        self._ring = InflightRing(live, producer=producer, incarnation=incarnation)
+        self.writer_name = f"p{producer}i{incarnation}"
+        self._writer = SegmentWriter(live, SEND, self.writer_name)
+        self._lock = threading.Lock()
+        self.in_flight_max = self._ring.slots
+        self.completed = 0
+
+    def hand_over(self, first_seq: int, intended_us: NDArray[np.int64], sent_ns: int, sizes: NDArray[np.int32]) -> None:
+        """Note consecutive sends, before the client is called."""
+        with self._lock:
+            self._ring.record_many(first_seq, intended_us, (sent_ns - self._t0_ns) // 1_000, sizes)
+
+    def take_back(self, first_seq: int, count: int) -> None:
+        """Sends noted but not handed over, and that never will be."""
+        with self._lock:
+            self._ring.erase(first_seq, count)
+
+    def one(
+        self, seq: int, status: SendStatus, error: int, partition: int, offset: int, append_ms: int = ABSENT
+    ) -> None:
+        acked_us = (time.monotonic_ns() - self._t0_ns) // 1_000
+        appended_us = self._appended_us(append_ms)
+        if partition >= 0 and self._topics > 1:
+            partition += topic_of(self._producer, seq, self._topics) * self._partitions
+        with self._lock:
+            intended_us, sent_us, size_bytes = self._ring.take(seq)
+            self._writer.append_send(
+                self._producer, self._incarnation, seq, partition, status, error, size_bytes,
+                intended_us, sent_us, acked_us, offset, appended_us,
+            )  # fmt: skip
+            self.completed += 1
+
+    def many(
+        self,
+        seqs: Sequence[int],
+        status: SendStatus,
+        error: int,
+        partition: int,
+        base_offset: int,
+        append_ms: int = ABSENT,
+    ) -> None:
+        acked_us = (time.monotonic_ns() - self._t0_ns) // 1_000
+        numbers = np.array(seqs, dtype=np.int64)
+        rows = self._rows(numbers)
+        rows["status"], rows["error"] = status, error
+        rows["partition"] = self._dense(numbers, partition)
+        rows["acked_us"], rows["appended_us"] = acked_us, self._appended_us(append_ms)
+        rows["offset"] = np.arange(base_offset, base_offset + len(numbers)) if base_offset >= 0 else ABSENT
+        self._complete(numbers, rows)
+
+    def timed(self, outcomes: NDArray[Any]) -> None:
+        numbers = outcomes["seq"]
+        rows = self._rows(numbers)
+        for name in ("status", "error", "offset"):
+            rows[name] = outcomes[name]
+        rows["partition"] = self._dense(numbers, outcomes["partition"])
+        rows["acked_us"] = (outcomes["acked_ns"] - self._t0_ns) // 1_000
+        append_ms = outcomes["append_ms"]
+        rows["appended_us"] = ABSENT
+        if self._log_append_time:
+            known = append_ms >= 0
+            rows["appended_us"][known] = append_ms[known] * 1_000 - wall_clock_offset_us(self._t0_ns)
+        self._complete(numbers, rows, sent_us=(outcomes["sent_ns"] - self._t0_ns) // 1_000)
+
+    def close(self) -> None:
+        with self._lock:
+            self._writer.close()
+            self._ring.close()
+
+    def _rows(self, seqs: NDArray[np.int64]) -> NDArray[Any]:
+        rows = np.zeros(len(seqs), dtype=_ROW)
+        rows["producer"], rows["incarnation"], rows["seq"] = self._producer, self._incarnation, seqs
+        return rows
+
+    def _dense(self, seqs: NDArray[np.int64], partition: int | NDArray[np.int32]) -> int | NDArray[np.int64]:
+        if self._topics == 1:
+            return partition  # type: ignore[return-value]  # numpy widens it when it is stored
+        base = (seqs + self._producer) % self._topics * self._partitions
+        return np.where(np.asarray(partition) >= 0, base + partition, ABSENT)
+
+    def _complete(
+        self, seqs: NDArray[np.int64], rows: NDArray[Any], *, sent_us: NDArray[np.int64] | None = None
+    ) -> None:
+        with self._lock:
+            taken = self._ring.take_many(seqs)
+            rows["intended_us"], rows["size_bytes"] = taken["intended_us"], taken["size_bytes"]
+            rows["sent_us"] = taken["sent_us"] if sent_us is None else sent_us
+            self._writer.append_rows(rows)
+            self.completed += len(rows)
+
+    def _appended_us(self, append_ms: int) -> int:
+        if append_ms < 0 or not self._log_append_time:
+            return ABSENT
+        return append_ms * 1_000 - wall_clock_offset_us(self._t0_ns)
+
+
+def wall_clock_offset_us(t0_ns: int) -> int:
+    """What to take from microseconds of the wall clock to have those of the run. Read anew each time: the wall clock
+    of a host is slewed."""
+    return (time.time_ns() - time.monotonic_ns() + t0_ns) // 1_000
