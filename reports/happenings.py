@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from reports.evidence import NEVER_US, Interval
 from reports.history import group_findings
 from reports.lawful import configuration_of
 from reports.model import Cell, EpochRange, Finding, Json
-from reports.predict import NEVER_US, Interval
 
 EXAMPLES_MAX = 5
 ASKED_END_US = 2_000_000  # a process that ends so close to the harness's own kill or stop was ended by it

@@ -95,6 +95,16 @@ class BrokerProbe:
         answer = response.topics[0].partitions[0]
         return (int(answer.leader_epoch), int(answer.leader_id)) if int(answer.error_code) == 0 else None
 
+    def end_offset(self, topic: str, partition: int) -> int | None:
+        """The high watermark, as ListOffsets gives it to consumers; None when this broker does not lead."""
+        entry = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
+        topics = ({"name": topic, "partitions": (entry,)},)
+        response = self.call(ApiKey.LIST_OFFSETS, replica_id=-1, isolation_level=0, topics=topics)
+        if response is None:
+            return None
+        answer = response.topics[0].partitions[0]
+        return int(answer.offset) if int(answer.error_code) == 0 else None
+
     def call(self, api_key: ApiKey, **values: object) -> Any:  # kio's generated types
         """One request and its response, in the version of `_VERSIONS`; None when the broker does not answer."""
         try:

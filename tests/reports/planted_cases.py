@@ -242,14 +242,14 @@ def torn_txn(case: Case) -> None:
     after = case.neighbour(record)
     record.in_log = record.delivered = False
     record.status, record.acked_offset = SendStatus.UNKNOWN, -1
-    case.history.append(_transaction(record, after, "committed", record.sent_us))
+    case.history.append(_transaction(record, after, "committed", 1))
     case.note("torn_txn", record)
 
 
 def whole_txn(case: Case) -> None:
     """Nothing is wrong with a transaction that is there, or not there at all."""
     record = case.take()
-    case.history.append(_transaction(record, case.neighbour(record), "committed", record.sent_us))
+    case.history.append(_transaction(record, case.neighbour(record), "committed", 1))
 
 
 def _transaction(first: Record, last: Record, outcome: str, t_us: int) -> dict[str, Any]:
@@ -485,7 +485,7 @@ def _rows(case: Case) -> dict[str, list[dict[str, int]]]:
     for record, offset in case.copies:
         rows["log"].append(_log_row(record, offset))
     # Going back comes last, so that nothing is jumped over on the way forward again.
-    for record, offset in sorted(case.late_polls, key=_is_going_back):
+    for record, offset in sorted(case.late_polls, key=_order_of_late):
         polled_us += STEP_US
         rows["recv"].append(_recv_row(record, offset, polled_us))
     for partition, first, last, epoch in case.batches:
@@ -500,9 +500,11 @@ def _rows(case: Case) -> dict[str, list[dict[str, int]]]:
     return rows
 
 
-def _is_going_back(late_poll: tuple[Record, int]) -> bool:
+def _order_of_late(late_poll: tuple[Record, int]) -> tuple[bool, int]:
+    """Copies at the end first, upwards; then back and further back."""
     record, offset = late_poll
-    return offset <= record.offset
+    is_going_back = offset <= record.offset
+    return is_going_back, -offset if is_going_back else offset
 
 
 def _identity(record: Record) -> dict[str, int]:
