@@ -17,12 +17,15 @@ RUN_TIMEOUT_S: Final = 400
 SUITE: Final = """
 name: kafka-check
 seed: 3
+cluster:
+  settings: {replica.lag.time.max.ms: 10000, broker.session.timeout.ms: 2000, broker.heartbeat.interval.ms: 300}
 topic: {partitions: 1, replication_factor: 3, config: {min.insync.replicas: 2}}
 workload: {rate_per_s: 1000, record_size_bytes: 256, producers: 1, consumers: 1, warmup_ms: 500, measure_ms: 1500,
            drain_ms: 5000}
 sweep:
   baseline: {batch.size: 16384, linger.ms: 5, compression.type: none, acks: all,
              max.in.flight.requests.per.connection: 5, enable.idempotence: true}
+  vary: {linger.ms: [0]}
 chaos:
   - {scenario: leader-loss, cases: [acks-1]}
   - {scenario: response-lost, cases: [idempotence-off]}
@@ -38,6 +41,7 @@ def run_suite(directory: Path, client: str) -> tuple[subprocess.CompletedProcess
     done = subprocess.run(
         [*command, "--run-dir", str(directory / "run")], capture_output=True, text=True, timeout=RUN_TIMEOUT_S
     )
+    assert done.returncode in (0, 4), f"exit {done.returncode}: {done.stderr[-3000:]}"
     verdicts = json.loads((directory / "run" / "results" / "verdicts.json").read_text(encoding="utf-8"))
     return done, {cell["cell_id"]: cell for cell in verdicts["cells"]}
 

@@ -261,6 +261,15 @@ def _decode_value(key: Key, reader: Reader) -> Value:
         return _decode_classic_group(reader)
     if reader.version != 0:
         raise SchemaError(f"version {reader.version} of a {type(key).__name__} value; 0 is known")
+    value = _decode_flexible(key, reader)
+    if not isinstance(key, GroupEpochKey):
+        reader.tags()  # none that we keep; a value that ends before them is torn
+    return value
+
+
+def _decode_flexible(
+    key: GroupEpochKey | MemberKey | TargetEpochKey | TargetMemberKey | CurrentMemberKey, reader: Reader
+) -> Value:
     match key:
         case GroupEpochKey():
             epoch, tags = reader.int32(), reader.tags()

@@ -1,0 +1,223 @@
+"""The new group protocol (KIP-848), rule by rule: epochs, reconciliation, fencing, static members, subscriptions."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from group_world import REBALANCE_MS, TOPICS, GroupWorld
+
+from broker.coordinator.groups.config import GroupConfig
+from broker.coordinator.groups.consumer_group import ConsumerGroup
+from broker.coordinator.groups.events import (
+    DeleteGroup,
+    DescribeConsumerGroup,
+    DescribedConsumerGroup,
+    JoinResult,
+    Topic,
+    TopicsChanged,
+)
+from broker.wire.errors import ErrorCode
+
+T, U = TOPICS["t"].topic_id, TOPICS["u"].topic_id
+SESSION_MS = GroupConfig().group_consumer_session_timeout_ms
+
+
+@pytest.fixture
+def world() -> GroupWorld:
+    return GroupWorld()
+
+
+def group_of(world: GroupWorld) -> ConsumerGroup:
+    group = world.shard.groups["g"]
+    assert isinstance(group, ConsumerGroup)
+    return group
+
+
+def t(*partitions: int) -> dict[UUID, frozenset[int]]:
+    return {T: frozenset(partitions)}
+
+
+def test_the_first_member_gets_everything_at_once(world: GroupWorld) -> None:
+    result = world.beat("m", 0)
+    assert (result.error_code, result.member_epoch, result.assignment) == (ErrorCode.none, 1, t(0, 1, 2, 3))
+    later = world.beat("m", 1)
+    assert (later.member_epoch, later.assignment) == (1, None)  # nothing changed: not told again
+    assert group_of(world).state == "Stable"
+
+
+def test_partitions_move_only_after_their_owner_gave_them_up(world: GroupWorld) -> None:
+    world.beat("a", 0)
+    joined = world.beat("b", 0)
+    assert (joined.member_epoch, joined.assignment) == (2, {})  # all still with a
+    told = world.beat("a", 1)
+    assert (told.member_epoch, told.assignment) == (1, t(0, 1))
+    assert world.beat("b", 2).assignment is None
+    assert world.beat("a", 1, owned=t(0, 1, 2, 3)).member_epoch == 1  # not yet given up
+    assert group_of(world).state == "Reconciling"
+    assert world.beat("a", 1, owned=t(0, 1)).member_epoch == 2
+    taken = world.beat("b", 2)
+    assert (taken.member_epoch, taken.assignment) == (2, t(2, 3))
+    assert group_of(world).state == "Stable"
+
+
+def test_who_does_not_give_up_in_time_is_fenced_and_the_others_go_on(world: GroupWorld) -> None:
+    world.beat("a", 0)
+    world.beat("b", 0)
+    world.beat("a", 1)
+    for _ in range(3):
+        world.pass_ms(REBALANCE_MS // 3)
+        world.beat("b", 2)
+    assert world.beat("a", 1).error_code is ErrorCode.unknown_member_id
+    assert world.beat("b", group_of(world).members["b"].current.member_epoch).error_code is ErrorCode.none
+    assert group_of(world).members["b"].current.assigned == t(0, 1, 2, 3)
+
+
+def test_silence_for_a_session_frees_the_partitions(world: GroupWorld) -> None:
+    world.beat("a", 0)
+    world.beat("b", 0)
+    world.beat("a", 1)
+    world.beat("a", 1, owned=t(0, 1))
+    world.beat("b", 2)
+    world.pass_ms(SESSION_MS - 1)
+    world.beat("b", 2)
+    world.pass_ms(1)
+    result = world.beat("b", 2)
+    assert (result.member_epoch, result.assignment) == (3, t(0, 1, 2, 3))
+
+
+def test_epochs_fence(world: GroupWorld) -> None:
+    world.beat("a", 0)
+    world.beat("b", 0)
+    world.beat("a", 1, owned={})
+    assert world.beat("a", 7).error_code is ErrorCode.fenced_member_epoch
+    assert world.beat("stranger", 2).error_code is ErrorCode.unknown_member_id
+    assert world.beat("x", 3, group_id="nowhere").error_code is ErrorCode.group_id_not_found
+
+
+def test_a_lost_answer_is_given_again(world: GroupWorld) -> None:
+    world.beat("a", 0)
+    world.beat("b", 0)
+    assert world.beat("a", 1, owned=t(0, 1)).member_epoch == 2
+    again = world.beat("a", 1, owned=t(0, 1))  # the answer never came: it still speaks of epoch 1
+    assert (again.error_code, again.member_epoch, again.assignment) == (ErrorCode.none, 2, t(0, 1))
+    assert world.beat("a", 1, owned=t(0, 3)).error_code is ErrorCode.fenced_member_epoch
+    assert world.beat("a", 0).assignment == t(0, 1)  # or begins anew
+
+
+def test_leaving_frees_at_once(world: GroupWorld) -> None:
+    world.beat("a", 0)
+    world.beat("b", 0)
+    assert world.beat("a", -1).member_epoch == -1
+    assert world.beat("b", 2).assignment == t(0, 1, 2, 3)
+    world.beat("b", -1)
+    assert group_of(world).state == "Empty"
+
+
+def test_a_static_member_finds_its_partitions_again(world: GroupWorld) -> None:
+    world.beat("a", 0, instance_id="i")
+    world.beat("b", 0)
+    world.beat("a", 1, owned=t(0, 1))
+    world.beat("b", 2)
+    epoch = group_of(world).epoch
+    assert world.beat("a2", 0, instance_id="i").error_code is ErrorCode.unreleased_instance_id
+    assert world.beat("a", -2, instance_id="i").member_epoch == -2
+    back = world.beat("a2", 0, instance_id="i")
+    assert (back.error_code, back.assignment) == (ErrorCode.none, t(0, 1))
+    assert group_of(world).epoch == epoch, "nobody else was disturbed"
+    assert world.beat("a", epoch, instance_id="i").error_code is ErrorCode.fenced_instance_id
+    assert world.beat("a2", -1, instance_id="i").error_code is ErrorCode.none
+    assert world.beat("b", 2).assignment == t(0, 1, 2, 3)
+
+
+def test_a_static_member_that_stays_away_is_forgotten_after_its_session(world: GroupWorld) -> None:
+    world.beat("a", 0, instance_id="i")
+    world.beat("a", -2, instance_id="i")
+    world.pass_ms(SESSION_MS)
+    assert group_of(world).members == {}
+
+
+def test_subscriptions_by_regex_follow_the_topics(world: GroupWorld) -> None:
+    result = world.beat("m", 0, subscribed_topic_names=None, subscribed_topic_regex="[tu]")
+    assert set(result.assignment) == {T, U}
+    world.topics["ux"] = Topic(topic_id=UUID(int=9), partitions=1)
+    world.handle(TopicsChanged(topics=dict(world.topics)))
+    assert world.beat("m", 1).assignment is None, "the whole name must match"
+    changed = world.beat("m", 1, subscribed_topic_regex="u.*")
+    assert set(changed.assignment) == {U}
+    assert world.beat("m", 1, owned={U: frozenset([0, 1, 2])}).assignment == {
+        U: frozenset(range(3)),
+        UUID(int=9): frozenset([0]),
+    }
+    refused = world.beat("n", 0, subscribed_topic_names=None, subscribed_topic_regex="(")
+    assert refused.error_code is ErrorCode.invalid_regular_expression
+
+
+def test_a_topic_that_grows_is_assigned_anew(world: GroupWorld) -> None:
+    world.beat("m", 0)
+    world.topics["t"] = Topic(topic_id=T, partitions=6)
+    world.handle(TopicsChanged(topics=dict(world.topics)))
+    result = world.beat("m", 1)
+    assert (result.member_epoch, result.assignment) == (2, t(0, 1, 2, 3, 4, 5))
+
+
+def test_the_assignor_that_most_members_ask_for_is_used(world: GroupWorld) -> None:
+    world.beat("a", 0, server_assignor="range")
+    world.beat("b", 0)
+    found = world.answers[world.ask(DescribeConsumerGroup(token=world.token(), group_id="g"))]
+    assert isinstance(found, DescribedConsumerGroup)
+    assert found.assignor == "range"
+    assert [member.target for member in found.members] == [t(0, 1), t(2, 3)]
+
+
+def test_commits_are_taken_of_the_current_epoch_only(world: GroupWorld) -> None:
+    world.beat("m", 0)
+    assert world.commit(member_id="m", generation=1).partitions == {("t", 0): ErrorCode.none}
+    assert world.commit(member_id="m", generation=0).error_code is ErrorCode.stale_member_epoch
+    assert world.commit(member_id="x", generation=1).error_code is ErrorCode.unknown_member_id
+    assert world.commit().error_code is ErrorCode.unknown_member_id
+    assert world.fetch(member_id="m", member_epoch=0).error_code is ErrorCode.stale_member_epoch
+    assert world.fetch(member_id="m", member_epoch=1).partitions["t", 0].offset == 5
+
+
+def test_a_new_coordinator_goes_on_with_every_epoch_and_assignment(world: GroupWorld) -> None:
+    world.beat("a", 0)
+    world.beat("b", 0)
+    world.beat("a", 1)
+    world.fail_over()
+    assert world.beat("a", 1, owned=t(0, 1)).member_epoch == 2
+    assert world.beat("b", 2).assignment == t(2, 3)
+
+
+def test_a_group_changes_its_protocol_while_it_is_empty_and_not_before(world: GroupWorld) -> None:
+    world.beat("m", 0)
+    world.commit(member_id="m", generation=1)
+    refused = world.answer(world.join(), JoinResult)
+    assert refused.error_code is ErrorCode.inconsistent_group_protocol
+    world.beat("m", -1)
+    token = world.join()
+    world.pass_ms(0)
+    joined = world.answer(token, JoinResult)
+    assert joined.error_code is ErrorCode.none
+    assert world.beat("m", 0).error_code is ErrorCode.group_id_not_found
+    world.leave((joined.member_id, None))
+    assert world.beat("m", 0).error_code is ErrorCode.none
+    assert world.fetch().partitions["t", 0].offset == 5, "offsets stay"
+    assert world.replayed().durable() == world.shard.durable()
+
+
+def test_a_group_with_members_is_not_deleted_and_an_empty_one_leaves_nothing(world: GroupWorld) -> None:
+    world.beat("m", 0)
+    assert world.answers[world.ask(DeleteGroup(token=world.token(), group_id="g"))] is ErrorCode.non_empty_group
+    world.beat("m", -1)
+    assert world.answers[world.ask(DeleteGroup(token=world.token(), group_id="g"))] is ErrorCode.none
+    assert world.shard.groups == {}
+    assert world.replayed().durable() == ({}, ({}, {}))
+    assert world.answers[world.ask(DeleteGroup(token=world.token(), group_id="g"))] is ErrorCode.group_id_not_found
+
+
+def test_a_full_group_takes_nobody() -> None:
+    world = GroupWorld(config=GroupConfig(group_consumer_max_size=1))
+    world.beat("a", 0)
+    assert world.beat("b", 0).error_code is ErrorCode.group_max_size_reached
+    assert world.beat("a", 0).error_code is ErrorCode.none

@@ -1,0 +1,244 @@
+"""Records of `__consumer_offsets`: they come back as they were, old versions are read, Kafka's own tool reads ours."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.coordinator.groups.records import (
+    ClassicGroupKey,
+    ClassicGroupValue,
+    ClassicMemberValue,
+    CurrentMemberKey,
+    CurrentMemberValue,
+    GroupEpochKey,
+    GroupEpochValue,
+    MemberKey,
+    MemberValue,
+    OffsetKey,
+    OffsetValue,
+    Record,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetMemberKey,
+    TargetMemberValue,
+    decode,
+    encode,
+)
+from broker.coordinator.schema import SchemaError, Writer
+from broker.wire.records import encode_batch
+from harness.clusters.kafka.jars import ensure_jars, java_command
+
+TOPIC_ID = UUID(int=0x1234)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+INT32 = st.integers(-(2**31), 2**31 - 1)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+ASSIGNMENT = st.dictionaries(st.uuids(), st.frozensets(st.integers(0, 300), min_size=1), max_size=3)
+MEMBER = st.builds(
+    ClassicMemberValue,
+    member_id=TEXT,
+    instance_id=st.none() | TEXT,
+    client_id=TEXT,
+    client_host=TEXT,
+    rebalance_timeout_ms=st.integers(0, 2**31 - 1),
+    session_timeout_ms=st.integers(0, 2**31 - 1),
+    subscription=st.binary(max_size=40),
+    assignment=st.binary(max_size=40),
+)
+RECORDS: st.SearchStrategy[Record] = st.one_of(
+    st.tuples(
+        st.builds(OffsetKey, group_id=TEXT, topic=TEXT, partition=INT32),
+        st.none()
+        | st.builds(
+            OffsetValue, offset=INT64, leader_epoch=INT32, metadata=TEXT, commit_timestamp_ms=INT64, topic_id=st.uuids()
+        ),
+    ),
+    st.tuples(
+        st.builds(ClassicGroupKey, group_id=TEXT),
+        st.none()
+        | st.builds(
+            ClassicGroupValue,
+            protocol_type=TEXT,
+            generation=INT32,
+            protocol=st.none() | TEXT,
+            leader=st.none() | TEXT,
+            state_timestamp_ms=INT64,
+            members=st.lists(MEMBER, max_size=3).map(tuple),
+        ),
+    ),
+    st.tuples(
+        st.builds(GroupEpochKey, group_id=TEXT),
+        st.none() | st.builds(GroupEpochValue, epoch=INT32, metadata_hash=INT64),
+    ),
+    st.tuples(
+        st.builds(MemberKey, group_id=TEXT, member_id=TEXT),
+        st.none()
+        | st.builds(
+            MemberValue,
+            instance_id=st.none() | TEXT,
+            rack_id=st.none() | TEXT,
+            client_id=TEXT,
+            client_host=TEXT,
+            subscribed_topic_names=st.lists(TEXT, max_size=3).map(tuple),
+            subscribed_topic_regex=st.none() | TEXT,
+            rebalance_timeout_ms=INT32,
+            server_assignor=st.none() | TEXT,
+        ),
+    ),
+    st.tuples(st.builds(TargetEpochKey, group_id=TEXT), st.builds(TargetEpochValue, assignment_epoch=INT32)),
+    st.tuples(
+        st.builds(TargetMemberKey, group_id=TEXT, member_id=TEXT), st.builds(TargetMemberValue, partitions=ASSIGNMENT)
+    ),
+    st.tuples(
+        st.builds(CurrentMemberKey, group_id=TEXT, member_id=TEXT),
+        st.builds(
+            CurrentMemberValue,
+            member_epoch=INT32,
+            previous_member_epoch=INT32,
+            state=st.integers(0, 2),
+            assigned=ASSIGNMENT,
+            pending_revocation=ASSIGNMENT,
+        ),
+    ),
+)
+
+
+@given(RECORDS)
+def test_every_record_comes_back(record: Record) -> None:
+    made = encode(record)
+    assert decode(made.key, made.value) == record
+
+
+@given(RECORDS, st.data())
+def test_a_cut_value_is_an_error_and_never_another_value(record: Record, data: st.DataObject) -> None:
+    made = encode(record)
+    if made.value is not None:
+        cut = data.draw(st.integers(0, len(made.value) - 1))
+        with pytest.raises(SchemaError):
+            decode(made.key, made.value[:cut])
+
+
+def test_offset_values_of_older_brokers_are_read() -> None:
+    key = bytes(Writer(0).string("g").string("t").int32(3))
+    old = bytes(Writer(1).int64(7).string("m").int64(1000).int64(2000))
+    found = decode(key, old)
+    assert found is not None
+    assert found[0] == OffsetKey(group_id="g", topic="t", partition=3)
+    assert found[1] == OffsetValue(
+        offset=7, leader_epoch=-1, metadata="m", commit_timestamp_ms=1000, expire_timestamp_ms=2000
+    )
+    third = decode(key, bytes(Writer(3).int64(7).int32(5).string("m").int64(1000)))
+    assert third is not None
+    assert third[1] == OffsetValue(offset=7, leader_epoch=5, metadata="m", commit_timestamp_ms=1000)
+
+
+def test_types_of_other_software_are_skipped_and_unknown_versions_refused() -> None:
+    assert decode(bytes(Writer(16).string("g").string("regex")), b"\x00\x00") is None
+    with pytest.raises(SchemaError, match="version 9"):
+        decode(bytes(Writer(1).string("g").string("t").int32(0)), bytes(Writer(9)))
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.timeout(120)
+def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
+    members = (
+        ClassicMemberValue(
+            member_id="m-1",
+            instance_id="i-1",
+            client_id="c",
+            client_host="/127.0.0.1",
+            rebalance_timeout_ms=300_000,
+            session_timeout_ms=45_000,
+            subscription=bytes(Writer(0).array(["t"], lambda _: None))[:2] + b"\0\0\0\0\0\0\0\0",
+            assignment=b"",
+        ),
+    )
+    member = MemberKey(group_id="n", member_id="m-2")
+    records: list[Record] = [
+        (
+            OffsetKey(group_id="g", topic="t", partition=1),
+            OffsetValue(offset=42, leader_epoch=3, metadata="note", commit_timestamp_ms=1234, topic_id=TOPIC_ID),
+        ),
+        (OffsetKey(group_id="g", topic="t", partition=2), None),
+        (
+            ClassicGroupKey(group_id="g"),
+            ClassicGroupValue(
+                protocol_type="other",
+                generation=7,
+                protocol="p",
+                leader="m-1",
+                state_timestamp_ms=99,
+                members=members,
+            ),
+        ),
+        (GroupEpochKey(group_id="n"), GroupEpochValue(epoch=5, metadata_hash=77)),
+        (
+            member,
+            MemberValue(
+                instance_id=None,
+                rack_id="r",
+                client_id="c",
+                client_host="/h",
+                subscribed_topic_names=("t", "u"),
+                subscribed_topic_regex="t.*",
+                rebalance_timeout_ms=1000,
+                server_assignor="uniform",
+            ),
+        ),
+        (TargetEpochKey(group_id="n"), TargetEpochValue(assignment_epoch=5)),
+        (
+            TargetMemberKey(group_id="n", member_id="m-2"),
+            TargetMemberValue(partitions={TOPIC_ID: frozenset([0, 2])}),
+        ),
+        (
+            CurrentMemberKey(group_id="n", member_id="m-2"),
+            CurrentMemberValue(
+                member_epoch=4,
+                previous_member_epoch=3,
+                state=1,
+                assigned={TOPIC_ID: frozenset([0])},
+                pending_revocation={TOPIC_ID: frozenset([1])},
+            ),
+        ),
+    ]
+    found = [payload for _, payload in _dump(tmp_path, records)]
+    assert found[0]["data"].items() >= {"offset": 42, "leaderEpoch": 3, "metadata": "note"}.items()
+    assert found[0]["version"] == "4"
+    assert found[1] is None
+    assert found[2]["data"]["members"][0]["groupInstanceId"] == "i-1"
+    assert found[2]["data"]["generation"] == 7
+    assert found[3]["data"] == {"epoch": 5, "metadataHash": 77}
+    assert found[4]["data"]["subscribedTopicNames"] == ["t", "u"]
+    assert found[4]["data"]["serverAssignor"] == "uniform"
+    assert found[5]["data"] == {"assignmentEpoch": 5}
+    assert found[6]["data"]["topicPartitions"][0]["partitions"] == [0, 2]
+    assert found[7]["data"]["memberEpoch"] == 4
+    assert found[7]["data"]["partitionsPendingRevocation"][0]["partitions"] == [1]
+
+
+def _dump(directory: Path, records: list[Record]) -> list[tuple[Any, Any]]:
+    """(key, value) of each record as Kafka's decoder prints them; a tombstone is None."""
+    encoded = [encode(record) for record in records]
+    batch = encode_batch([each.value for each in encoded], keys=[each.key for each in encoded], timestamps_ms=1)
+    segment = directory / "__consumer_offsets-0" / "00000000000000000000.log"
+    segment.parent.mkdir()
+    segment.write_bytes(batch)
+    command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
+    command += ["org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", str(segment)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, cwd=directory)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = []
+    for line in done.stdout.splitlines():
+        if line.startswith("| offset:"):
+            key, payload = line.split(" key: ", 1)[1].split(" payload: ", 1)
+            found.append((json.loads(key), None if payload == "<DELETE>" else json.loads(payload)))
+    assert len(found) == len(records), done.stdout[-2000:]
+    return found
