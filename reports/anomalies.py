@@ -29,13 +29,13 @@ _RECV = "deliveries"
 _JOURNAL = "brokers' journals"
 _EVENTS = "brokers' journals and the harness's probes"
 _HISTORY = "clients' history of groups and transactions"
-_READER = "CASE WHEN generation < 0 THEN consumer ELSE -1 END"
+_READER = "coalesce(reader, 0)"
 _READERS = f"""readers AS (SELECT cell, {_READER} AS reader, partition, min("offset") AS first, max("offset") AS last
   FROM recv GROUP BY ALL),
 delivered AS (SELECT DISTINCT cell, {_READER} AS reader, partition, "offset", producer, incarnation, seq FROM recv)"""
 _POLLS = """polls AS (SELECT cell, consumer, partition, polled_us, min("offset") AS low,
   lag(max("offset")) OVER (PARTITION BY cell, consumer, partition ORDER BY polled_us) AS before
-  FROM recv WHERE generation < 0 GROUP BY cell, consumer, partition, polled_us)"""
+  FROM recv GROUP BY cell, consumer, partition, polled_us)"""
 
 ANOMALIES: tuple[Anomaly, ...] = (
     # --- durability ---
@@ -62,7 +62,7 @@ WHERE s.status = 0 AND s."offset" >= 0
         family="durability",
         title="Passed over in delivery",
         rule="The final read has the record between the first and the last offset that a reader got of the partition, "
-        "and the reader never got it there. A consumer with fixed partitions is one reader, a group is one.",
+        "and the reader never got it there. A reader is all consumers of one name, of fixed partitions or in a group.",
         evidence=_RECV,
         sql=f"""WITH {_READERS}
 SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN readers r USING (cell, partition)
@@ -184,20 +184,19 @@ SELECT DISTINCT cell, producer, incarnation, seq FROM running WHERE seq < top"""
         name="nonmonotonic_poll",
         family="order",
         title="Poll went back",
-        rule="A consumer with fixed partitions polls an offset that is not above the highest one of its poll before, "
-        "of the same partition.",
+        rule="A consumer polls an offset that is not above the highest one of its poll before, of the same partition.",
         evidence=_RECV,
         sql=f"""WITH {_POLLS}
 SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r JOIN polls p
   USING (cell, consumer, partition, polled_us)
-WHERE r.generation < 0 AND p.low <= p.before AND r."offset" <= p.before""",
+WHERE p.low <= p.before AND r."offset" <= p.before""",
     ),
     Anomaly(
         name="poll_skip",
         family="order",
         title="Poll left a gap",
-        rule="The final read has the record between the highest offset of one poll and the lowest of the next, of a "
-        "consumer with fixed partitions. It may come later. Holes in the log are no gaps.",
+        rule="The final read has the record between the highest offset of one poll and the lowest of the next, of "
+        "one consumer. It may come later. Holes in the log are no gaps.",
         evidence=_RECV,
         sql=f"""WITH {_POLLS}
 SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN polls p USING (cell, partition)

@@ -27,6 +27,7 @@ class Configuration:
     truncated: bool = False  # a log was cut back in this cell
     lost_power: bool = False  # a disk forgot in this cell what was not fsynced
     flushes_each: bool = False
+    subscribes: bool = False  # a reader is a consumer group
 
     def text(self) -> str:
         parts = [f"acks={self.acks}", f"idempotence {'on' if self.idempotence else 'off'}"]
@@ -63,6 +64,10 @@ def configuration_of(cell: Cell) -> Configuration:
         unclean_election=setting("unclean.leader.election.enable", "false") == "true",
         truncated=any(event.get("kind") == "truncated" for event in cell.events),
         lost_power=any(event.get("source") == "disk" for event in cell.events),
+        subscribes=any(
+            isinstance(reader, dict) and reader.get("mode") == "group"
+            for reader in cell.part("workload").get("readers") or ()
+        ),
         flushes_each=setting("flush.messages", setting("log.flush.interval.messages", "0")) == "1",
     )
 
@@ -164,6 +169,12 @@ def _reordered(c: Configuration) -> Ruling:
 
 
 def _delivered_twice(c: Configuration) -> Ruling:
+    if c.subscribes:
+        return Ruling(
+            lawful=LAWFUL,
+            reason="after a rebalance or a restart what was not committed comes again",
+            source="subscribe(); at-least-once delivery",
+        )
     if c.truncated:
         return Ruling(
             lawful=LAWFUL,
@@ -251,6 +262,16 @@ def _realtime(c: Configuration) -> Ruling:
     return Ruling(lawful=UNLAWFUL, reason="a log only grows at its end", source="protocol")
 
 
+def _poll_skip(c: Configuration) -> Ruling:
+    if c.subscribes:
+        return Ruling(
+            lawful=LAWFUL,
+            reason="a partition that comes back after a rebalance goes on where another member had got to",
+            source="subscribe()",
+        )
+    return Ruling(lawful=UNLAWFUL, reason="a poll goes on where the one before ended", source="assign()")
+
+
 def _phantom(_: Configuration) -> Ruling:
     return Ruling(
         lawful=UNLAWFUL,
@@ -262,7 +283,6 @@ def _phantom(_: Configuration) -> Ruling:
 _READER = "a consumer with fixed partitions moves forward only"
 _NEVER: dict[str, tuple[str, str]] = {
     "lost_in_delivery": ("a reader gets every offset between its first and its last", "consumer protocol"),
-    "poll_skip": ("a poll goes on where the one before ended", "consumer protocol"),
     "unexpected": ("a log holds what producers sent", "protocol"),
     "corrupt": ("batches carry a CRC from producer to consumer", "record batch v2"),
     "epoch_regression": ("epochs only grow, and each begins where the one before ended", "KIP-101"),
@@ -299,6 +319,7 @@ _RULES: dict[str, Callable[[Configuration], Ruling]] = {
     "send_realtime_violation": _realtime,
     "dup_delivered": _delivered_twice,
     "nonmonotonic_poll": _delivered_twice,
+    "poll_skip": _poll_skip,
     "unseen_pending": _always(LAWFUL, "a reader that is stopped has not read on", "consumer protocol"),
     "rebalance_storm": _always(LAWFUL, "members that come and go make the group rebalance each time", "group protocol"),
     "harness_error": _always(IMPOSSIBLE, "it says nothing about cluster or client", "harness"),

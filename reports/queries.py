@@ -142,11 +142,11 @@ FROM send s JOIN realtime_bins b ON s.cell = b.cell AND s.partition = b.partitio
 WHERE s.status = 0 AND s.offset >= 0 AND s.sent_us >= 0 AND s.offset <= b.top
 """
 
-# Readers: a consumer with fixed partitions is one; the members of a group are one together (-1).
+# A reader gets everything once, whether its consumers have fixed partitions or are members of a group.
 READERS = """
-SELECT cell, IF(generation < 0, consumer, CAST(-1 AS SMALLINT)) AS reader, partition, min(offset) AS first,
+SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, partition, min(offset) AS first,
        max(offset) AS last
-FROM recv GROUP BY cell, IF(generation < 0, consumer, CAST(-1 AS SMALLINT)), partition
+FROM recv GROUP BY cell, coalesce(reader, CAST(0 AS SMALLINT)), partition
 """
 
 # Offsets of the final log, in words of 64, that a reader passed or has still before it.
@@ -156,10 +156,9 @@ SELECT /*+ BROADCAST(r) */ l.cell, r.reader, l.partition, l.block, r.first, r.la
 FROM (SELECT cell, partition, shiftright(offset, 6) AS block, bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits
       FROM log GROUP BY cell, partition, shiftright(offset, 6)) l
 JOIN readers r ON l.cell = r.cell AND l.partition = r.partition
-LEFT JOIN (SELECT cell, IF(generation < 0, consumer, CAST(-1 AS SMALLINT)) AS reader, partition,
+LEFT JOIN (SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, partition,
                   shiftright(offset, 6) AS block, bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits
-           FROM recv GROUP BY cell, IF(generation < 0, consumer, CAST(-1 AS SMALLINT)), partition,
-                              shiftright(offset, 6)) d
+           FROM recv GROUP BY cell, coalesce(reader, CAST(0 AS SMALLINT)), partition, shiftright(offset, 6)) d
   ON l.cell = d.cell AND r.reader = d.reader AND l.partition = d.partition AND l.block = d.block
 WHERE l.bits & ~coalesce(d.bits, 0L) <> 0
 """
@@ -199,12 +198,12 @@ LEFT ANTI JOIN (SELECT /*+ BROADCAST(b) */ log.* FROM log LEFT SEMI JOIN read_bl
  AND r.incarnation = l.incarnation AND r.seq = l.seq
 """
 
-# Polls of consumers with fixed partitions that do not follow on the one before.
+# Polls that do not follow on the one before of the same consumer and partition.
 ODD_POLLS = """
 SELECT cell, consumer, partition, polled_us, low, before
 FROM (SELECT cell, consumer, partition, polled_us, min(offset) AS low,
              lag(max(offset)) OVER (PARTITION BY cell, consumer, partition ORDER BY polled_us) AS before
-      FROM recv WHERE generation < 0 GROUP BY cell, consumer, partition, polled_us)
+      FROM recv GROUP BY cell, consumer, partition, polled_us)
 WHERE low <> before + 1
 """
 
@@ -212,7 +211,7 @@ NONMONOTONIC_POLL = """
 SELECT /*+ BROADCAST(p) */ DISTINCT r.cell, r.producer, r.incarnation, r.seq
 FROM recv r JOIN odd_polls p ON r.cell = p.cell AND r.consumer = p.consumer AND r.partition = p.partition
  AND r.polled_us = p.polled_us
-WHERE p.low <= p.before AND r.offset <= p.before AND r.generation < 0
+WHERE p.low <= p.before AND r.offset <= p.before
 """
 
 POLL_SKIP = """
@@ -231,10 +230,9 @@ FROM (SELECT /*+ BROADCAST(b), BROADCAST(r) */ log.*, r.reader FROM log
       LEFT SEMI JOIN read_blocks b
         ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block
       JOIN readers r ON log.cell = r.cell AND log.partition = r.partition AND log.offset BETWEEN r.first AND r.last) l
-LEFT ANTI JOIN (SELECT /*+ BROADCAST(b) */ recv.*, IF(generation < 0, consumer, CAST(-1 AS SMALLINT)) AS reader
-                FROM recv LEFT SEMI JOIN read_blocks b
+LEFT ANTI JOIN (SELECT /*+ BROADCAST(b) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
                   ON recv.cell = b.cell AND recv.partition = b.partition AND shiftright(recv.offset, 6) = b.block) d
-  ON l.cell = d.cell AND l.reader = d.reader AND l.partition = d.partition AND l.offset = d.offset
+  ON l.cell = d.cell AND l.reader = coalesce(d.reader, 0) AND l.partition = d.partition AND l.offset = d.offset
  AND l.producer = d.producer AND l.incarnation = d.incarnation AND l.seq = d.seq
 """
 

@@ -21,6 +21,7 @@ from runlog.schema import STREAMS, SendStatus
 Identity = tuple[int, int, int]
 START_US, STEP_US, ACK_AFTER_US = 1_000_000, 20_000, 4_000
 SPACING = 8  # records between two plants
+DEFAULTS = {"reader": 0}  # of columns that no plant is about
 FAR_OFFSET = 100_000  # of events that concern no record of the case
 LATE_US = 400_000_000
 
@@ -462,8 +463,8 @@ def _write_case(directory: Path, case: Case) -> None:
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     for name, rows in _rows(case).items():
         columns = [column.name for column in STREAMS[name].columns]
-        write_part(directory, STREAMS[name], case.cell_id,
-                   {column: [row[column] for row in rows] for column in columns}, part="0")  # fmt: skip
+        data = {column: [row.get(column, DEFAULTS.get(column, -1)) for row in rows] for column in columns}
+        write_part(directory, STREAMS[name], case.cell_id, data, part="0")
 
 
 def _rows(case: Case) -> dict[str, list[dict[str, int]]]:
