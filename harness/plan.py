@@ -1,8 +1,8 @@
 """From a suite to the cells of a run, in the order in which they are carried out. Pure: same suite, same seed, same
 plan.
 
-A sweep is its baseline and cells that differ from it by one setting each; their order is shuffled by the seed, so
-that a host that warms up or slows down does not favour a knob. Chaos cells follow in the suite's order.
+A sweep's configurations are those of its design (sweep_plan.py), each once a round; their order is shuffled by the
+seed, so that a host that warms up or slows down does not favour a knob. Chaos cells follow in the suite's order.
 Shown by tests/harness/test_harness_plan.py.
 """
 
@@ -14,20 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from harness.suite import KNOBS, ChaosEntry, Suite, Sweep
+from harness.designs import ONE_AT_A_TIME
+from harness.suite import KAFKA_DEFAULTS, KNOBS, ChaosEntry, Suite, Sweep
+from harness.sweep_plan import SweepConfiguration, sweep_configurations
 from workloads.model import Workload, topic_names
 
 Expectation = Literal["none", "predicted", "exact", "any"]
 NO_DAMAGE: Final[Mapping[str, str]] = {"lost": "none", "duplicated": "none", "reordered": "none"}
-
-# What a send may be answered with at the latest; below a cell's drain, so that no fate is left open without need.
-_KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
-    "batch.size": "16384",
-    "linger.ms": "5",
-    "compression.type": "none",
-    "acks": "all",
-    "max.in.flight.requests.per.connection": "5",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +68,8 @@ class PlannedCell:
     baseline: bool
     expect: Mapping[str, str]
     seed: int
-    changed: str = ""  # the setting in which a sweep cell differs from the baseline
+    changed: str = ""  # the setting in which a cell of a one-at-a-time sweep differs from the baseline
+    factors: Mapping[str, str] = field(default_factory=dict)  # the swept settings and their values in this cell
     note: str = ""
     scenario: str = ""
     scenario_reference: str = ""
@@ -91,7 +85,7 @@ class PlannedCell:
     @property
     def knobs(self) -> dict[str, str]:
         """The five settings that the reports compare."""
-        return {name: self.properties.get(name, _KAFKA_DEFAULTS[name]) for name in KNOBS}
+        return {name: self.properties.get(name, KAFKA_DEFAULTS[name]) for name in KNOBS}
 
     @property
     def topic_name(self) -> str:
@@ -124,20 +118,14 @@ def build_plan(suite: Suite, cases_of: CasesOf, *, seed: int, client: str) -> tu
 
 
 def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[PlannedCell]:
+    configurations = sweep_configurations(suite, sweep, seed=seed)
     cells = []
     for repetition in range(1, sweep.repetitions + 1):
         suffix = f"-r{repetition}" if sweep.repetitions > 1 else ""
         round_cells = [
-            _sweep_cell(suite, sweep, "sweep-baseline" + suffix, {}, "", "", seed, client, repetition),
+            _sweep_cell(suite, sweep, one, suffix=suffix, seed=seed, client=client, repetition=repetition)
+            for one in configurations
         ]
-        for name, variants in sweep.vary.items():
-            for variant in variants:
-                if sweep.baseline.get(name) == variant.value and not variant.with_:
-                    continue  # that is the baseline
-                change = {**variant.with_, name: variant.value}
-                cell_id = f"sweep-{name}-{_safe(variant.value)}{suffix}"
-                note = _note(variant.with_, variant.because)
-                round_cells.append(_sweep_cell(suite, sweep, cell_id, change, name, note, seed, client, repetition))
         # Each repetition is a round of its own: drift within the run then shows as a difference between rounds.
         random.Random(f"{seed}/{repetition}").shuffle(round_cells)
         cells += round_cells
@@ -145,47 +133,33 @@ def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[
 
 
 def _sweep_cell(
-    suite: Suite,
-    sweep: Sweep,
-    cell_id: str,
-    change: Mapping[str, str],
-    changed: str,
-    note: str,
-    seed: int,
-    client: str,
-    repetition: int,
+    suite: Suite, sweep: Sweep, one: SweepConfiguration, *, suffix: str, seed: int, client: str, repetition: int
 ) -> PlannedCell:
-    title = f"{changed}={change[changed]}" if changed else "baseline"
-    if note:
-        title += f" ({note})"
-    if suite.workload.is_closed_loop:
+    topic = {**suite.topic.model_dump(), **one.topic}
+    workload = suite.workload.model_validate({**suite.workload.model_dump(), **one.workload})
+    title = one.title + (f" ({one.note})" if one.note else "")
+    if workload.is_closed_loop:
         title += " [closed loop]"
     return PlannedCell(
-        cell_id=cell_id,
+        cell_id=f"sweep-{_safe(one.name)}{suffix}",
         kind="sweep",
         title=title,
         client=client,
         repetition=repetition,
-        properties={**suite.properties, **sweep.baseline, **change},
+        properties={**suite.properties, **sweep.baseline, **one.properties},
         topic_config=suite.topic.config,
-        partitions=suite.topic.partitions,
-        replication_factor=suite.topic.replication_factor,
-        workload=suite.workload,
+        partitions=int(topic["partitions"]),
+        replication_factor=int(topic["replication_factor"]),
+        workload=workload,
         broker_settings=suite.cluster.settings,
         proxied=sweep.proxied,
-        baseline=not changed,
+        baseline=not one.changed,
         expect=NO_DAMAGE,
         seed=seed,
-        changed=changed,
-        note=note,
+        changed=one.changed if sweep.design == ONE_AT_A_TIME else "",
+        factors=one.factors,
+        note=one.note,
     )
-
-
-def _note(with_: Mapping[str, str], because: str) -> str:
-    if not with_:
-        return ""
-    settings = ", ".join(f"{name}={value}" for name, value in with_.items())
-    return f"with {settings}" + (f": {because}" if because else "")
 
 
 def _chaos_cell(

@@ -9,15 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from harness.errors import UsageError
 from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source, validate
 from workloads.model import Workload
 
 KNOBS: Final = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
+# Of the producer since Kafka 4.0.
+KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
+    "batch.size": "16384",
+    "linger.ms": "5",
+    "compression.type": "none",
+    "acks": "all",
+    "max.in.flight.requests.per.connection": "5",
+}
 
 
 def kafka_text(value: object) -> str:
@@ -64,15 +72,52 @@ def _variant(value: object) -> object:
     return value if isinstance(value, Mapping | Variant) else {"value": value}
 
 
+class Range(_Strict):
+    """Values between two ends, evenly by ratio (by difference from 0); only for a Latin hypercube."""
+
+    from_: float = Field(alias="from", ge=0)
+    to: float = Field(gt=0)
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Range:
+        if self.to <= self.from_:
+            raise ValueError(f"to is {self.to:g}, expected more than from, which is {self.from_:g}")
+        return self
+
+
+Variants = list[Annotated[Variant, BeforeValidator(_variant)]]
+# The tags are angular so that error messages can leave them out (suite_source.explain).
+Values = Annotated[
+    Annotated[Variants, Tag("<values>")] | Annotated[Range, Tag("<range>")],
+    Discriminator(lambda value: "<range>" if isinstance(value, Mapping | Range) else "<values>"),
+]
+DesignName = Literal["one-at-a-time", "grid", "fractional", "latin-hypercube"]
+
+
 class Sweep(_Strict):
-    """A baseline, and cells that differ from it by one setting each, so that each setting's effect can be read off."""
+    """A baseline and the settings that are varied around it. What is combined with what is the design's matter.
+
+    `vary` names client settings by Kafka's names; `workload.<key>` and `topic.<key>` reach into those parts.
+    """
 
     baseline: KafkaSettings
-    vary: dict[str, list[Annotated[Variant, BeforeValidator(_variant)]]]
+    vary: dict[str, Values]
+    design: DesignName = "one-at-a-time"
+    samples: int | None = Field(default=None, ge=2, le=512, description="points of a Latin hypercube; default 12")
     repetitions: int = Field(default=1, ge=1, le=100, description="each cell so many times; the order is shuffled")
     proxied: bool = Field(
         default=False, description="through the proxies: costs throughput, only to compare with chaos"
     )
+
+    @model_validator(mode="after")
+    def _design_takes_it(self) -> Sweep:
+        ranges = [name for name, values in self.vary.items() if isinstance(values, Range)]
+        if self.design != "latin-hypercube":
+            if ranges:
+                raise ValueError(f"{ranges[0]} is a range: only design latin-hypercube takes one, not {self.design}")
+            if self.samples is not None:
+                raise ValueError(f"samples belongs to design latin-hypercube, not to {self.design}")
+        return self
 
 
 class ChaosEntry(_Strict):
@@ -116,7 +161,21 @@ def load_suite(name_or_path: str, overrides: Iterable[str] = ()) -> Suite:
     """A suite by name (package data) or by path, with `--set` applied. UsageError says what is wrong and where."""
     source = find_source(name_or_path)
     apply_overrides(source, overrides)
-    return validate(source, Suite)
+    return _with_corpus(validate(source, Suite), source)
+
+
+def _with_corpus(suite: Suite, source: Source) -> Suite:
+    """A corpus lies beside the suite that names it; one given by --set, or not found there, from where we are."""
+    corpus = suite.workload.corpus
+    if corpus is None:
+        return suite
+    location = ("workload", "corpus")
+    beside = source.directory / corpus if source.directory is not None and location not in source.overridden else corpus
+    found = beside if beside.is_file() else corpus
+    if not found.is_file():
+        raise UsageError(f"{source.place_of(location)}: workload.corpus: no such file: {found.absolute()}")
+    workload = suite.workload.model_copy(update={"corpus": found.absolute()})
+    return suite.model_copy(update={"workload": workload})
 
 
 def find_source(name_or_path: str) -> Source:
@@ -127,7 +186,9 @@ def find_source(name_or_path: str) -> Source:
     suites = builtin_suites()
     if name_or_path in suites:
         resource = resources.files("workloads") / "suites" / f"{name_or_path}.yaml"
-        return parse_source(resource.read_text(encoding="utf-8"), f"workloads/suites/{name_or_path}.yaml")
+        source = parse_source(resource.read_text(encoding="utf-8"), f"workloads/suites/{name_or_path}.yaml")
+        source.directory = Path(str(resource)).parent
+        return source
     if path.is_file():
         return read_source(path)
     raise UsageError(f"no suite {name_or_path!r}{nearest(name_or_path, suites)} (or give the path of a .yaml file)")

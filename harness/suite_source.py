@@ -33,6 +33,7 @@ class Source:
     data: dict[str, Any]  # whatever YAML allows
     lines: dict[_Location, int]
     overridden: dict[_Location, str] = field(default_factory=dict)
+    directory: Path | None = None  # where the document lies, if that is a directory on disk
 
     def place_of(self, location: _Location) -> str:
         """`file:line`, or the option that set it; the nearest enclosing key stands in for one that is absent."""
@@ -52,7 +53,9 @@ def read_source(path: Path) -> Source:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
-    return parse_source(text, str(path))
+    source = parse_source(text, str(path))
+    source.directory = path.parent
+    return source
 
 
 def parse_source(text: str, name: str) -> Source:
@@ -181,7 +184,7 @@ def validate(source: Source, model: type[_ModelT]) -> _ModelT:
 
 def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -> str:
     """One pydantic error as `place: key: sentence`."""
-    location = tuple(part for part in detail["loc"] if part not in ("function-after", "function-before"))
+    location = tuple(part for part in detail["loc"] if not str(part).startswith(("function-", "<")))
     place = source.place_of(location)
     name = ".".join(str(part) for part in location) or "(document)"
     if detail["type"] == "extra_forbidden":

@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from reports.analyse import analyse
     from reports.outputs import Judged, exit_code, write_results
     from reports.page import write_page
+    from reports.sweep.results import write_figures
     from reports.verdict import judge
 
     started = time.monotonic()
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"reports: analysed after {time.monotonic() - started:.1f} s", file=sys.stderr)
     judged = [Judged(facts=item, verdict=judge(item)) for item in facts]
     write_results(run, judged)
+    write_figures(options.run_dir, judged)
     page = write_page(run, judged)
     print(f"reports: page written after {time.monotonic() - started:.1f} s", file=sys.stderr)
     print(page)

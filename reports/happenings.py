@@ -18,6 +18,7 @@ from reports.model import Cell, EpochRange, Finding, Json
 
 EXAMPLES_MAX = 5
 ASKED_END_US = 2_000_000  # a process that ends so close to the harness's own kill or stop was ended by it
+STORAGE_END_US = 30_000_000  # one whose disk failed may take so long to stop
 _ENDED_BY_HARNESS = ("killed", "stopped")
 
 
@@ -257,17 +258,17 @@ def _two_controllers(cell: Cell) -> list[str]:
 def _crashes(cell: Cell) -> list[str]:
     """A broker that ended by itself, other than by stopping because its disk failed."""
     excused = [
-        (event.get("broker"), int(event.get("t_us", 0)))
+        (event.get("broker"), int(event.get("t_us", 0)), ASKED_END_US if asked else STORAGE_END_US)
         for event in cell.events
-        if event.get("kind") in (*_ENDED_BY_HARNESS, "storage_failed")
+        if (asked := event.get("kind") in _ENDED_BY_HARNESS) or event.get("kind") == "storage_failed"
     ]
     return [
         f"broker {event.get('broker')} ended with {event.get('code')}"
         for event in cell.events
         if event.get("kind") == "exited"
         and not any(
-            broker == event.get("broker") and abs(t_us - int(event.get("t_us", 0))) <= ASKED_END_US
-            for broker, t_us in excused
+            broker == event.get("broker") and abs(t_us - int(event.get("t_us", 0))) <= within_us
+            for broker, t_us, within_us in excused
         )
     ]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.model import PREDICTED_KINDS, CellFacts, Json, Story
 from reports.outputs import Judged
 from reports.predict import leader_change_us
+from reports.sweep.analysis import SweepAnalysis
 from reports.verdict import FAIL, INCONCLUSIVE, PASS, expectation
 
 
@@ -28,9 +29,9 @@ class Step:
 _VERBS = {"lost": "lost", "duplicated": "duplicated", "reordered": "reordered"}
 
 
-def verdict_sentences(judged: Sequence[Judged]) -> list[Sentence]:
+def verdict_sentences(judged: Sequence[Judged], analysis: SweepAnalysis | None = None) -> list[Sentence]:
     """At most three: the state of the run, the damage with its prediction, the price of safety."""
-    return [sentence for sentence in (_state(judged), _damage(judged), _safety(judged)) if sentence is not None]
+    return [sentence for sentence in (_state(judged), _damage(judged), _safety(analysis)) if sentence is not None]
 
 
 def _state(judged: Sequence[Judged]) -> Sentence:
@@ -93,29 +94,28 @@ def _setting(facts: CellFacts, kind: str) -> str:
     return f"{in_flight} requests in flight without idempotence"
 
 
-def _safety(judged: Sequence[Judged]) -> Sentence | None:
-    """The sweep cells with acks=1 and acks=all that differ in nothing else."""
-    sweep = [item.facts for item in judged if item.facts.cell.kind == "sweep"]
-    by_rest: dict[tuple[tuple[str, str], ...], dict[str, CellFacts]] = {}
-    for facts in sweep:
-        knobs = {name: str(value) for name, value in facts.cell.part("knobs").items()}
-        acks = knobs.pop("acks", "")
-        by_rest.setdefault(tuple(sorted(knobs.items())), {}).setdefault("all" if acks == "-1" else acks, facts)
-    for group in by_rest.values():
-        if "1" not in group or "all" not in group:
+def _safety(analysis: SweepAnalysis | None) -> Sentence | None:
+    """What acks=all costs against acks=1, all else equal, with its interval."""
+    means = analysis.means.get("p99") if analysis else None
+    if analysis is None or means is None:
+        return None
+    for configuration in means.configurations:
+        settings = dict(configuration)
+        if settings.get("acks") != "1":
             continue
-        loose, safe = group["1"], group["all"]
-        loose_p99 = loose.latency["corrected"].quantiles.get("p99")
-        safe_p99 = safe.latency["corrected"].quantiles.get("p99")
-        if not loose.throughput_records_per_s or not loose_p99 or not safe_p99:
+        safe = next((c for c in means.configurations if _is_all(settings, dict(c))), None)
+        difference = means.between(configuration, safe) if safe is not None else None
+        if difference is None:
             continue
-        text = (
-            f"acks=all cost {safe_p99 / loose_p99:.2f} x the p99 of acks=1 ({safe_p99 / 1000:.1f} against "
-            f"{loose_p99 / 1000:.1f} ms) at {safe.throughput_records_per_s / loose.throughput_records_per_s:.2f} x its "
-            "throughput, all else equal."
-        )
-        return Sentence(text=text, target="price")
+        ratio, low, high = difference.ratio
+        told = "" if difference.excludes_zero else ": this run cannot tell whether it costs anything"
+        text = f"acks=all has {ratio:.2f} x the p99 of acks=1, all else equal (95 %: {low:.2f} to {high:.2f}){told}."
+        return Sentence(text=text, target="analysis")
     return None
+
+
+def _is_all(loose: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    return other.get("acks") in ("all", "-1") and {**other, "acks": "1"} == dict(loose)
 
 
 # The story of a record: what the run log and the journals say about one identity, in order of time.

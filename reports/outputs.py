@@ -100,21 +100,21 @@ def write_results(run: Run, judged: Sequence[Judged]) -> Json:
         "verdict": overall(judged),
         "exit_code": exit_code(judged),
     }
-    _replace(results / "verdicts.json", json.dumps(document, indent=1, allow_nan=False) + "\n")
+    replace_text(results / "verdicts.json", json.dumps(document, indent=1, allow_nan=False) + "\n")
     _write_tables(results, judged)
-    _replace(directory / "junit.xml", junit(run, judged))
-    _replace(directory / "summary.md", summary(run, judged))
+    replace_text(directory / "junit.xml", junit(run, judged))
+    replace_text(directory / "summary.md", summary(run, judged))
     return document
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str) -> None:
     """Appears whole or not at all."""
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)
 
 
-def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     temporary = path.with_name(f".{path.name}.tmp")
     with temporary.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
@@ -128,13 +128,13 @@ def _write_tables(results: Path, judged: Sequence[Judged]) -> None:
     header += [f"corrected_{name}_us" for name, _ in QUANTILES] + ["corrected_max_us", "corrected_n"]
     header += [f"uncorrected_{name}_us" for name, _ in QUANTILES] + [f"end_to_end_{name}_us" for name, _ in QUANTILES]
     header += ["lost", "duplicated", "reordered", "recovered", "unknown", "gap_ms", "records_per_batch", "compression"]
-    _write_csv(results / "cells.csv", header, (_cell_row(item) for item in judged))
+    write_csv(results / "cells.csv", header, (_cell_row(item) for item in judged))
     slots = [item.facts.slots.assign(cell_id=item.facts.cell.cell_id) for item in judged if len(item.facts.slots)]
     if slots:
         temporary = results / ".time.csv.tmp"
         pd.concat(slots, ignore_index=True).to_csv(temporary, index=False)
         os.replace(temporary, results / "time.csv")
-    _write_csv(
+    write_csv(
         results / "latency_curves.csv",
         ["cell_id", "kind", "quantile", "latency_us", "n"],
         (
@@ -144,7 +144,7 @@ def _write_tables(results: Path, judged: Sequence[Judged]) -> None:
             for quantile, value in latency.curve
         ),
     )
-    _write_csv(
+    write_csv(
         results / "sets.csv",
         ["cell_id", "kind", "part", "producer", "incarnation", "first_seq", "last_seq"],
         (

@@ -15,17 +15,20 @@ from reports import chart_data
 from reports.anomalies import ANOMALIES
 from reports.charts import specifications
 from reports.definitions import DEFINITIONS
-from reports.lawful import TYPICAL, UNLAWFUL, Configuration, configuration_of, rule, table
+from reports.lawful import TYPICAL, Configuration, configuration_of, rule, table
 from reports.model import PREDICTED_KINDS, CellFacts, Json, Run, Story
 from reports.narrative import Step, story_steps, verdict_sentences
 from reports.outputs import Judged, overall
 from reports.replica_logs import pictures
+from reports.sweep import charts as sweep_charts
+from reports.sweep import view as sweep_view
+from reports.sweep.analysis import analyse_sweep
 from reports.verdict import PASS, achieved_ratio
 
 RANGES_SHOWN = 60
 TABLE_ROWS_MAX = 150  # longer time tables are in results/time.csv
 # Only the embedder is called from the page.
-_VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
+VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
 _SIGNS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 
 
@@ -38,7 +41,7 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=_number, ms=_ms, percent=_percent, json_text=_json_text)
+    environment.filters.update(number=_number, ms=_ms, percent=_percent, json_text=json_text)
     sweep = chart_data.sweep_data(judged)
     price = chart_data.price_data(judged)
     cells = [_cell_view(item) for item in judged]
@@ -49,8 +52,13 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
     for item in judged:
         charts[f"time-{item.facts.cell.cell_id}"] = {"spec": "time", "data": chart_data.time_data(item.facts)}
         charts[f"curve-{item.facts.cell.cell_id}"] = {"spec": "curve", "data": chart_data.curve_data(item.facts)}
+    analysis = analyse_sweep(judged)
+    charts.update(sweep_view.charts(analysis) if analysis else {})
     payload = {
-        "specs": specifications(**_limits(sweep)),
+        "specs": {
+            **specifications(**_limits(sweep)),
+            **sweep_charts.specifications(**sweep_view.ratio_limits(analysis)),
+        },
         "charts": {name: {"spec": c["spec"], "data": _columns(c["data"])} for name, c in charts.items()},
     }
     return environment.get_template("report.html.j2").render(
@@ -59,8 +67,9 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         manifest=run.manifest,
         overall=overall(judged),
         signs=_SIGNS,
-        sentences=verdict_sentences(judged),
-        recommendation=_recommendation(judged),
+        sentences=verdict_sentences(judged, analysis),
+        recommendation=sweep_view.recommendation_view(analysis) if analysis else None,
+        analysis=sweep_view.view(analysis) if analysis else None,
         cells=cells,
         kinds=PREDICTED_KINDS,
         price=price["price"],
@@ -72,7 +81,7 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         settings=_settings(judged),
         command=" ".join(str(word) for word in run.manifest.get("argv", [])),
         payload=payload,
-        vega=Markup(_script_safe(vl_convert.javascript_bundle(_VEGA_GLOBALS))),
+        vega=Markup(script_safe(vl_convert.javascript_bundle(VEGA_GLOBALS))),
     )
 
 
@@ -105,12 +114,12 @@ def _columns(data: Mapping[str, list[Json]]) -> dict[str, Json]:
     }
 
 
-def _script_safe(text: str) -> str:
+def script_safe(text: str) -> str:
     """Nothing inside a script element may look like its end or like a comment's start."""
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def _json_text(value: object) -> Markup:
+def json_text(value: object) -> Markup:
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
@@ -272,29 +281,6 @@ def _host_noise(facts: CellFacts) -> dict[str, tuple[float, float]]:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 samples.setdefault(str(name), []).append(float(value))
     return {name: (sum(found) / len(found), max(found)) for name, found in sorted(samples.items())[:12]}
-
-
-def _recommendation(judged: Sequence[Judged]) -> Json | None:
-    """Among sweep cells that passed and may not lose: those within 5 % of the best throughput, then the lowest p99."""
-    safe: list[tuple[float, float, Judged]] = []
-    for item in judged:
-        facts = item.facts
-        p99 = facts.latency["corrected"].quantiles.get("p99")
-        unlawful = rule("lost", configuration_of(facts.cell)).lawful == UNLAWFUL
-        if facts.cell.kind == "sweep" and item.verdict.result == PASS and unlawful and p99:
-            safe.append((facts.throughput_records_per_s, p99, item))
-    if not safe:
-        return None
-    best = max(throughput for throughput, _, _ in safe)
-    throughput, p99, item = min((row for row in safe if row[0] >= 0.95 * best), key=lambda row: row[1])
-    knobs = item.facts.cell.part("knobs") or item.facts.cell.part("properties")
-    return {
-        "properties": "\n".join(f"{name}={value}" for name, value in knobs.items()),
-        "cell": item.facts.cell.cell_id,
-        "throughput": throughput,
-        "p99": p99,
-        "of": len(safe),
-    }
 
 
 def _settings(judged: Sequence[Judged]) -> Json:

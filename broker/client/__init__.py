@@ -1,7 +1,7 @@
 """Reference producer, consumer and admin for clusters that speak the Kafka protocol: pure core, thread-based shell.
 
 core/ decides (no I/O, no clock), the modules beside it move bytes. docs/contracts.md describes the public surface.
-Consumer groups and transactions are not served yet and are refused by name.
+Consumer groups are not served yet and are refused by name.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from broker.client.core.errors import (
 )
 from broker.client.core.fetcher import EARLIEST, LATEST, ConsumerRecord
 from broker.client.core.metadata import BrokerAddress, PartitionState, TopicState
+from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
 from broker.client.future import DeliveryFuture, FailedFuture
 from broker.client.producer import Producer, ProducerInterceptor, ProducerRecord
 from broker.client.reporting import BatchListener, DeliveredBatch
@@ -38,8 +39,10 @@ __all__ = [
     "DeliveredBatch",
     "DeliveryFuture",
     "FailedFuture",
+    "GroupMetadata",
     "KafkaError",
     "NewTopic",
+    "OffsetAndMetadata",
     "PartitionState",
     "Producer",
     "ProducerInterceptor",

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 
 from broker.client.clock import now_ms
 from broker.client.core.batch import TopicPartition
-from broker.client.core.config import AdminConfig, ConsumerConfig
+from broker.client.core.config import AdminConfig, ConsumerConfig, ProducerConfig
 from broker.client.core.errors import KafkaError, TimedOutError
 from broker.client.core.metadata import NO_LEADER, MetadataAnswer, MetadataCache
 from broker.client.network import Answered, Lost, Network, NetworkEvent
@@ -38,7 +38,7 @@ class _Call:
 class BlockingClient:
     def __init__(
         self,
-        config: ConsumerConfig | AdminConfig,
+        config: ConsumerConfig | AdminConfig | ProducerConfig,
         rng: random.Random,
         on_event: Callable[[NetworkEvent], None] = lambda event: None,
     ) -> None:
@@ -73,10 +73,12 @@ class BlockingClient:
         else:
             self._on_event(event)
 
-    def call(self, node: int | None, api_key: ApiKey, build: Build, deadline_ms: int) -> Message:
+    def call(
+        self, node: int | None, api_key: ApiKey, build: Build, deadline_ms: int, *, highest: int | None = None
+    ) -> Message:
         """Ask one broker (None: any). Raises KafkaError: NETWORK_EXCEPTION if the connection broke, or a time-out."""
         chosen = self._wait_ready(node, deadline_ms)
-        version = self.network.version(chosen, api_key, HIGHEST[api_key])
+        version = self.network.version(chosen, api_key, HIGHEST[api_key] if highest is None else highest)
         if version is None:
             raise KafkaError(
                 ErrorCode.unsupported_version, f"broker {chosen} offers no version of {api_key.name} we speak"

@@ -91,6 +91,7 @@ class Connection:
         self._written_bytes = 0
         self._correlation_ids = correlation_ids
         self._offered: dict[int, tuple[int, int]] = {}
+        self.features: dict[str, int] = {}  # finalized level by name (KIP-584)
         self._versions: dict[tuple[ApiKey, int], int | None] = {}
 
     @classmethod
@@ -140,6 +141,8 @@ class Connection:
         if message.error_code != ErrorCode.none:
             raise RemoteProtocolError(f"ApiVersions answered with {message.error_code.name}")
         self._offered = {each.api_key: (each.min_version, each.max_version) for each in message.api_keys}
+        finalized = getattr(message, "finalized_features", None) or ()
+        self.features = {each.name: each.max_version_level for each in finalized}
         self.is_ready = True
         return True
 

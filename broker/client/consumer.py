@@ -25,6 +25,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, error_of, request
 
 _METADATA = "metadata"
+ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 _LOOK_UP_MS = 1000  # a look-up of offsets may take this long even in poll(0), else it would never succeed
 
 
@@ -35,6 +36,7 @@ class Consumer:
         self._config = parse_consumer(properties)
         rng = random.Random(seed)
         self._client = BlockingClient(self._config, rng, self._on_event)
+        self._isolation_level = ISOLATION_LEVELS[self._config.isolation_level]
         self._core = FetcherCore(self._config, self._client.metadata, rng)
 
     def effective_properties(self) -> dict[str, str]:
@@ -101,7 +103,8 @@ class Consumer:
         return self._offsets(partitions, EARLIEST)
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The high watermark of each: the offset after the last record that consumers can see."""
+        """The high watermark of each: the offset after the last record that consumers can see. With
+        isolation.level=read_committed the last stable offset: before the first transaction that is not decided."""
         return self._offsets(partitions, LATEST)
 
     def close(self) -> None:
@@ -118,12 +121,13 @@ class Consumer:
     def _offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         deadline_ms = now_ms() + self._config.default_api_timeout_ms
         chosen = [TopicPartition(*each) for each in partitions]
-        return {each: list_offset(self._client, each, timestamp, deadline_ms)[0] for each in chosen}
+        level = self._isolation_level
+        return {each: list_offset(self._client, each, timestamp, deadline_ms, level)[0] for each in chosen}
 
     def _resolve(self, deadline_ms: int) -> None:
         for partition, timestamp in self._core.resets(now_ms()).items():
             try:
-                offset, _ = list_offset(self._client, partition, timestamp, deadline_ms)
+                offset, _ = list_offset(self._client, partition, timestamp, deadline_ms, self._isolation_level)
             except KafkaError as error:
                 if not error.retriable and not isinstance(error, TimedOutError):
                     raise
@@ -157,6 +161,7 @@ class Consumer:
             min_bytes=config.fetch_min_bytes,
             max_bytes=config.fetch_max_bytes,
             partition_max_bytes=config.max_partition_fetch_bytes,
+            isolation_level=self._isolation_level,
         )
 
     def _refresh_metadata(self) -> None:
@@ -213,6 +218,7 @@ def fetch_request(
     min_bytes: int,
     max_bytes: int,
     partition_max_bytes: int,
+    isolation_level: int = 0,
 ) -> Message:
     """Without a session: each request names all its partitions."""
     entries: Iterable[tuple[TopicPartition, dict[str, object]]] = (
@@ -236,7 +242,7 @@ def fetch_request(
         max_wait=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=max_bytes,
-        isolation_level=0,
+        isolation_level=isolation_level,
         session_id=0,
         session_epoch=-1,
         topics=by_topic(entries, name="topic"),
@@ -252,6 +258,7 @@ def fetch_results(message: Message) -> dict[TopicPartition, FetchResult]:
             high_watermark=each.high_watermark,
             log_start_offset=getattr(each, "log_start_offset", -1),
             records=b"" if each.records is None else each.records,
+            aborted=tuple([(one.producer_id, one.first_offset) for one in each.aborted_transactions or ()]),
         )
         for topic in message.responses
         for each in topic.partitions

@@ -180,6 +180,11 @@ class Network:
         """What to speak with this ready node, None if it does not offer the API."""
         return self._connections[node].version(api_key, highest)
 
+    def feature(self, node: int, name: str) -> int:
+        """The finalized level of a feature as this ready node told it; 0 if it knows none of that name."""
+        connection = self._connections.get(node)
+        return 0 if connection is None else connection.features.get(name, 0)
+
     def send(
         self,
         node: int,

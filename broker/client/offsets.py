@@ -11,14 +11,14 @@ from broker.wire.messages import Message, request
 
 
 def list_offset(
-    client: BlockingClient, partition: TopicPartition, timestamp_ms: int, deadline_ms: int
+    client: BlockingClient, partition: TopicPartition, timestamp_ms: int, deadline_ms: int, isolation_level: int = 0
 ) -> tuple[int, int]:
     """(offset, its timestamp) for a time in ms, EARLIEST (-2) or LATEST (-1); offset -1 if no record is that young."""
 
     def build(version: int) -> Message:
         entry = {"partition_index": partition.partition, "timestamp": timestamp_ms, "current_leader_epoch": -1}
         topics = [{"name": partition.topic, "partitions": [entry]}]
-        return request(ApiKey.LIST_OFFSETS, version, replica_id=-1, isolation_level=0, topics=topics)
+        return request(ApiKey.LIST_OFFSETS, version, replica_id=-1, isolation_level=isolation_level, topics=topics)
 
     def parse(message: Message) -> tuple[int, int]:
         answer = message.topics[0].partitions[0]

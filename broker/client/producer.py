@@ -33,9 +33,11 @@ from broker.client.core.partitioners import (
     RoundRobinPartitioner,
     StickyPartitioner,
 )
+from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata, TransactionState, wrong_state
 from broker.client.future import WAIT_S_MAX, DeliveryFuture, FailedFuture
 from broker.client.reporting import BatchListener
-from broker.client.sender_thread import SenderThread
+from broker.client.sender_thread import LEGACY_PRODUCE, PRODUCE_VERSION_MAX, SenderThread
+from broker.client.transactions import TransactionClient
 from broker.wire.errors import ErrorCode, LocalProtocolError
 
 Serializer: TypeAlias = Callable[[Any], bytes | None]  # Any: whatever the caller sends
@@ -91,6 +93,7 @@ class Producer:
         self._has_hooks = bool(self._interceptors or key_serializer or value_serializer)
         self._partitioner = _choose_partitioner(self._config, partitioner, random.Random(seed))
         self._is_closed = False
+        self._is_transactional = bool(self._config.transactional_id)
         self._sender = SenderThread(self._config, seed, batch_listener)
         self._lock = self._sender.lock
         self._accumulator = self._sender.accumulator
@@ -100,6 +103,7 @@ class Producer:
         # The open batch that the last plain record of a topic, or of a (topic, partition), went to.
         self._open: dict[str | tuple[str, int], Batch] = {}
         self._is_sticky = isinstance(self._partitioner, StickyPartitioner)
+        self._transactions = TransactionClient(self._config, random.Random(seed)) if self._is_transactional else None
         self._may_append_in_place = not self._has_hooks and self._config.batch_size <= self._record_bytes_max
 
     def effective_properties(self) -> dict[str, str]:
@@ -153,6 +157,9 @@ class Producer:
         timestamp_ms: int | None,
         on_delivery: DeliveryCallback | None,
     ) -> DeliveryFuture | FailedFuture:
+        transactions = self._transactions
+        if transactions is not None and (refusal := transactions.core.refusal_of_send()) is not None:
+            return _refuse(refusal, on_delivery if self._batch_listener is None else None)
         if self._has_hooks:
             topic, value, key, partition, headers, timestamp_ms, on_delivery = self._apply_hooks(
                 ProducerRecord(topic, value, key, partition, headers, timestamp_ms), on_delivery
@@ -176,7 +183,8 @@ class Producer:
                     available = metadata.available_partitions(topic)
                     chosen = self._partitioner.choose(topic, key, value, count, available)
             queue = self._accumulator.queues.get((topic, chosen))  # type: ignore[call-overload]  # equal to a TopicPartition
-            if queue is not None and size_bytes <= self._record_bytes_max and not self._is_closed:
+            is_known = transactions is None or (topic, chosen) in transactions.core.partitions
+            if queue is not None and is_known and size_bytes <= self._record_bytes_max and not self._is_closed:
                 appended = self._accumulator.try_append(
                     queue, value, key, headers, timestamp_ms, on_delivery, size_bytes, time_ms
                 )
@@ -226,6 +234,87 @@ class Producer:
             self._sender.core.hurry_count -= 1
             return sum(batch.record_count for batch in batches if batch.outcome is None)
 
+    # -- transactions (KIP-98) ------------------------------------------------------------------------------------
+
+    def init_transactions(self, timeout_s: float | None = None) -> None:
+        """Once, before the first transaction: fences earlier producers of this transactional.id and ends what they
+        left open. After a time-out (default: max.block.ms) it may be called again."""
+        transactions = self._need_transactions("init_transactions")
+        with transactions.lock:
+            transactions.initialise(self._call_deadline_ms(timeout_s))
+
+    def begin_transaction(self) -> None:
+        transactions = self._need_transactions("begin_transaction")
+        core = transactions.core
+        with transactions.lock:
+            core.begin()
+            with self._lock:
+                self._sender.produce_version_max = PRODUCE_VERSION_MAX if core.is_bumping else LEGACY_PRODUCE
+                self._sender.core.begin_transaction(core.producer_id, core.producer_epoch)
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata | str
+    ) -> None:
+        """Commit what a consumer has read with the transaction: both count, or neither does (KIP-98, KIP-447).
+
+        Without the member (a plain group id) no member of the group is fenced by another.
+        """
+        transactions = self._need_transactions("send_offsets_to_transaction")
+        wanted = {
+            TopicPartition(*partition): OffsetAndMetadata(each) if isinstance(each, int) else each
+            for partition, each in offsets.items()
+        }
+        member = GroupMetadata(group_id=group) if isinstance(group, str) else group
+        with transactions.lock:
+            if wanted:
+                transactions.add_offsets(wanted, member, self._call_deadline_ms(None))
+
+    def commit_transaction(self, timeout_s: float | None = None) -> None:
+        """Flush, then commit. Raises KafkaError: if a record failed, or the coordinator says so, nothing of the
+        transaction counts and `abort_transaction` is next; after a time-out the outcome is unknown (`definite` False)
+        and only the same call, which asks again, tells it."""
+        transactions = self._need_transactions("commit_transaction")
+        deadline_ms = self._call_deadline_ms(timeout_s)
+        with transactions.lock:
+            transactions.core.move(TransactionState.COMMITTING, call="commit_transaction()")
+            self._finish_records(deadline_ms)
+            with self._lock:
+                failure = self._sender.core.transaction_error
+            if failure is not None:
+                transactions.core.fail_by_record(failure)
+                raise failure
+            transactions.end(is_commit=True, deadline_ms=deadline_ms, had_failures=False)
+
+    def abort_transaction(self, timeout_s: float | None = None) -> None:
+        """What is queued fails, what is on the wire is waited for, then the coordinator undoes it all."""
+        transactions = self._need_transactions("abort_transaction")
+        deadline_ms = self._call_deadline_ms(timeout_s)
+        with transactions.lock:
+            transactions.core.move(TransactionState.ABORTING, call="abort_transaction()")
+            with self._lock:
+                had_failures = self._sender.core.transaction_error is not None
+                aborted = KafkaError(ErrorCode.transaction_abortable, "abort_transaction() was called")
+                self._sender.core.abandon_transaction(aborted)
+                self._sender.wake_by(0)
+            self._finish_records(deadline_ms)
+            transactions.end(is_commit=False, deadline_ms=deadline_ms, had_failures=had_failures)
+
+    def _finish_records(self, deadline_ms: int) -> None:
+        left = self.flush(max(0, deadline_ms - now_ms()) / 1000)
+        if left:
+            raise TimedOutError(f"{left} records of the transaction have no outcome yet", definite=False)
+
+    def _need_transactions(self, call: str) -> TransactionClient:
+        self._refuse_sender_thread(call)
+        if self._transactions is None:
+            raise wrong_state(f"{call}(): transactional.id is not set")
+        with self._lock:
+            self._check_open()
+        return self._transactions
+
+    def _call_deadline_ms(self, timeout_s: float | None) -> int:
+        return _deadline_ms(self._config.max_block_ms / 1000 if timeout_s is None else timeout_s)
+
     def close(self, timeout_s: float | None = None) -> None:
         """Refuse new records, send the queued ones, end the thread; safe to call again.
 
@@ -239,6 +328,8 @@ class Producer:
                 self._sender.stop(now_ms() + int(wait_s * 1000))
         if not self._sender.ended.wait(wait_s + _CLOSE_MARGIN_S):
             raise TimedOutError("the sender thread does not end: a callback may be stuck", definite=False)
+        if self._transactions is not None:
+            self._transactions.close()
 
     def metrics(self) -> dict[str, float]:
         """Kafka's metric names; see metrics.py."""
@@ -276,6 +367,9 @@ class Producer:
                 )
             self._wait_for_topic(record.topic, deadline_s)
             partition = self._partition_of(record)
+            if self._transactions is not None:
+                with self._transactions.lock:
+                    self._transactions.add(partition, _deadline_ms(deadline_s - monotonic()))
             batch, index = self._append_waiting(record, partition, callback, size_bytes, deadline_s)
         except KafkaError as error:
             return _refuse(error, callback if self._batch_listener is None else None)
@@ -395,6 +489,10 @@ class Producer:
 
 
 _HOPELESS_TOPIC_ERRORS = frozenset({int(ErrorCode.invalid_topic_exception), int(ErrorCode.topic_authorization_failed)})
+
+
+def _deadline_ms(wait_s: float) -> int:
+    return now_ms() + int(min(max(wait_s, 0.0), WAIT_S_MAX) * 1000)
 
 
 def _refuse(error: KafkaError, callback: DeliveryCallback | None) -> FailedFuture:

@@ -1,7 +1,7 @@
 """Requests and answers of the APIs that the client speaks, as values of the core. No I/O.
 
 Highest versions are those that name topics: Produce 12, Fetch 12, Metadata 12, DeleteTopics 5 (later: topic ids).
-Left out: transactions, fetch sessions, rack awareness, leader hints of Produce v10, OffsetForLeaderEpoch as a replica.
+Left out: fetch sessions, rack awareness, leader hints of Produce v10, OffsetForLeaderEpoch as a replica.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ HIGHEST: dict[ApiKey, int] = {
     ApiKey.METADATA: 12,
     ApiKey.CREATE_TOPICS: 7,
     ApiKey.DELETE_TOPICS: 5,
-    ApiKey.INIT_PRODUCER_ID: 4,
+    ApiKey.FIND_COORDINATOR: 4,
+    ApiKey.INIT_PRODUCER_ID: 5,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 3,
+    ApiKey.ADD_OFFSETS_TO_TXN: 4,
+    ApiKey.END_TXN: 5,
+    ApiKey.TXN_OFFSET_COMMIT: 5,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: 4,
     ApiKey.DESCRIBE_CONFIGS: 4,
     ApiKey.DESCRIBE_CLUSTER: 1,
@@ -51,7 +56,9 @@ def _wire_level(codec: CodecId, level: int | None) -> int | None:
     return level
 
 
-def produce_request(version: int, batches: Sequence[Batch], acks_code: int, timeout_ms: int) -> Message:
+def produce_request(
+    version: int, batches: Sequence[Batch], acks_code: int, timeout_ms: int, transactional_id: str | None = None
+) -> Message:
     """Each batch must be encoded. Built from kio's types directly: this is the one request that is sent often."""
     types = request_types(ApiKey.PRODUCE, version)
     by_topic: dict[str, list[Any]] = {}
@@ -61,7 +68,9 @@ def produce_request(version: int, batches: Sequence[Batch], acks_code: int, time
     topics = tuple(
         [types.TopicProduceData(name=name, partition_data=tuple(partitions)) for name, partitions in by_topic.items()]
     )
-    return types.ProduceRequest(acks=acks_code, timeout=_duration(timeout_ms), topic_data=topics)
+    return types.ProduceRequest(
+        transactional_id=transactional_id, acks=acks_code, timeout=_duration(timeout_ms), topic_data=topics
+    )
 
 
 def _duration(value_ms: int) -> Any:

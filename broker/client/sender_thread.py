@@ -51,6 +51,8 @@ from broker.wire.compression import CodecId, codec_by_name
 from broker.wire.errors import ErrorCode
 
 _LOG = logging.getLogger(__name__)
+PRODUCE_VERSION_MAX = HIGHEST[ApiKey.PRODUCE]
+LEGACY_PRODUCE = 11  # from 12 on a broker takes a producer's transaction for one of transaction.version 2
 _NEVER_MS = 2**62
 _WAIT_MS_MAX = 1000  # the loop looks around at least this often
 
@@ -89,6 +91,7 @@ class SenderThread:
         self.sleeps_until_ms = 0  # under the lock: when the thread looks next if nobody wakes it
         self.memory_waiters: list[native.Event] = []
         self.metadata_waiters: list[native.Event] = []
+        self.produce_version_max = PRODUCE_VERSION_MAX
         self.failure: BaseException | None = None
         self.ident: int | None = None
         self._codec: CodecId = codec_by_name(config.compression_type)
@@ -210,12 +213,18 @@ class SenderThread:
         if not self.network.is_ready(action.node):
             self._never_sent.add(action.request_id)  # its Lost event is on the way
             return
-        version = self.network.version(action.node, ApiKey.PRODUCE, HIGHEST[ApiKey.PRODUCE])
+        version = self.network.version(action.node, ApiKey.PRODUCE, self.produce_version_max)
         if version is None:
             self._never_sent.add(action.request_id)
             self.network.close_node(action.node, "offers no Produce version that we speak")
             return
-        message = produce_request(version, action.batches, self.config.acks_code, self.config.request_timeout_ms)
+        message = produce_request(
+            version,
+            action.batches,
+            self.config.acks_code,
+            self.config.request_timeout_ms,
+            self.config.transactional_id or None,
+        )
         self.network.send(
             action.node,
             ApiKey.PRODUCE,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,3 +14,6 @@ class ControllerConfig:
     default_replication_factor: int = 1  # default.replication.factor
     min_insync_replicas: int = 1  # min.insync.replicas; unused until KIP-966 is here
     unclean_leader_election_enable: bool = False  # unclean.leader.election.enable of the broker; topics may override
+    auto_leader_rebalance_enable: bool = True  # auto.leader.rebalance.enable
+    leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
+    topic_defaults: Mapping[str, str] = field(default_factory=dict)  # what topics have without overrides, by topic key

@@ -12,15 +12,19 @@ from dataclasses import dataclass, field
 
 from broker.controller.brokers import allocate_producer_ids, fence, heartbeat, register
 from broker.controller.config import ControllerConfig
+from broker.controller.configs import alter_configs
+from broker.controller.elections import changes_to_preferred, elect_leaders
 from broker.controller.image import MetadataImage, replay
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.partitions import alter_partitions
+from broker.controller.quotas import alter_client_quotas
 from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import FeatureLevelRecord, MetadataRecord
 from broker.controller.sessions import BrokerSessions
-from broker.controller.topics import alter_configs, create_topics, delete_topics
+from broker.controller.topics import create_partitions, create_topics, delete_topics
 from broker.controller.types import (
     AllocateProducerIds,
+    AlterClientQuotas,
     AlterConfigs,
     AlterPartition,
     BrokerHeartbeat,
@@ -30,8 +34,10 @@ from broker.controller.types import (
     ControllerEvent,
     ControllerRequest,
     ControllerResponse,
+    CreatePartitions,
     CreateTopics,
     DeleteTopics,
+    ElectLeaders,
     ImagePublished,
     LeadershipGained,
     LeadershipLost,
@@ -71,6 +77,7 @@ class Controller:
         self._sessions = BrokerSessions(timeout_ms=config.broker_session_timeout_ms)
         self._actions: list[ControllerAction] = []
         self._now_ms = 0
+        self._rebalance_at_ms: int | None = None  # while active, if leaders are to be moved back
 
     # -- public -------------------------------------------------------------------------------------------------------
 
@@ -89,6 +96,7 @@ class Controller:
             case _:
                 self._handle_request(event)
         self._fence_silent_brokers()
+        self._rebalance_leaders()
         return self._actions
 
     def next_deadline_ms(self) -> int | None:
@@ -96,6 +104,7 @@ class Controller:
         if not self._active:
             return None
         deadlines = [self._sessions.expires_at_ms(broker_id) for broker_id in self._latest.live_broker_ids()]
+        deadlines.append(self._rebalance_at_ms)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     @property
@@ -158,6 +167,8 @@ class Controller:
         self._active = True
         self._sessions.restart(self._latest.brokers, self._now_ms)
         self._actions.append(ControllerActivated(epoch=self._leading_epoch))
+        if self._config.auto_leader_rebalance_enable:
+            self._rebalance_at_ms = self._now_ms + self._config.leader_imbalance_check_interval_ms
         if FEATURE_NAME not in self._latest.features:
             self._write((FeatureLevelRecord(name=FEATURE_NAME, level=FEATURE_LEVEL),))
 
@@ -168,6 +179,7 @@ class Controller:
         if not self._active:
             return
         self._active = False
+        self._rebalance_at_ms = None
         for write in self._pending:
             for request, _ in write.waiting:
                 # It may yet be committed by the next leader: the asker must look before it repeats.
@@ -214,7 +226,13 @@ class Controller:
             case AllocateProducerIds():
                 return allocate_producer_ids(image, request)
             case AlterConfigs():
-                return alter_configs(image, request, unclean=unclean)
+                return alter_configs(image, request, config=self._config)
+            case CreatePartitions():
+                return create_partitions(image, request, rng=self._rng)
+            case ElectLeaders():
+                return elect_leaders(image, request)
+            case AlterClientQuotas():
+                return alter_client_quotas(image, request)
 
     def _respond(self, request: ControllerRequest, response: ControllerResponse) -> None:
         self._actions.append(Respond(token=request.token, response=response))
@@ -234,3 +252,12 @@ class Controller:
             if not self._sessions.is_valid(broker_id, self._now_ms):
                 broker = self._latest.brokers[broker_id]
                 self._write(fence(self._latest, broker, unclean=self._config.unclean_leader_election_enable))
+
+    def _rebalance_leaders(self) -> None:
+        """auto.leader.rebalance.enable: now and then the first replica of each partition leads again, if it can."""
+        if not self._active or self._rebalance_at_ms is None or self._now_ms < self._rebalance_at_ms:
+            return
+        self._rebalance_at_ms = self._now_ms + self._config.leader_imbalance_check_interval_ms
+        changes = changes_to_preferred(self._latest)
+        if changes and len(self._pending) < PENDING_WRITES_MAX:
+            self._write(changes)

@@ -12,8 +12,12 @@ from collections.abc import Iterator, Set
 from uuid import UUID
 
 from broker.controller.image import NO_LEADER, MetadataImage, PartitionState
+from broker.controller.outcome import Outcome
 from broker.controller.records import PartitionChangeRecord
+from broker.controller.types import ElectionOutcome, ElectLeaders, ElectLeadersResponse
+from broker.wire.errors import ErrorCode
 
+REBALANCED_MAX = 1_000  # leaders moved by one check; the rest waits for the next, as in Kafka
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
@@ -97,6 +101,72 @@ def changes_for_offline(
                 )
                 if change is not None:
                     yield change
+
+
+def preferred_change(
+    state: PartitionState, topic_id: UUID, partition: int, may_lead: Set[int]
+) -> PartitionChangeRecord | None:
+    """The first replica leads again, if it may and is in the ISR; None if it leads already or cannot."""
+    preferred = state.replicas[0]
+    if state.leader == preferred or preferred not in state.isr or preferred not in may_lead:
+        return None
+    return PartitionChangeRecord(
+        topic_id=topic_id, partition=partition, isr=state.isr, leader=preferred, new_leader_epoch=True
+    )
+
+
+def elect_leaders(image: MetadataImage, request: ElectLeaders) -> Outcome:
+    """ElectLeaders (KIP-460), preferred or unclean. Asked for all, it tells of those only where something was to do."""
+    records: list[PartitionChangeRecord] = []
+    results: list[ElectionOutcome] = []
+    wanted = request.partitions
+    if wanted is None:
+        wanted = tuple((name, index) for name, topic in image.topics.items() for index in range(len(topic.partitions)))
+    for topic, partition in wanted:
+        error, message, record = _elect_one(image, topic, partition, unclean=request.unclean)
+        if request.partitions is None and error == ErrorCode.election_not_needed:
+            continue
+        if record is not None:
+            records.append(record)
+        results.append(ElectionOutcome(topic=topic, partition=partition, error_code=error, error_message=message))
+    response = ElectLeadersResponse(error_code=ErrorCode.none, partitions=tuple(results))
+    return Outcome(response=response, records=tuple(records))
+
+
+def _elect_one(
+    image: MetadataImage, topic: str, partition: int, *, unclean: bool
+) -> tuple[int, str | None, PartitionChangeRecord | None]:
+    state = image.partition(topic, partition)
+    if topic not in image.topics:
+        return ErrorCode.unknown_topic_or_partition, f"No such topic as {topic}", None
+    if state is None:
+        return ErrorCode.unknown_topic_or_partition, f"No such partition as {topic}-{partition}", None
+    topic_id, may_lead = image.topics[topic].topic_id, leaders_allowed(image)
+    if unclean:
+        if state.leader != NO_LEADER:
+            return ErrorCode.election_not_needed, "Leader election not needed for topic partition", None
+        record = change_partition(state, topic_id, partition, isr=state.isr, may_lead=may_lead, unclean=True)
+        if record is None or record.leader == NO_LEADER:
+            return ErrorCode.eligible_leaders_not_available, "An eligible leader was not available.", None
+        return ErrorCode.none, None, record
+    if state.leader == state.replicas[0]:
+        return ErrorCode.election_not_needed, "Leader election not needed for topic partition", None
+    record = preferred_change(state, topic_id, partition, may_lead)
+    if record is None:
+        return ErrorCode.preferred_leader_not_available, "The preferred leader was not available.", None
+    return ErrorCode.none, None, record
+
+
+def changes_to_preferred(image: MetadataImage) -> tuple[PartitionChangeRecord, ...]:
+    """auto.leader.rebalance.enable: every partition whose first replica could lead and does not."""
+    may_lead = leaders_allowed(image)
+    found = (
+        preferred_change(state, topic.topic_id, partition, may_lead)
+        for topic in image.topics.values()
+        for partition, state in enumerate(topic.partitions)
+        if state.leader != NO_LEADER
+    )
+    return tuple(record for record in found if record is not None)[:REBALANCED_MAX]
 
 
 def leads_any(image: MetadataImage, broker_id: int) -> bool:

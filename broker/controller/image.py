@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 from uuid import UUID
 
 from broker.controller.records import (
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     Endpoint,
     FeatureLevelRecord,
@@ -24,6 +26,8 @@ from broker.controller.records import (
 )
 
 NO_LEADER = -1
+# ((entity type, name or None for the default), ..), sorted by type
+QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 
@@ -70,6 +74,7 @@ class MetadataImage:
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by broker id as string, "" default
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
+    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
 
     def live_broker_ids(self) -> tuple[int, ...]:
         """Unfenced brokers, ascending: those that Metadata shows to clients."""
@@ -119,6 +124,7 @@ class _Draft:
         self._broker_configs = dict(image.broker_configs)
         self._features = dict(image.features)
         self._next_producer_id = image.next_producer_id
+        self._client_quotas = dict(image.client_quotas)
 
     def finish(self, *, offset: int, epoch: int) -> MetadataImage:
         for name, partitions in self._partitions.items():
@@ -133,6 +139,7 @@ class _Draft:
             broker_configs=self._broker_configs,
             features=self._features,
             next_producer_id=self._next_producer_id,
+            client_quotas=self._client_quotas,
         )
 
     def apply(self, record: MetadataRecord) -> None:
@@ -155,6 +162,8 @@ class _Draft:
                 self._set_config(record)
             case ProducerIdsRecord():
                 self._next_producer_id = record.next_producer_id
+            case ClientQuotaRecord():
+                self._set_quota(record)
 
     def _register(self, record: RegisterBrokerRecord) -> None:
         self._brokers[record.broker_id] = BrokerRegistration(
@@ -229,6 +238,17 @@ class _Draft:
             configs[record.resource_name] = values
         else:
             configs.pop(record.resource_name, None)
+
+    def _set_quota(self, record: ClientQuotaRecord) -> None:
+        values = dict(self._client_quotas.get(record.entity, {}))
+        if record.value is None:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if values:
+            self._client_quotas[record.entity] = values
+        else:
+            self._client_quotas.pop(record.entity, None)
 
 
 def apply_change(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:

@@ -8,6 +8,8 @@ from broker.controller.records import MetadataRecord
 from broker.controller.types import (
     AllocateProducerIds,
     AllocateProducerIdsResponse,
+    AlterClientQuotas,
+    AlterClientQuotasResponse,
     AlterConfigs,
     AlterConfigsResponse,
     AlterPartition,
@@ -16,10 +18,14 @@ from broker.controller.types import (
     BrokerHeartbeatResponse,
     ControllerRequest,
     ControllerResponse,
+    CreatePartitions,
+    CreatePartitionsResponse,
     CreateTopics,
     CreateTopicsResponse,
     DeleteTopics,
     DeleteTopicsResponse,
+    ElectLeaders,
+    ElectLeadersResponse,
     RegisterBroker,
     RegisterBrokerResponse,
 )
@@ -50,3 +56,9 @@ def refusal(request: ControllerRequest, error_code: int) -> ControllerResponse:
             return AllocateProducerIdsResponse(error_code=error_code, producer_id_start=-1, producer_id_count=0)
         case AlterConfigs():
             return AlterConfigsResponse(error_code=error_code, resources=())
+        case CreatePartitions():
+            return CreatePartitionsResponse(error_code=error_code, topics=())
+        case ElectLeaders():
+            return ElectLeadersResponse(error_code=error_code, partitions=())
+        case AlterClientQuotas():
+            return AlterClientQuotasResponse(error_code=error_code, entries=())

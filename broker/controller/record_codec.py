@@ -14,7 +14,7 @@ from uuid import UUID
 from broker.controller.records import Endpoint, MetadataRecord
 
 # What `json.loads` can return for a field.
-JsonValue = str | int | bool | None | list["JsonValue"]
+JsonValue = str | int | float | bool | None | list["JsonValue"]
 
 _TYPES: dict[str, Callable[..., MetadataRecord]] = {kind.__name__: kind for kind in get_args(MetadataRecord)}
 
@@ -55,6 +55,8 @@ def _from_json(name: str, value: JsonValue) -> object:
     match name, value:
         case (("topic_id" | "incarnation_id"), str()):
             return UUID(hex=value)
+        case "entity", list():
+            return tuple(_entity_part(item) for item in value)
         case "endpoints", list():
             return tuple(_endpoint(item) for item in value)
         case (("replicas" | "isr"), list()):
@@ -68,3 +70,10 @@ def _endpoint(item: JsonValue) -> Endpoint:
         case [str(listener), str(host), int(port)]:
             return Endpoint(listener=listener, host=host, port=port)
     raise ValueError(f"not an endpoint: {item!r}")
+
+
+def _entity_part(item: JsonValue) -> tuple[str, str | None]:
+    match item:
+        case [str(kind), (str() | None) as name]:
+            return kind, name
+    raise ValueError(f"not a part of a quota entity: {item!r}")

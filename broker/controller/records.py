@@ -89,6 +89,13 @@ class ProducerIdsRecord:
     next_producer_id: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuotaRecord:
+    entity: tuple[tuple[str, str | None], ...]  # ((entity type, name or None for the default), ..), sorted by type
+    key: str
+    value: float | None  # None removes it
+
+
 MetadataRecord = (
     FeatureLevelRecord
     | RegisterBrokerRecord
@@ -99,4 +106,5 @@ MetadataRecord = (
     | PartitionChangeRecord
     | ConfigRecord
     | ProducerIdsRecord
+    | ClientQuotaRecord
 )

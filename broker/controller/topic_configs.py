@@ -1,12 +1,19 @@
-"""Topic settings that may be overridden, and what counts as a valid value. Names, not behaviour: the log obeys them."""
+"""Every topic setting of Kafka 4.3: what counts as a valid value, its default, and what this broker does with it.
+
+The one table behind CreateTopics, IncrementalAlterConfigs, DescribeConfigs and docs/settings.md. A setting is HONOURED,
+WITHOUT_EFFECT (accepted, the note says why nothing changes) or REFUSED (any value but the one that asks for nothing is
+an error). tests/broker_settings compares the names with those of Apache Kafka's own jars.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 _INT32_MAX = 2**31 - 1
-_INT64_MAX = 2**63 - 1
+INT64_MAX = 2**63 - 1
+SEGMENT_BYTES_MIN = 1024  # Kafka: 1 MiB (KIP-1030); smaller ones make rolling and retention visible in a short run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,51 +42,180 @@ class Fraction:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     allowed: tuple[str, ...]
-    several: bool = False  # a comma-separated list
+    several: bool = False  # a comma-separated list, which may be empty
 
     def problem(self, value: str) -> str | None:
-        given = [item.strip() for item in value.split(",")] if self.several else [value]
+        given = [item.strip() for item in value.split(",") if item.strip()] if self.several else [value]
         wrong = [item for item in given if item not in self.allowed]
         return f"expected {' or '.join(self.allowed)}, got {value!r}" if wrong else None
 
 
-_BOOLEAN = Choice(allowed=("true", "false"))
-_LONG = IntegerRange(low=0, high=_INT64_MAX)
-_LONG_OR_UNLIMITED = IntegerRange(low=-1, high=_INT64_MAX)
-_INT = IntegerRange(low=0, high=_INT32_MAX)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottledReplicas:
+    """`*`, nothing, or partition:broker pairs."""
 
-TOPIC_CONFIGS: Mapping[str, IntegerRange | Fraction | Choice] = {
-    "cleanup.policy": Choice(allowed=("delete", "compact"), several=True),
-    "compression.type": Choice(allowed=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
-    "delete.retention.ms": _LONG,
-    "file.delete.delay.ms": _LONG,
-    "flush.messages": IntegerRange(low=1, high=_INT64_MAX),
-    "flush.ms": _LONG,
-    "index.interval.bytes": _INT,
-    "max.compaction.lag.ms": IntegerRange(low=1, high=_INT64_MAX),
-    "max.message.bytes": _INT,
-    "message.timestamp.after.max.ms": _LONG,
-    "message.timestamp.before.max.ms": _LONG,
-    "message.timestamp.type": Choice(allowed=("CreateTime", "LogAppendTime")),
-    "min.cleanable.dirty.ratio": Fraction(),
-    "min.compaction.lag.ms": _LONG,
-    "min.insync.replicas": IntegerRange(low=1, high=_INT32_MAX),
-    "preallocate": _BOOLEAN,
-    "retention.bytes": _LONG_OR_UNLIMITED,
-    "retention.ms": _LONG_OR_UNLIMITED,
-    "segment.bytes": IntegerRange(low=14, high=_INT32_MAX),
-    "segment.index.bytes": IntegerRange(low=4, high=_INT32_MAX),
-    "segment.jitter.ms": _LONG,
-    "segment.ms": IntegerRange(low=1, high=_INT64_MAX),
-    "unclean.leader.election.enable": _BOOLEAN,
+    def problem(self, value: str) -> str | None:
+        for item in value.split(","):
+            partition, separator, broker = item.strip().partition(":")
+            is_pair = separator and partition.isdecimal() and broker.isdecimal()
+            if item.strip() not in ("", "*") and not is_pair:
+                return f"expected *, or PARTITION:BROKER,.., got {value!r}"
+        return None
+
+
+Check = IntegerRange | Fraction | Choice | ThrottledReplicas
+
+
+class Effect(Enum):
+    HONOURED = "honoured"
+    WITHOUT_EFFECT = "accepted without effect"
+    REFUSED = "refused"
+
+
+class ConfigType(Enum):
+    """Numbers of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSetting:
+    check: Check
+    kind: ConfigType
+    default: str  # Kafka's, for those without a broker setting beneath
+    broker_key: str | None = None  # the broker setting that is its default
+    effect: Effect = Effect.HONOURED
+    note: str = ""
+
+    @property
+    def is_list(self) -> bool:
+        return self.kind is ConfigType.LIST
+
+
+_BOOLEAN = Choice(allowed=("true", "false"))
+_LONG = IntegerRange(low=0, high=INT64_MAX)
+_LONG_OR_UNLIMITED = IntegerRange(low=-1, high=INT64_MAX)
+_LONG_OR_INHERITED = IntegerRange(low=-2, high=INT64_MAX)
+_INT = IntegerRange(low=0, high=_INT32_MAX)
+_NO_TIERS = "there is no tiered storage here"
+_NO_THROTTLE = "partitions are not reassigned here, so there is no reassignment traffic to slow down"
+
+
+def _honoured(
+    check: Check, kind: ConfigType, default: str, broker_key: str | None = None, note: str = ""
+) -> TopicSetting:
+    return TopicSetting(check=check, kind=kind, default=default, broker_key=broker_key, note=note)
+
+
+def _idle(check: Check, kind: ConfigType, default: str, broker_key: str | None, note: str) -> TopicSetting:
+    return TopicSetting(
+        check=check, kind=kind, default=default, broker_key=broker_key, effect=Effect.WITHOUT_EFFECT, note=note
+    )
+
+
+def _refused(default: str, kind: ConfigType, note: str, check: Check | None = None) -> TopicSetting:
+    only = check if check is not None else Choice(allowed=(default,))
+    return TopicSetting(check=only, kind=kind, default=default, effect=Effect.REFUSED, note=note)
+
+
+TOPIC_SETTINGS: Mapping[str, TopicSetting] = {
+    "cleanup.policy": _honoured(
+        Choice(allowed=("delete", "compact"), several=True), ConfigType.LIST, "delete", "log.cleanup.policy"
+    ),
+    "compression.gzip.level": _honoured(
+        IntegerRange(low=-1, high=9), ConfigType.INT, "-1", "compression.gzip.level", "0 is refused, as in Kafka"
+    ),
+    "compression.lz4.level": _honoured(IntegerRange(low=1, high=17), ConfigType.INT, "9", "compression.lz4.level"),
+    "compression.type": _honoured(
+        Choice(allowed=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
+        ConfigType.STRING,
+        "producer",
+        "compression.type",
+        "a batch of another codec is compressed anew by the leader",
+    ),
+    "compression.zstd.level": _honoured(
+        IntegerRange(low=-131072, high=22), ConfigType.INT, "3", "compression.zstd.level"
+    ),
+    "delete.retention.ms": _honoured(_LONG, ConfigType.LONG, "86400000", "log.cleaner.delete.retention.ms"),
+    "file.delete.delay.ms": _idle(
+        _LONG,
+        ConfigType.LONG,
+        "60000",
+        "log.segment.delete.delay.ms",
+        "files go at once: a read here never holds a file after it returned, so nothing needs the delay",
+    ),
+    "flush.messages": _honoured(
+        IntegerRange(low=1, high=INT64_MAX), ConfigType.LONG, str(INT64_MAX), "log.flush.interval.messages"
+    ),
+    "flush.ms": _honoured(_LONG, ConfigType.LONG, str(INT64_MAX), "log.flush.interval.ms"),
+    "follower.replication.throttled.replicas": _idle(ThrottledReplicas(), ConfigType.LIST, "", None, _NO_THROTTLE),
+    "index.interval.bytes": _honoured(_INT, ConfigType.INT, "4096", "log.index.interval.bytes"),
+    "leader.replication.throttled.replicas": _idle(ThrottledReplicas(), ConfigType.LIST, "", None, _NO_THROTTLE),
+    "local.retention.bytes": _idle(_LONG_OR_INHERITED, ConfigType.LONG, "-2", "log.local.retention.bytes", _NO_TIERS),
+    "local.retention.ms": _idle(_LONG_OR_INHERITED, ConfigType.LONG, "-2", "log.local.retention.ms", _NO_TIERS),
+    "max.compaction.lag.ms": _honoured(
+        IntegerRange(low=1, high=INT64_MAX), ConfigType.LONG, str(INT64_MAX), "log.cleaner.max.compaction.lag.ms"
+    ),
+    "max.message.bytes": _honoured(_INT, ConfigType.INT, "1048588", "message.max.bytes"),
+    "message.timestamp.after.max.ms": _honoured(
+        _LONG, ConfigType.LONG, "3600000", "log.message.timestamp.after.max.ms"
+    ),
+    "message.timestamp.before.max.ms": _honoured(
+        _LONG, ConfigType.LONG, str(INT64_MAX), "log.message.timestamp.before.max.ms"
+    ),
+    "message.timestamp.type": _honoured(
+        Choice(allowed=("CreateTime", "LogAppendTime")), ConfigType.STRING, "CreateTime", "log.message.timestamp.type"
+    ),
+    "min.cleanable.dirty.ratio": _honoured(Fraction(), ConfigType.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio"),
+    "min.compaction.lag.ms": _honoured(_LONG, ConfigType.LONG, "0", "log.cleaner.min.compaction.lag.ms"),
+    "min.insync.replicas": _honoured(IntegerRange(low=1, high=_INT32_MAX), ConfigType.INT, "1", "min.insync.replicas"),
+    "preallocate": _idle(
+        _BOOLEAN,
+        ConfigType.BOOLEAN,
+        "false",
+        "log.preallocate",
+        "files grow as they are written; the file systems this runs on gain nothing from reserving them",
+    ),
+    "remote.log.copy.disable": _refused("false", ConfigType.BOOLEAN, _NO_TIERS),
+    "remote.log.delete.on.disable": _refused("false", ConfigType.BOOLEAN, _NO_TIERS),
+    "remote.storage.enable": _refused("false", ConfigType.BOOLEAN, _NO_TIERS),
+    "retention.bytes": _honoured(_LONG_OR_UNLIMITED, ConfigType.LONG, "-1", "log.retention.bytes"),
+    "retention.ms": _honoured(_LONG_OR_UNLIMITED, ConfigType.LONG, "604800000", "log.retention.ms"),
+    "segment.bytes": _honoured(
+        IntegerRange(low=SEGMENT_BYTES_MIN, high=_INT32_MAX),
+        ConfigType.INT,
+        "1073741824",
+        "log.segment.bytes",
+        "from 1 KiB (Kafka: 1 MiB), so that rolling can be seen in a short run",
+    ),
+    "segment.index.bytes": _honoured(
+        IntegerRange(low=4, high=_INT32_MAX), ConfigType.INT, "10485760", "log.index.size.max.bytes"
+    ),
+    "segment.jitter.ms": _honoured(_LONG, ConfigType.LONG, "0", "log.roll.jitter.ms"),
+    "segment.ms": _honoured(IntegerRange(low=1, high=INT64_MAX), ConfigType.LONG, "604800000", "log.roll.ms"),
+    "unclean.leader.election.enable": _honoured(
+        _BOOLEAN, ConfigType.BOOLEAN, "false", "unclean.leader.election.enable"
+    ),
 }
 
 
 def topic_config_problem(name: str, value: str | None) -> str | None:
     """What is wrong with this override, for the error message; None if it is fine."""
-    if name not in TOPIC_CONFIGS:
+    setting = TOPIC_SETTINGS.get(name)
+    if setting is None:
         return f"Unknown topic config name: {name}"
     if value is None:
         return f"Null value not supported for topic config: {name}"
-    problem = TOPIC_CONFIGS[name].problem(value)
-    return None if problem is None else f"Invalid value for topic config {name}: {problem}"
+    if name == "compression.gzip.level" and value == "0":
+        return f"Invalid value for topic config {name}: expected -1 or 1..9, got 0"
+    problem = setting.check.problem(value)
+    if problem is None:
+        return None
+    if setting.effect is Effect.REFUSED:
+        return f"Invalid value for topic config {name}: {problem}: {setting.note}"
+    return f"Invalid value for topic config {name}: {problem}"

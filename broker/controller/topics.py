@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, AlterConfigs. Pure functions from image and request to records and answer."""
+"""CreateTopics, CreatePartitions, DeleteTopics. Pure functions from image and request to records and answer."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections import Counter
 from uuid import UUID
 
 from broker.controller.config import ControllerConfig
-from broker.controller.elections import UNCLEAN_ELECTION, changes_for_offline, leaders_allowed
-from broker.controller.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE, MetadataImage, TopicState, replay
+from broker.controller.elections import leaders_allowed
+from broker.controller.image import NO_LEADER, TOPIC_RESOURCE, MetadataImage, TopicState, replay
 from broker.controller.outcome import Outcome
 from broker.controller.placement import place_replicas
 from broker.controller.records import ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from broker.controller.topic_configs import topic_config_problem
 from broker.controller.types import (
-    AlterConfigs,
-    AlterConfigsResponse,
-    AlteredConfig,
-    ConfigChange,
     CreatedTopic,
+    CreatePartitions,
+    CreatePartitionsResponse,
     CreateTopics,
     CreateTopicsResponse,
     DeletedTopic,
     DeleteTopics,
     DeleteTopicsResponse,
+    NewPartitions,
     NewTopic,
+    TopicOutcome,
 )
 from broker.wire.errors import ErrorCode
 
@@ -180,24 +180,116 @@ def _manual_placement(image: MetadataImage, topic: NewTopic) -> tuple[tuple[int,
 def _topic_records(
     image: MetadataImage, topic: NewTopic, topic_id: UUID, placement: tuple[tuple[int, ...], ...]
 ) -> tuple[MetadataRecord, ...]:
-    may_lead = leaders_allowed(image)
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     for name, value in topic.configs.items():
         records.append(ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic.name, name=name, value=value))
-    for partition, replicas in enumerate(placement):
-        isr = tuple(replica for replica in replicas if replica in may_lead)
-        records.append(
-            PartitionRecord(
-                topic_id=topic_id,
-                partition=partition,
-                replicas=replicas,
-                isr=isr,
-                leader=isr[0] if isr else NO_LEADER,
-                leader_epoch=0,
-                partition_epoch=0,
-            )
-        )
+    records += [_partition_record(image, topic_id, partition, each) for partition, each in enumerate(placement)]
     return tuple(records)
+
+
+def _partition_record(
+    image: MetadataImage, topic_id: UUID, partition: int, replicas: tuple[int, ...]
+) -> PartitionRecord:
+    may_lead = leaders_allowed(image)
+    isr = tuple(replica for replica in replicas if replica in may_lead)
+    return PartitionRecord(
+        topic_id=topic_id,
+        partition=partition,
+        replicas=replicas,
+        isr=isr,
+        leader=isr[0] if isr else NO_LEADER,
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+
+
+def create_partitions(image: MetadataImage, request: CreatePartitions, *, rng: random.Random) -> Outcome:
+    """New partitions of existing topics (KIP-195); keys are then hashed over more partitions than before."""
+    records: list[MetadataRecord] = []
+    answers: list[TopicOutcome] = []
+    times = Counter(topic.topic for topic in request.topics)
+    budget = PARTITIONS_MAX
+    for wanted in request.topics:
+        try:
+            if times[wanted.topic] > 1:
+                raise _Refused(ErrorCode.invalid_request, f"Topic {wanted.topic} is named twice in the request")
+            new = _new_partitions(image, wanted, budget, rng)
+        except _Refused as refused:
+            answers.append(TopicOutcome(topic=wanted.topic, error_code=refused.error_code, error_message=str(refused)))
+            continue
+        budget -= len(new)
+        records += new
+        answers.append(TopicOutcome(topic=wanted.topic, error_code=ErrorCode.none, error_message=None))
+    response = CreatePartitionsResponse(error_code=ErrorCode.none, topics=tuple(answers))
+    return Outcome(response=response, records=() if request.validate_only else tuple(records))
+
+
+def _new_partitions(
+    image: MetadataImage, wanted: NewPartitions, budget: int, rng: random.Random
+) -> list[PartitionRecord]:
+    topic = image.topics.get(wanted.topic)
+    if topic is None:
+        raise _Refused(ErrorCode.unknown_topic_or_partition, f"No topic '{wanted.topic}'")
+    present = len(topic.partitions)
+    added = wanted.count - present
+    if added == 0:
+        raise _Refused(ErrorCode.invalid_partitions, f"Topic already has {present} partition(s).")
+    if added < 0:
+        raise _Refused(
+            ErrorCode.invalid_partitions,
+            f"The topic {wanted.topic} currently has {present} partition(s); {wanted.count} would not be an increase.",
+        )
+    if added > budget:
+        raise _Refused(ErrorCode.policy_violation, f"More than {PARTITIONS_MAX} partitions in one request")
+    replication_factor = len(topic.partitions[0].replicas)
+    if wanted.assignments is not None:
+        placement = _manual_additions(image, wanted.assignments, added, present, replication_factor)
+    else:
+        live = sorted(leaders_allowed(image))
+        if not live or replication_factor > len(image.brokers):
+            raise _Refused(
+                ErrorCode.invalid_replication_factor,
+                f"{replication_factor} replicas each: {len(live)} broker(s) live, {len(image.brokers)} registered",
+            )
+        fenced = sorted(set(image.brokers) - set(live))
+        placement = place_replicas(
+            live=live, fenced=fenced, partitions=added, replication_factor=replication_factor, rng=rng
+        )
+    return [_partition_record(image, topic.topic_id, present + index, each) for index, each in enumerate(placement)]
+
+
+def _manual_additions(
+    image: MetadataImage,
+    assignments: tuple[tuple[int, ...], ...],
+    added: int,
+    present: int,
+    replication_factor: int,
+) -> tuple[tuple[int, ...], ...]:
+    if len(assignments) != added:
+        raise _Refused(
+            ErrorCode.invalid_replica_assignment,
+            f"Attempted to add {added} additional partition(s), but only {len(assignments)} assignment(s) "
+            "were specified.",
+        )
+    may_lead = leaders_allowed(image)
+    for index, replicas in enumerate(assignments):
+        partition = present + index
+        if len(set(replicas)) != len(replicas) or len(replicas) != replication_factor:
+            raise _Refused(
+                ErrorCode.invalid_replica_assignment,
+                f"Partition {partition}: replicas {replicas} are repeated, or not {replication_factor} as the others",
+            )
+        unknown = set(replicas) - set(image.brokers)
+        if unknown:
+            raise _Refused(
+                ErrorCode.invalid_replica_assignment, f"Partition {partition}: no such broker {sorted(unknown)}"
+            )
+        if not may_lead & set(replicas):
+            raise _Refused(
+                ErrorCode.invalid_replica_assignment,
+                f"Every replica of partition {partition} is fenced or shutting down",
+            )
+    return assignments
 
 
 def delete_topics(image: MetadataImage, request: DeleteTopics) -> Outcome:
@@ -217,54 +309,3 @@ def delete_topics(image: MetadataImage, request: DeleteTopics) -> Outcome:
         deleted.append(DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.none))
     response = DeleteTopicsResponse(error_code=ErrorCode.none, topics=tuple(deleted))
     return Outcome(response=response, records=tuple(records))
-
-
-def alter_configs(image: MetadataImage, request: AlterConfigs, *, unclean: bool) -> Outcome:
-    records: list[MetadataRecord] = []
-    answers: list[AlteredConfig] = []
-    for change in request.resources:
-        try:
-            _check_resource(image, change)
-        except _Refused as refused:
-            answers.append(_altered(change, refused.error_code, str(refused)))
-            continue
-        for name, value in change.changes.items():
-            records.append(
-                ConfigRecord(
-                    resource_type=change.resource_type, resource_name=change.resource_name, name=name, value=value
-                )
-            )
-        answers.append(_altered(change, ErrorCode.none, None))
-    if any(isinstance(record, ConfigRecord) and record.name == UNCLEAN_ELECTION for record in records):
-        draft = replay(image, tuple(records), offset=image.offset + 1, epoch=image.epoch)
-        records += changes_for_offline(draft, leaders_allowed(draft), unclean_default=unclean)
-    response = AlterConfigsResponse(error_code=ErrorCode.none, resources=tuple(answers))
-    return Outcome(response=response, records=tuple(records))
-
-
-def _altered(change: ConfigChange, error_code: int, message: str | None) -> AlteredConfig:
-    return AlteredConfig(
-        resource_type=change.resource_type,
-        resource_name=change.resource_name,
-        error_code=error_code,
-        error_message=message,
-    )
-
-
-def _check_resource(image: MetadataImage, change: ConfigChange) -> None:
-    if change.resource_type == TOPIC_RESOURCE:
-        if change.resource_name not in image.topics:
-            raise _Refused(ErrorCode.unknown_topic_or_partition, f"No topic '{change.resource_name}'")
-        for name, value in change.changes.items():
-            # Deleting needs a known name only.
-            problem = topic_config_problem(name, value) if value is not None else topic_config_problem(name, "0")
-            if problem is not None and (value is not None or problem.startswith("Unknown")):
-                raise _Refused(ErrorCode.invalid_config, problem)
-    elif change.resource_type == BROKER_RESOURCE:
-        known = {"", *(str(broker_id) for broker_id in image.brokers)}
-        if change.resource_name not in known:
-            raise _Refused(ErrorCode.invalid_request, f"No broker '{change.resource_name}'")
-        if change.changes.get(UNCLEAN_ELECTION) not in (None, "true", "false"):
-            raise _Refused(ErrorCode.invalid_config, f"{UNCLEAN_ELECTION}: expected true or false")
-    else:
-        raise _Refused(ErrorCode.invalid_request, f"Configs of resource type {change.resource_type} are not kept")

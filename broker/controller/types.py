@@ -176,15 +176,19 @@ class AllocateProducerIdsResponse:
 class ConfigChange:
     resource_type: int  # 2 topic, 4 broker
     resource_name: str
-    changes: Mapping[str, str | None]  # None removes the override
+    changes: Mapping[str, str | None]  # SET; None removes the override (DELETE)
+    appends: Mapping[str, str] = field(default_factory=dict)  # APPEND to a list setting
+    subtracts: Mapping[str, str] = field(default_factory=dict)  # SUBTRACT from a list setting
+    replaces_all: bool = False  # AlterConfigs: overrides that are not named go
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigs:
-    """IncrementalAlterConfigs with SET and DELETE."""
+    """IncrementalAlterConfigs (KIP-339), and the older AlterConfigs by `replaces_all`."""
 
     token: int
     resources: tuple[ConfigChange, ...]
+    validate_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +205,97 @@ class AlterConfigsResponse:
     resources: tuple[AlteredConfig, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPartitions:
+    """`count` partitions after it; `assignments` of the new ones, None: the controller places them."""
+
+    topic: str
+    count: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatePartitions:
+    token: int
+    topics: tuple[NewPartitions, ...]
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicOutcome:
+    topic: str
+    error_code: int
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatePartitionsResponse:
+    error_code: int  # NOT_CONTROLLER: then topics is empty
+    topics: tuple[TopicOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectLeaders:
+    """KIP-460. `unclean`: also a replica that is out of sync, for partitions without a leader."""
+
+    token: int
+    unclean: bool
+    partitions: tuple[tuple[str, int], ...] | None  # None: all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionOutcome:
+    topic: str
+    partition: int
+    error_code: int
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectLeadersResponse:
+    error_code: int
+    partitions: tuple[ElectionOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaChange:
+    """AlterClientQuotas (KIP-546) for one entity, such as (("client-id", "a"),); a name of None is the default."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    values: Mapping[str, float | None]  # None removes it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClientQuotas:
+    token: int
+    changes: tuple[QuotaChange, ...]
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaOutcome:
+    entity: tuple[tuple[str, str | None], ...]
+    error_code: int
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClientQuotasResponse:
+    error_code: int
+    entries: tuple[QuotaOutcome, ...]
+
+
 ControllerRequest = (
-    RegisterBroker | BrokerHeartbeat | CreateTopics | DeleteTopics | AlterPartition | AllocateProducerIds | AlterConfigs
+    RegisterBroker
+    | BrokerHeartbeat
+    | CreateTopics
+    | DeleteTopics
+    | AlterPartition
+    | AllocateProducerIds
+    | AlterConfigs
+    | CreatePartitions
+    | ElectLeaders
+    | AlterClientQuotas
 )
 ControllerResponse = (
     RegisterBrokerResponse
@@ -212,6 +305,9 @@ ControllerResponse = (
     | AlterPartitionResponse
     | AllocateProducerIdsResponse
     | AlterConfigsResponse
+    | CreatePartitionsResponse
+    | ElectLeadersResponse
+    | AlterClientQuotasResponse
 )
 ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | Tick | ControllerRequest
 

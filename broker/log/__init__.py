@@ -1,38 +1,38 @@
 """One partition's log on disk: segments, index, leader epochs, producer state, recovery. Synchronous; no replication.
 
-    directory   LogDirectory(path, config=LogConfig(), filesystem=LOCAL)    all logs of one log.dirs entry
-                  .open_log(topic, partition, topic_id=None) -> PartitionLog  (creates or recovers; .recovery = summary)
-                  .partitions() -> [(topic, partition)]   .delete_log(topic, partition)
-                  .read_high_watermarks() -> {(topic, partition): offset}   .write_high_watermarks(mapping)
-                  .close(logs)                            checkpoints + clean-shutdown mark
-    partition_log PartitionLog
-                  .log_start_offset  .log_end_offset  .latest_epoch (-1 if none)  .size_bytes  .topic_id  .recovery
-                  .append(buffer, leader_epoch=, headers=None) -> AppendResult(verdict, base_offset,
-                       last_offset, headers)
-                       As leader: assigns offsets IN PLACE (a read-only buffer is copied), checks sequences, one write.
-                       Verdict.OK | DUPLICATE (offsets of the first append) | OUT_OF_ORDER | INVALID_EPOCH; all but OK:
-                       nothing was written. `headers` = what validate_batches(buffer) of broker.wire.records returned.
-                  .append_as_follower(buffer, headers=None) -> AppendResult   offsets and epochs are kept
-                  .read(offset, max_bytes, max_offset=None, minimum_one_batch=True) -> bytes: whole batches, b"" at the
-                       end. max_offset is exclusive: the high watermark for consumers. Raises OffsetOutOfRangeError.
-                  .truncate_to(offset) -> TruncationResult(from_offset, to_offset)
-                  .truncate_fully_and_start_at(offset) -> the same
-                  .assign_epoch(leader_epoch)          on becoming leader: the epoch starts at log_end_offset
-                  .end_offset_for_epoch(epoch) -> (epoch, end_offset); (-1, -1) if unknown (OffsetForLeaderEpoch)
-                  .epoch_at(offset) -> epoch of that offset, -1 if none
-                  .offset_for_timestamp(timestamp_ms) -> (timestamp_ms, offset) | None   .max_timestamp() -> the same
-                  .batch_headers(from_offset=None) -> Iterator[BatchHeader]
-                  .flush() = fsync   .close() = flush + index + producer snapshot   .delete()
-                  .producers (ProducerState)  .epochs (LeaderEpochCache)  .check_invariants()
-                  .begin_verification(header, supports_epoch_bump=) -> VerificationGuard | None   before the coordinator
-                       is asked; .append(..., guard=, must_be_verified=True) then says INVALID_TXN_STATE without it
-                  .append_marker(producer_id=, producer_epoch=, marker=EndMarker(is_commit, coordinator_epoch), ..)
-                  .last_stable_offset(high_watermark)   .aborted_transactions(from_offset, upper_bound)
-                  .high_watermark_advanced(high_watermark)   call it whenever it grew, on leader and follower
-    errors        LogError, OffsetOutOfRangeError(.log_start_offset, .log_end_offset), LogCorruptError
+directory   LogDirectory(path, config=LogConfig(), filesystem=LOCAL)    all logs of one log.dirs entry
+              .open_log(topic, partition, topic_id=None) -> PartitionLog  (creates or recovers; .recovery = summary)
+              .partitions() -> [(topic, partition)]   .delete_log(topic, partition)
+              .read_high_watermarks() -> {(topic, partition): offset}   .write_high_watermarks(mapping)
+              .close(logs)                            checkpoints + clean-shutdown mark
+partition_log PartitionLog
+              .log_start_offset  .log_end_offset  .latest_epoch (-1 if none)  .size_bytes  .topic_id  .recovery
+              .append(buffer, leader_epoch=, headers=None) -> AppendResult(verdict, base_offset,
+                   last_offset, headers)
+                   As leader: assigns offsets IN PLACE (a read-only buffer is copied), checks sequences, one write.
+                   Verdict.OK | DUPLICATE (offsets of the first append) | OUT_OF_ORDER | INVALID_EPOCH; all but OK:
+                   nothing was written. `headers` = what validate_batches(buffer) of broker.wire.records returned.
+              .append_as_follower(buffer, headers=None) -> AppendResult   offsets and epochs are kept
+              .read(offset, max_bytes, max_offset=None, minimum_one_batch=True) -> bytes: whole batches, b"" at the
+                   end. max_offset is exclusive: the high watermark for consumers. Raises OffsetOutOfRangeError.
+              .truncate_to(offset) -> TruncationResult(from_offset, to_offset)
+              .truncate_fully_and_start_at(offset) -> the same
+              .assign_epoch(leader_epoch)          on becoming leader: the epoch starts at log_end_offset
+              .end_offset_for_epoch(epoch) -> (epoch, end_offset); (-1, -1) if unknown (OffsetForLeaderEpoch)
+              .epoch_at(offset) -> epoch of that offset, -1 if none
+              .offset_for_timestamp(timestamp_ms) -> (timestamp_ms, offset) | None   .max_timestamp() -> the same
+              .batch_headers(from_offset=None) -> Iterator[BatchHeader]
+              .flush() = fsync   .close() = flush + index + producer snapshot   .delete()
+              .producers (ProducerState)  .epochs (LeaderEpochCache)  .check_invariants()
+              .begin_verification(producer_id, producer_epoch, ..) -> VerificationGuard | None   before the coordinator
+                   is asked; .append(..., guard=, must_be_verified=True) then says INVALID_TXN_STATE without it
+              .append_marker(producer_id=, producer_epoch=, marker=EndMarker(is_commit, coordinator_epoch), ..)
+              .last_stable_offset(high_watermark)   .aborted_transactions(from_offset, upper_bound)
+              .high_watermark_advanced(high_watermark)   call it whenever it grew, on leader and follower
+errors        LogError, OffsetOutOfRangeError(.log_start_offset, .log_end_offset), LogCorruptError
 
-Place for later parts: retention and `delete_records` go into a `retention.py` that advances `log_start_offset` by
-whole segments; compaction into a `compaction.py` that swaps segments; the `.timeindex` beside index.py (today a
-timestamp is found by scanning batch headers). `.txnindex` is in transaction_index.py, one for each segment: compaction
-must carry over the entries whose transaction still has a record.
+retention   apply_retention(log, now_ms=, high_watermark=) -> RetentionResult      whole segments, oldest first
+compaction  find_cleanable(log, checkpoint=, high_watermark=, now_ms=) -> Cleanable
+            compact(log, cleanable, now_ms=, map_bytes_max=) -> generator of bytes read; its value: CompactionResult
+            .roll()   .advance_log_start(offset) (DeleteRecords)   .config may be replaced at any time
 """

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 
 from broker.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
+    CLEANER_FILE,
     HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
     RECOVERY_POINT_FILE,
     PartitionOffsets,
     read_offsets,
@@ -49,6 +51,8 @@ class LogDirectory:
         mark = f"{path}/{CLEAN_SHUTDOWN_FILE}"
         self.was_clean_shutdown = filesystem.exists(mark)
         filesystem.remove(mark)
+        self._log_starts = read_offsets(filesystem, f"{path}/{LOG_START_FILE}")
+        self.cleaner_offsets = read_offsets(filesystem, f"{path}/{CLEANER_FILE}")  # first offset not yet compacted
 
     def partitions(self) -> list[tuple[str, int]]:
         parsed = [parse_directory_name(name) for name in self._filesystem.list_directory(self.path)]
@@ -67,9 +71,13 @@ class LogDirectory:
             filesystem=self._filesystem,
             clean=self.was_clean_shutdown,
             topic_id=self._check_topic_id(path, topic_id),
+            log_start_offset=self._log_starts.get((topic, partition)),
         )
 
     def delete_log(self, topic: str, partition: int) -> None:
+        self._log_starts.pop((topic, partition), None)
+        if self.cleaner_offsets.pop((topic, partition), None) is not None:
+            self.write_cleaner_offsets()
         self._filesystem.remove_tree(self._log_path(topic, partition))
 
     def read_high_watermarks(self) -> PartitionOffsets:
@@ -79,9 +87,25 @@ class LogDirectory:
         """Atomic and fsynced: call it now and then, and on a clean stop."""
         write_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_FILE}", high_watermarks)
 
+    def write_log_start_offsets(self, logs: Iterable[PartitionLog]) -> None:
+        """What DeleteRecords moved into the middle of a segment; without it the records would be back after a crash."""
+        offsets: PartitionOffsets = {}
+        for log in logs:
+            parsed = parse_directory_name(log.name)
+            if parsed and log.log_start_offset > log.first_segment_offset:
+                offsets[parsed] = log.log_start_offset
+        if offsets != self._log_starts:
+            self._log_starts = offsets
+            write_offsets(self._filesystem, f"{self.path}/{LOG_START_FILE}", offsets)
+
+    def write_cleaner_offsets(self) -> None:
+        write_offsets(self._filesystem, f"{self.path}/{CLEANER_FILE}", self.cleaner_offsets)
+
     def close(self, logs: Iterable[PartitionLog]) -> None:
         """Close the logs, note how far they are on disk, and mark the shutdown as clean."""
         recovery_points: PartitionOffsets = {}
+        logs = list(logs)
+        self.write_log_start_offsets(logs)
         for log in logs:
             log.close()
             parsed = parse_directory_name(log.name)

@@ -80,6 +80,14 @@ class LeaderEpochCache:
             del self._entries[keep:]
             self._write()
 
+    def truncate_from_start(self, offset: int) -> None:
+        """Forget epochs that ended before `offset`; the one that holds it begins there."""
+        ended = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset) - 1
+        if ended < 0 or (ended == 0 and self._entries[0].start_offset == offset):
+            return
+        self._entries[: ended + 1] = [EpochEntry(self._entries[ended].epoch, offset)]
+        self._write()
+
     def clear(self) -> None:
         self._entries = []
         self._write()

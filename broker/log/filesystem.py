@@ -160,3 +160,13 @@ class LocalFileSystem:
 
 
 LOCAL = LocalFileSystem()
+
+
+def write_unsynced(filesystem: FileSystem, path: str, data: bytes) -> None:
+    """Replace the content without waiting for the disk: for what can be made anew from other files."""
+    file = filesystem.open(path)
+    try:
+        file.write_at(0, data)
+        file.truncate(len(data))
+    finally:
+        file.close()

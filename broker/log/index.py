@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_right
 from itertools import pairwise
 
-from broker.log.filesystem import FileSystem
+from broker.log.filesystem import FileSystem, write_unsynced
 
 ENTRY_BYTES = 8
 
@@ -31,13 +31,15 @@ class OffsetIndex:
     def __len__(self) -> int:
         return len(self._positions)
 
-    def batch_appended(self, relative_last_offset: int, position: int, size_bytes: int) -> None:
-        """Called for every batch; adds an entry once more than the interval has been written since the last."""
-        if self._since_last_entry_bytes > self._interval_bytes:
+    def batch_appended(self, relative_last_offset: int, position: int, size_bytes: int) -> bool:
+        """Called for every batch; adds an entry (True) once the interval has been written since the last."""
+        is_due = self._since_last_entry_bytes > self._interval_bytes
+        if is_due:
             self._relative_offsets.append(relative_last_offset)
             self._positions.append(position)
             self._since_last_entry_bytes = 0
         self._since_last_entry_bytes += size_bytes
+        return is_due
 
     def position_before(self, relative_offset: int) -> int:
         """A batch begins here, and no record with this offset or a later one lies before it."""
@@ -58,7 +60,7 @@ class OffsetIndex:
 
     def save(self, filesystem: FileSystem, path: str) -> None:
         pairs = [number for pair in zip(self._relative_offsets, self._positions, strict=True) for number in pair]
-        filesystem.write_atomically(path, struct.pack(f">{len(pairs)}i", *pairs))
+        write_unsynced(filesystem, path, struct.pack(f">{len(pairs)}i", *pairs))
 
     def load(self, filesystem: FileSystem, path: str, *, segment_size_bytes: int) -> bool:
         """Read the file; False (and an empty index) if it is missing or cannot be this segment's."""

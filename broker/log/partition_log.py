@@ -11,18 +11,27 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from zlib import crc32
 
 from broker.log.checkpoints import LEADER_EPOCH_FILE
 from broker.log.epochs import LeaderEpochCache
 from broker.log.errors import LogCorruptError, OffsetOutOfRangeError
 from broker.log.filesystem import LOCAL, Buffer, FileSystem
 from broker.log.producers import ProducerState, Verdict
-from broker.log.recovery import RecoverySummary, delete_stray_files, open_segments
+from broker.log.recovery import (
+    CLEANED_SUFFIX,
+    SWAP_SUFFIX,
+    RecoverySummary,
+    delete_leftovers,
+    delete_stray_files,
+    finish_swaps,
+    open_segments,
+)
 from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker, encode_end_marker
 from broker.log.verification import VerificationGuard, VerificationGuards
-from broker.wire.records import BatchHeader, decode_records, iter_batches, set_base_offset_and_epoch
+from broker.wire.records import NO_SEQUENCE, BatchHeader, iter_batches, set_base_offset_and_epoch
 
 PRODUCERS_SUFFIX = ".producers"
 _NO_LIMIT = 2**63 - 1
@@ -30,19 +39,36 @@ _NO_LIMIT = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """Kafka's names and defaults (dots as underscores)."""
+    """Kafka's names and defaults (dots as underscores). Times in ms; None: no limit."""
 
     segment_bytes: int = (
         1024 * 1024 * 1024
     )  # roll before a segment grows beyond this; lower: more files, faster recovery
+    segment_ms: int = 604_800_000  # roll when a batch is so much younger than the segment's first
+    segment_jitter_ms: int = 0  # spreads rolling over up to so much less time
+    segment_index_bytes: int = 10 << 20  # roll when an index would outgrow it
     index_interval_bytes: int = 4096  # an index entry each; lower: more memory, fewer reads per fetch
     flush_messages: int | None = None  # fsync after so many records; None: leave it to the operating system
+    retention_ms: int | None = None  # None also where cleanup.policy has no `delete`
+    retention_bytes: int | None = None
+    is_compacted: bool = False
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int | None = None
+    delete_retention_ms: int = 86_400_000  # how long a tombstone is kept, so that readers from the start see it
 
     def __post_init__(self) -> None:
         if not 61 <= self.segment_bytes <= SEGMENT_BYTES_MAX:
             raise ValueError(f"segment.bytes {self.segment_bytes} is outside of 61 to {SEGMENT_BYTES_MAX}")
         if self.flush_messages is not None and self.flush_messages < 1:
             raise ValueError(f"flush.messages {self.flush_messages} is below 1")
+
+    @property
+    def roll_ms(self) -> int:
+        """The active segment is never compacted, so max.compaction.lag.ms ends it too."""
+        if self.is_compacted and self.max_compaction_lag_ms is not None:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
 
 
 class AppendResult(NamedTuple):
@@ -77,6 +103,7 @@ class PartitionLog:
         clean: bool = False,
         recovery_point: int | None = None,
         topic_id: str | None = None,
+        log_start_offset: int | None = None,
     ) -> None:
         self.directory = directory
         self.name = name
@@ -84,12 +111,15 @@ class PartitionLog:
         self.config = config or LogConfig()
         self._filesystem = filesystem
         filesystem.make_directory(directory)
+        finish_swaps(filesystem, directory, open_segment=self._open_segment)
         found = open_segments(
             filesystem, directory, clean=clean, recovery_point=recovery_point, open_segment=self._open_segment
         )
         self._segments = found.segments
         self._active = found.segments[-1]
         self._bases = [segment.base_offset for segment in self._segments]
+        self._log_start_offset = max(self._bases[0], log_start_offset or 0)
+        self._roll_jitter_ms = 0
         delete_stray_files(filesystem, directory, set(self._bases))
         self._unflushed: set[int] = set()  # bases of segments with writes since their last fsync
         self._records_since_flush = 0
@@ -99,6 +129,8 @@ class PartitionLog:
         self.producers = ProducerState()
         self._guards = VerificationGuards()
         self._rebuild_producers(replay_from=found.scanned_from)
+        if self._log_start_offset > self.log_end_offset:
+            self.truncate_fully_and_start_at(self._log_start_offset)  # a crash took what was above it
         self.recovery = RecoverySummary(
             clean=clean and not found.scanned_segments,
             log_start_offset=self.log_start_offset,
@@ -115,7 +147,12 @@ class PartitionLog:
 
     @property
     def log_start_offset(self) -> int:
-        return self._segments[0].base_offset
+        """The first offset that may be read; DeleteRecords can move it into the middle of a segment."""
+        return self._log_start_offset
+
+    @property
+    def first_segment_offset(self) -> int:
+        return self._bases[0]
 
     @property
     def log_end_offset(self) -> int:
@@ -133,6 +170,10 @@ class PartitionLog:
     @property
     def segment_count(self) -> int:
         return len(self._segments)
+
+    @property
+    def has_unflushed(self) -> bool:
+        return bool(self._unflushed)
 
     # -- append
 
@@ -174,16 +215,27 @@ class PartitionLog:
             position += header.size_bytes
         return self._append_placed(view, placed)
 
-    def begin_verification(self, header: BatchHeader, *, supports_epoch_bump: bool) -> VerificationGuard | None:
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, *, sequence: int = NO_SEQUENCE, supports_epoch_bump: bool
+    ) -> VerificationGuard | None:
         """What the append of a transactional batch needs (KIP-890); None if its transaction is ongoing here already."""
-        if self.producers.has_ongoing_transaction(header.producer_id, header.producer_epoch):
+        if self.producers.has_ongoing_transaction(producer_id, producer_epoch):
             return None
         return self._guards.begin(
-            header.producer_id,
-            producer_epoch=header.producer_epoch,
-            sequence=header.base_sequence,
-            supports_epoch_bump=supports_epoch_bump,
+            producer_id, producer_epoch=producer_epoch, sequence=sequence, supports_epoch_bump=supports_epoch_bump
         )
+
+    def may_append_transactionally(
+        self, producer_id: int, producer_epoch: int, guard: VerificationGuard | None, *, must_be_verified: bool
+    ) -> Verdict:
+        """The verdict on a batch without sequences, such as the offsets of a transaction, before it is made."""
+        entry = self.producers.entry(producer_id)
+        if entry is not None and producer_epoch < entry.epoch:
+            return Verdict.INVALID_EPOCH
+        if not must_be_verified or self.producers.has_ongoing_transaction(producer_id, producer_epoch):
+            return Verdict.OK
+        is_verified = guard is not None and guard is self._guards.current(producer_id)
+        return Verdict.OK if is_verified else Verdict.INVALID_TXN_STATE
 
     def _check_guard(self, header: BatchHeader, guard: VerificationGuard | None) -> Verdict:
         if self.producers.has_ongoing_transaction(header.producer_id, header.producer_epoch):
@@ -231,7 +283,10 @@ class PartitionLog:
         if not headers:
             raise LogCorruptError(f"{self.name}: nothing to append")
         last_offset = headers[-1].last_offset
-        if not self._active.has_room_for(len(buffer), last_offset, self.config.segment_bytes):
+        active, config = self._active, self.config
+        if not active.has_room_for(len(buffer), last_offset, config.segment_bytes) or (
+            active.size_bytes and self._is_due_to_roll(headers[0].max_timestamp)
+        ):
             self._roll(headers[0].base_offset)
         self._active.append(buffer, headers)
         self._unflushed.add(self._active.base_offset)
@@ -247,6 +302,18 @@ class PartitionLog:
             if self._records_since_flush >= self.config.flush_messages:
                 self.flush()
         return AppendResult(Verdict.OK, headers[0].base_offset, last_offset, headers)
+
+    def _is_due_to_roll(self, timestamp_ms: int) -> bool:
+        active, config = self._active, self.config
+        age_ms = timestamp_ms - active.first_timestamp
+        if active.first_timestamp >= 0 and age_ms > config.roll_ms - self._roll_jitter_ms:
+            return True
+        return active.is_index_full(config.segment_index_bytes)
+
+    def roll(self) -> None:
+        """End the active segment, so that retention or compaction may have it. Nothing happens if it is empty."""
+        if self._active.size_bytes:
+            self._roll(self.log_end_offset)
 
     def _note_producer(self, header: BatchHeader, batch: Buffer) -> None:
         marker = decode_end_marker(batch) if header.is_control else None
@@ -270,6 +337,9 @@ class PartitionLog:
         self._active = self._open_segment(base_offset)
         self._segments.append(self._active)
         self._bases.append(base_offset)
+        jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        # Different for each log and segment, the same in each run.
+        self._roll_jitter_ms = crc32(f"{self.name}/{base_offset}".encode()) % jitter_ms if jitter_ms else 0
 
     def assign_epoch(self, leader_epoch: int) -> None:
         """Called on becoming leader, before the first append: what comes from now on is of this epoch."""
@@ -294,9 +364,10 @@ class PartitionLog:
             )
         number = bisect_right(self._bases, offset) - 1
         while number < len(self._segments):
-            data = self._segments[number].read(offset, max_bytes, limit, minimum_one_batch)
-            if data or offset < self._segments[number].next_offset:
-                return data
+            segment = self._segments[number]
+            data = segment.read(offset, max_bytes, limit, minimum_one_batch)
+            if data or (segment.size_bytes and offset < segment.next_offset):
+                return data  # an empty one may be what compaction left: go on to the next
             number += 1
         return b""
 
@@ -336,23 +407,79 @@ class PartitionLog:
                     yield batch.header
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record at or after `timestamp_ms`, or None. Scans batch headers."""
+        """(timestamp, offset) of the first record at or after `timestamp_ms`, or None."""
         for segment in self._segments:
-            for batch in segment.batches(bodies=False):
-                if batch.header.max_timestamp >= timestamp_ms:
-                    data = segment.read(batch.header.base_offset, 0, _NO_LIMIT, minimum_one_batch=True)
-                    for offset, timestamp, *_ in decode_records(data):
-                        if timestamp >= timestamp_ms:
-                            return timestamp, offset
+            found = segment.first_at_or_after(timestamp_ms, self._log_start_offset)
+            if found is not None:
+                return found
         return None
 
     def max_timestamp(self) -> tuple[int, int] | None:
         """(timestamp, offset) of the record with the largest timestamp (the first such), or None if there is none."""
-        headers = [header for header in self.batch_headers() if header.max_timestamp >= 0]
-        if not headers:
-            return None
-        largest = max(header.max_timestamp for header in headers)
-        return self.offset_for_timestamp(largest)
+        first, *others = self._segments
+        largest = max((segment.max_timestamp for segment in others), default=-1)
+        if self._log_start_offset == first.base_offset:
+            largest = max(largest, first.max_timestamp)
+        else:  # its largest timestamp may be among the deleted records
+            position = first.position_of(self._log_start_offset)
+            times = (batch.header.max_timestamp for batch in first.batches(position, bodies=False))
+            largest = max(largest, max(times, default=-1))
+        return self.offset_for_timestamp(largest) if largest >= 0 else None
+
+    # -- the beginning of the log
+
+    def advance_log_start(self, offset: int) -> bool:
+        """Records below `offset` are gone for readers; segments that lie below it as a whole are deleted."""
+        if offset > self.log_end_offset:
+            raise OffsetOutOfRangeError(
+                offset=offset,
+                log_start_offset=self.log_start_offset,
+                log_end_offset=self.log_end_offset,
+                name=self.name,
+            )
+        if offset <= self._log_start_offset:
+            return False
+        self._log_start_offset = offset
+        while len(self._segments) > 1 and self._bases[1] <= offset:
+            self._drop_first_segment()
+        self.epochs.truncate_from_start(offset)
+        return True
+
+    def _drop_first_segment(self) -> None:
+        segment = self._segments.pop(0)
+        self._unflushed.discard(self._bases.pop(0))
+        segment.delete()
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """For retention and compaction: the last one is appended to."""
+        return self._segments
+
+    # -- compaction (compaction.py decides what stays)
+
+    def begin_cleaned_segment(self, base_offset: int) -> Segment:
+        """An empty segment beside the log, under names that recovery removes."""
+        delete_leftovers(self._filesystem, self.directory, CLEANED_SUFFIX)
+        return self._open_segment(base_offset, CLEANED_SUFFIX)
+
+    def swap_segments(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put `new` in the place of `old`, which follow one another and do not hold the active one.
+
+        Once the log file of `new` is named .swap, recovery finishes what a crash interrupts; before that it undoes it.
+        """
+        first = self._bases.index(old[0].base_offset)
+        assert self._segments[first : first + len(old)] == list(old)
+        assert old[-1] is not self._active
+        new.sync()
+        new.save_index()
+        new.rename(SWAP_SUFFIX)
+        for segment in old[1:]:
+            segment.delete()
+        old[0].delete_indexes()
+        new.rename("")
+        self._segments[first : first + len(old)] = [new]
+        self._bases[first : first + len(old)] = [new.base_offset]
+        self._unflushed -= {segment.base_offset for segment in old}
 
     # -- truncate
 
@@ -380,6 +507,7 @@ class PartitionLog:
             self._drop_last_segment()
         self._active = self._open_segment(offset)
         self._segments, self._bases = [self._active], [offset]
+        self._log_start_offset = offset
         self.epochs.clear()
         self._delete_producer_snapshots(above=-1)
         self.producers.clear()
@@ -417,9 +545,13 @@ class PartitionLog:
 
     # -- state beside the segments
 
-    def _open_segment(self, base_offset: int) -> Segment:
+    def _open_segment(self, base_offset: int, suffix: str = "") -> Segment:
         return Segment(
-            self._filesystem, self.directory, base_offset, index_interval_bytes=self.config.index_interval_bytes
+            self._filesystem,
+            self.directory,
+            base_offset,
+            index_interval_bytes=self.config.index_interval_bytes,
+            suffix=suffix,
         )
 
     def _restore_epochs(self, headers: Sequence[BatchHeader]) -> None:
@@ -482,6 +614,7 @@ class PartitionLog:
         assert self._segments
         assert self._active is self._segments[-1]
         assert self._bases == [segment.base_offset for segment in self._segments]
+        assert self._bases[0] <= self._log_start_offset <= self.log_end_offset
         for earlier, later in zip(self._segments, self._segments[1:], strict=False):
             assert earlier.next_offset <= later.base_offset
         if self.epochs.entries:

@@ -160,6 +160,17 @@ class ProducerState:
                 del self._entries[producer_id]
                 return
 
+    def forget_idle(self, now_ms: int, expiration_ms: int) -> None:
+        """producer.id.expiration.ms: who wrote nothing for so long, and has no transaction, is a stranger again."""
+        idle = [
+            producer_id
+            for producer_id, entry in self._entries.items()
+            if 0 <= entry.last_timestamp < now_ms - expiration_ms
+            and self.transactions.first_offset_of(producer_id) is None
+        ]
+        for producer_id in idle:
+            del self._entries[producer_id]
+
     def clear(self) -> None:
         self._entries.clear()
         self.transactions.clear()

@@ -17,6 +17,10 @@ from broker.log.segment import Segment, file_name
 from broker.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 from broker.wire.records import BatchHeader
 
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+INDEX_SUFFIXES = (".index", ".timeindex", TRANSACTION_INDEX_SUFFIX)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverySummary:
@@ -53,6 +57,37 @@ def segment_base_offsets(filesystem: FileSystem, directory: str) -> list[int]:
         if not (len(name) == 24 and name[:20].isdecimal()):
             raise LogCorruptError(f"{directory}/{name}: not the name of a segment")
     return sorted(int(name[:20]) for name in names)
+
+
+def delete_leftovers(filesystem: FileSystem, directory: str, suffix: str) -> None:
+    for name in filesystem.list_directory(directory):
+        if name.endswith(suffix):
+            filesystem.remove(f"{directory}/{name}")
+
+
+def finish_swaps(filesystem: FileSystem, directory: str, *, open_segment: Callable[[int, str], Segment]) -> None:
+    """What a crash during compaction left: unfinished segments go, a finished one takes the place of those it covers.
+
+    A segment of the old ones that lies behind the end of the new one holds only records that later ones supersede: it
+    stays until the next compaction, which begins where this one did.
+    """
+    delete_leftovers(filesystem, directory, CLEANED_SUFFIX)
+    swapped = ".log" + SWAP_SUFFIX
+    for name in filesystem.list_directory(directory):
+        if not name.endswith(swapped):
+            continue
+        segment = open_segment(int(name.removesuffix(swapped)), SWAP_SUFFIX)
+        if not segment.load_clean():
+            segment.recover()
+            segment.save_index()
+        for base_offset in segment_base_offsets(filesystem, directory):
+            if segment.base_offset < base_offset < segment.next_offset:
+                open_segment(base_offset, "").delete()
+        for kind in INDEX_SUFFIXES:
+            filesystem.remove(f"{directory}/{file_name(segment.base_offset, kind)}")
+        segment.rename("")
+        segment.close()
+    delete_leftovers(filesystem, directory, SWAP_SUFFIX)
 
 
 def open_segments(
@@ -100,8 +135,7 @@ def open_segments(
 
 def delete_stray_files(filesystem: FileSystem, directory: str, bases: set[int]) -> None:
     """Remove index files without a segment and half-written temporaries."""
-    suffixes = (".index", TRANSACTION_INDEX_SUFFIX)
-    expected = {file_name(base, suffix) for base in bases for suffix in suffixes}
+    expected = {file_name(base, suffix) for base in bases for suffix in INDEX_SUFFIXES}
     for name in filesystem.list_directory(directory):
-        if name.endswith(".tmp") or (name.endswith(suffixes) and name not in expected):
+        if name.endswith(".tmp") or (name.endswith(INDEX_SUFFIXES) and name not in expected):
             filesystem.remove(f"{directory}/{name}")

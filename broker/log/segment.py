@@ -1,4 +1,4 @@
-"""One segment file and its indexes: append whole batches, find one by offset, cut.
+"""One segment file and its indexes: append whole batches, find one by offset or by time, cut.
 
 Owns: byte positions. It knows nothing of epochs, producers or other segments. Files are named by 20-digit base offset.
 Shown by tests/broker_log/test_log_segment.py.
@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from broker.log.errors import LogCorruptError
 from broker.log.filesystem import Buffer, File, FileSystem
-from broker.log.index import OffsetIndex
+from broker.log.index import ENTRY_BYTES, OffsetIndex
+from broker.log.timeindex import ENTRY, NO_TIMESTAMP, TimeIndex
 from broker.log.transaction_index import SUFFIX as TRANSACTION_INDEX_SUFFIX
 from broker.log.transaction_index import TransactionIndex
 from broker.wire.errors import CorruptBatchError
@@ -21,6 +22,7 @@ from broker.wire.records import (
     BatchHeader,
     RawBatch,
     check_header,
+    decode_records,
     parse_batch_header,
 )
 
@@ -29,6 +31,7 @@ _WALK_HEADER = struct.Struct(">qi11xi")  # base offset, batch length, last offse
 RELATIVE_OFFSET_MAX = 2**31 - 1
 # A position is an int32 in Kafka's index.
 SEGMENT_BYTES_MAX = 2**31 - 1
+INDEX_KINDS = (".index", ".timeindex", TRANSACTION_INDEX_SUFFIX)
 
 
 def file_name(base_offset: int, suffix: str) -> str:
@@ -41,17 +44,58 @@ class Segment:
     The file is never longer than `size_bytes`, except between a crash and `recover`.
     """
 
-    __slots__ = ("_file", "_filesystem", "_index", "_path_stem", "aborted", "base_offset", "next_offset", "size_bytes")
+    __slots__ = (
+        "_file",
+        "_filesystem",
+        "_index",
+        "_path_stem",
+        "_suffix",
+        "_times",
+        "aborted",
+        "base_offset",
+        "first_timestamp",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "next_offset",
+        "size_bytes",
+    )
 
-    def __init__(self, filesystem: FileSystem, directory: str, base_offset: int, *, index_interval_bytes: int) -> None:
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        directory: str,
+        base_offset: int,
+        *,
+        index_interval_bytes: int,
+        suffix: str = "",  # of every file, while compaction makes it
+    ) -> None:
         self._filesystem = filesystem
         self._path_stem = f"{directory}/{file_name(base_offset, '')}"
-        self._file: File = filesystem.open(self._path_stem + ".log")
+        self._suffix = suffix
+        self._file: File = filesystem.open(self._path(".log"))
         self._index = OffsetIndex(index_interval_bytes)
-        self.aborted = TransactionIndex(filesystem, self._path_stem + TRANSACTION_INDEX_SUFFIX)
+        self._times = TimeIndex()
+        self.first_timestamp = NO_TIMESTAMP  # largest of the first batch: the age of a segment counts from it
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+        self.aborted = TransactionIndex(filesystem, self._path(TRANSACTION_INDEX_SUFFIX))
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
+
+    def _path(self, kind: str) -> str:
+        return self._path_stem + kind + self._suffix
+
+    def rename(self, suffix: str) -> None:
+        """Give every file another suffix, the log last: once it has its name, the others have theirs."""
+        self.close()
+        kinds = [kind for kind in INDEX_KINDS if self._filesystem.exists(self._path(kind))]
+        for kind in (*kinds, ".log"):
+            self._filesystem.rename(self._path(kind), self._path_stem + kind + suffix)
+        self._suffix = suffix
+        self._file = self._filesystem.open(self._path(".log"))
+        self.aborted = TransactionIndex(self._filesystem, self._path(TRANSACTION_INDEX_SUFFIX))
+        self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
 
     def append(self, buffer: Buffer, headers: Sequence[BatchHeader]) -> None:
         """Write whole batches whose offsets are final; raises OSError with the segment unchanged."""
@@ -61,14 +105,23 @@ class Segment:
         except OSError:
             self._file.truncate(position)  # a part of it may be there
             raise
-        base_offset, index = self.base_offset, self._index
         for header in headers:
             size = header.size_bytes
-            index.batch_appended(header.last_offset - base_offset, position, size)
+            self._note(header, position, size)
             position += size
         assert position == self.size_bytes + len(buffer)
         self.size_bytes = position
         self.next_offset = headers[-1].next_offset
+
+    def _note(self, header: BatchHeader, position: int, size_bytes: int) -> None:
+        """Keep the indexes and the largest timestamp in step with a batch at the end of the file."""
+        timestamp = header.max_timestamp
+        if timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = timestamp, header.last_offset
+        if position == 0:
+            self.first_timestamp = timestamp
+        if self._index.batch_appended(header.last_offset - self.base_offset, position, size_bytes):
+            self._times.add(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
 
     def read(self, offset: int, max_bytes: int, max_offset: int, minimum_one_batch: bool) -> bytes:
         """Whole batches from the one that holds `offset` on, below `max_offset`, at most `max_bytes`.
@@ -122,6 +175,9 @@ class Segment:
             yield position, next_position, base_offset + last_offset_delta
             position = next_position
 
+    def read_bytes_at(self, position: int, size: int) -> bytes:
+        return self._file.read_at(position, size)
+
     def _header_at(self, position: int) -> BatchHeader:
         return parse_batch_header(self._file.read_at(position, BATCH_OVERHEAD_BYTES))
 
@@ -140,6 +196,8 @@ class Segment:
         """
         file_bytes = self._file.size_bytes()
         self._index.truncate_to(0)
+        self._times.truncate_to(0)
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self.next_offset, self.size_bytes = self.base_offset, 0
         headers: list[BatchHeader] = []
         reason = ""
@@ -149,7 +207,7 @@ class Segment:
             except (CorruptBatchError, ValueError) as error:
                 reason = str(error)
                 break
-            self._index.batch_appended(header.last_offset - self.base_offset, self.size_bytes, header.size_bytes)
+            self._note(header, self.size_bytes, header.size_bytes)
             self.size_bytes += header.size_bytes
             self.next_offset = header.next_offset
             headers.append(header)
@@ -164,7 +222,7 @@ class Segment:
         header = parse_batch_header(self._file.read_at(position, BATCH_OVERHEAD_BYTES))
         if position + header.size_bytes > file_bytes:
             raise CorruptBatchError(f"a batch of {header.size_bytes} bytes at byte {position} ends after its file")
-        check_header(header, position)
+        check_header(header, position, is_stored=True)
         if header.base_offset < self.next_offset or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             raise CorruptBatchError(f"base offset {header.base_offset} at byte {position} after {self.next_offset - 1}")
         batch = RawBatch(header, memoryview(self._file.read_at(position, header.size_bytes)), position)
@@ -175,50 +233,99 @@ class Segment:
     def load_clean(self) -> bool:
         """Trust the file after a clean close. False if the index is missing or does not fit: then `recover`."""
         self.size_bytes = self._file.size_bytes()
-        if not self._index.load(self._filesystem, self._path_stem + ".index", segment_size_bytes=self.size_bytes):
+        if not self._index.load(self._filesystem, self._path(".index"), segment_size_bytes=self.size_bytes):
             return False
         position = self._index.position_at_or_before(self.size_bytes)
-        self.next_offset = self.base_offset
         try:
-            while position < self.size_bytes:
-                header = self._header_at(position)
-                position += header.size_bytes
-                self.next_offset = header.next_offset
+            position = self._follow_to_end(position)
         except CorruptBatchError:
             return False
+        end = self.next_offset - self.base_offset
+        if position != self.size_bytes or not self._times.load(
+            self._filesystem, self._path(".timeindex"), relative_end_offset=end
+        ):
+            return False
+        if self.first_timestamp >= 0 and not len(self._times):
+            return False  # lost with the power
+        self._take_indexed_timestamp()
         self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
-        return position == self.size_bytes
+        return True
+
+    def _follow_to_end(self, position: int) -> int:
+        """Read the headers from an indexed batch on, to find where the segment ends and its largest timestamp."""
+        self.next_offset = self.base_offset
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        self.first_timestamp = self._header_at(0).max_timestamp if self.size_bytes else NO_TIMESTAMP
+        while position < self.size_bytes:
+            header = self._header_at(position)
+            position += header.size_bytes
+            self.next_offset = header.next_offset
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
+        return position
+
+    def _take_indexed_timestamp(self) -> None:
+        """The time index knows the batches before the last indexed one."""
+        timestamp, relative_offset = self._times.last
+        if timestamp >= self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = timestamp, self.base_offset + relative_offset
 
     def truncate_to(self, offset: int) -> None:
         """Cut at the start of the batch that holds `offset`."""
         position = self.position_of(offset)
         self._file.truncate(position)
         self._index.truncate_to(position)
+        self._times.truncate_to(max(0, offset - self.base_offset))
         self.aborted.truncate_to(offset)
         self.size_bytes = position
-        self.next_offset = self.base_offset
-        start = self._index.position_at_or_before(position)
-        for batch in self.batches(start, bodies=False):
-            self.next_offset = batch.header.next_offset
+        self._follow_to_end(self._index.position_at_or_before(position))
+        self._take_indexed_timestamp()
 
     def has_room_for(self, size_bytes: int, last_offset: int, segment_bytes: int) -> bool:
         if self.size_bytes == 0:
             return True
         return self.size_bytes + size_bytes <= segment_bytes and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
+    def is_index_full(self, limit_bytes: int) -> bool:
+        """Would one more entry outgrow segment.index.bytes? The entries of the time index are the longer ones."""
+        return (len(self._index) + 1) * ENTRY_BYTES > limit_bytes or (len(self._times) + 1) * ENTRY.size > limit_bytes
+
+    def first_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record from `from_offset` on that reaches `timestamp_ms`."""
+        if self.max_timestamp < timestamp_ms:
+            return None
+        start = max(from_offset, self.base_offset + self._times.offset_before(timestamp_ms))
+        for batch in self.batches(self.position_of(start), bodies=False):
+            if batch.header.max_timestamp < timestamp_ms:
+                continue
+            for offset, timestamp, *_ in decode_records(self._file.read_at(batch.position, batch.header.size_bytes)):
+                if timestamp >= timestamp_ms and offset >= from_offset:
+                    return timestamp, offset
+        return None
+
     def sync(self) -> None:
         self._file.sync()
         self.aborted.sync()
 
     def save_index(self) -> None:
-        self._index.save(self._filesystem, self._path_stem + ".index")
+        """Both indexes; the time index ends with the segment's largest timestamp. Not synced: they can be rebuilt."""
+        self._times.add(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+        self._times.save(self._filesystem, self._path(".timeindex"))
+        self._index.save(self._filesystem, self._path(".index"))
+
+    def index_bytes(self) -> int:
+        return len(self._index) * ENTRY_BYTES
 
     def close(self) -> None:
         self._file.close()
         self.aborted.close()
 
+    def delete_indexes(self) -> None:
+        """Close everything and remove all but the log file: another one takes its name."""
+        self.close()
+        for kind in INDEX_KINDS:
+            self._filesystem.remove(self._path(kind))
+
     def delete(self) -> None:
-        self._file.close()
-        self.aborted.delete()
-        for suffix in (".log", ".index"):
-            self._filesystem.remove(self._path_stem + suffix)
+        self.delete_indexes()
+        self._filesystem.remove(self._path(".log"))

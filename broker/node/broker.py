@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import random
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from broker.controller.image import MetadataImage
 from broker.log.filesystem import LOCAL, FileSystem
-from broker.node.config import NodeConfig
+from broker.node.clock import monotonic_ms, monotonic_ns
+from broker.node.config import NodeConfig, with_dynamic
 from broker.node.connection import Request
 from broker.node.control import ControllerClient, LocalRequest
 from broker.node.coordinators import CoordinatorHost
+from broker.node.fetch_sessions import FetchSessions
 from broker.node.fetcher import Fetchers
 from broker.node.groups import KEY_TYPE as GROUPS
 from broker.node.groups import Groups
@@ -31,13 +33,16 @@ from broker.node.metadata_store import check_meta_properties
 from broker.node.partitions import Partitions
 from broker.node.peers import Peers
 from broker.node.producer_ids import ProducerIds
+from broker.node.quotas import ClientQuotas
 from broker.node.server import Server
+from broker.node.topic_config import broker_overrides
 from broker.node.transactions import KEY_TYPE as TRANSACTIONS
 from broker.node.transactions import Transactions
 from broker.node.verification import TransactionVerifier
 from broker.wire import apis
-from broker.wire.apis import ApiKey
+from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ProtocolError
+from broker.wire.messages import Message
 
 
 class Broker:
@@ -95,6 +100,10 @@ class Broker:
         # By FindCoordinator's key type. Any: each host has its own shards, this file knows none of them.
         self.groups = Groups(self, rng=rng)
         self.coordinators: dict[int, CoordinatorHost[Any]] = {GROUPS: self.groups.host}
+        self.fetch_sessions = FetchSessions(slots=config.max_incremental_fetch_session_cache_slots, rng=rng)
+        self.quotas = ClientQuotas(
+            window_count=config.quota_window_num, window_size_ms=config.quota_window_size_seconds * 1000
+        )
         self.peers = Peers(
             config=config, image=lambda: self.metadata.image, logger=logger, handle_locally=self._handle_local
         )
@@ -135,6 +144,8 @@ class Broker:
         self.spawn(self.lifecycle.run())
         self.spawn(self._isr_sender.run(self.partitions, self.lifecycle))
         self.spawn(self.partitions.run_timers())
+        self.spawn(self.partitions.cleaner.run())
+        self.spawn(self._server.run_idle_sweeps())
         self.spawn(self.groups.run_retention())
         self.journal.write("started")
         self.logger.info("started", log_dirs=self.config.log_dirs)
@@ -143,7 +154,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Bounded by controlled.shutdown.max.wait.ms; everything is on disk afterwards."""
-        is_agreed = await self.lifecycle.shut_down()
+        is_agreed = self.config.controlled_shutdown_enable and await self.lifecycle.shut_down()
         self.logger.info("stopping", controlled=is_agreed)
         for task in list(self._tasks):
             task.cancel()
@@ -188,13 +199,35 @@ class Broker:
         handler = HANDLERS.get(ApiKey(header.api_key))
         if handler is None or not apis.is_supported(header.api_key, header.api_version, request.listener):
             raise ProtocolError(f"api key {header.api_key} version {header.api_version} is not offered here")
+        is_charged = self.quotas.is_active and request.listener is Listener.CLIENT
+        handled = self._charge(request) if is_charged else None
         try:
             handler(self, request)
+            if handled is not None:
+                handled()
         except ProtocolError:
             raise
         except Exception:  # one request must not end the broker; the peer sees a closed connection: outcome unknown
             self.logger.error("handler_failed", api_key=header.api_key, cause=repr(traceback.format_exc()))
             request.close_connection()
+
+    def _charge(self, request: Request) -> Callable[[], None]:
+        """Have the quotas of this client count the request when it is answered. Call the result after the handler."""
+        began_ns, client_id, api_key = monotonic_ns(), request.client_id, request.header.api_key
+        busy_ns: list[int] = []  # how long the handler kept the loop, once it has returned
+
+        def charge(answer: Message | None) -> int:
+            now_ms = monotonic_ms()
+            wait_ms = self.quotas.handled(client_id, busy_ns[0] if busy_ns else monotonic_ns() - began_ns, now_ms)
+            if api_key == ApiKey.PRODUCE:
+                wait_ms = max(wait_ms, self.quotas.produced(client_id, request.size_bytes, now_ms))
+            elif api_key == ApiKey.FETCH and answer is not None:
+                size_bytes = sum(len(each.records or b"") for topic in answer.responses for each in topic.partitions)
+                wait_ms = max(wait_ms, self.quotas.fetched(client_id, size_bytes, now_ms))
+            return wait_ms
+
+        request.charge = charge
+        return lambda: busy_ns.append(monotonic_ns() - began_ns)
 
     def _handle_local(self, api_key: ApiKey, request: LocalRequest) -> None:
         handler: object = HANDLERS[api_key]
@@ -209,6 +242,10 @@ class Broker:
 
     def _image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
         delta = self.partitions.apply_image(old, new)
+        if old.client_quotas != new.client_quotas:
+            self.quotas.set_limits(new.client_quotas)
+        if old.broker_configs != new.broker_configs:
+            self._server.reconfigure(with_dynamic(self.config, broker_overrides(new, self.config.node_id)))
         if self.metadata.controller.is_active:
             for broker_id in delta.fenced:
                 self.journal.write("broker_fenced", broker=broker_id, by=self.config.node_id)

@@ -17,6 +17,10 @@ def monotonic_ms() -> int:
     return _read_ns() // 1_000_000
 
 
+def monotonic_ns() -> int:
+    return _read_ns()
+
+
 def wall_ms() -> int:
     """Milliseconds since 1970."""
     return _read_wall_ns() // 1_000_000

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+
+from broker.controller.topic_configs import Effect
+from broker.node.broker_settings import asks_for_nothing, kafka_settings, support_of
 
 LONG_MAX = 2**63 - 1
 
@@ -40,12 +43,15 @@ class NodeConfig:
     process_roles: str = "broker,controller"
     inter_broker_listener_name: str = "INTERNAL"
     controller_listener_names: str = "CONTROLLER"
-    listener_security_protocol_map: str = ""  # accepted and ignored: PLAINTEXT is all we speak
+    listener_security_protocol_map: str = ""  # PLAINTEXT is all we speak: anything else is refused
 
     num_partitions: int = 1
     default_replication_factor: int = 1
     min_insync_replicas: int = 1
     auto_create_topics_enable: bool = True
+    delete_topic_enable: bool = True
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_seconds: int = 300
     unclean_leader_election_enable: bool = False
 
     # Kafka's default is 30000; a follower that is cut stays in the ISR, and in the way of acks=all, that long.
@@ -63,20 +69,47 @@ class NodeConfig:
     controller_quorum_election_timeout_ms: int = 300  # Kafka: 1000
     controller_quorum_fetch_timeout_ms: int = 1_000  # Kafka: 2000
     controller_quorum_request_timeout_ms: int = 1_000  # Kafka: 2000
+    controlled_shutdown_enable: bool = True
     controlled_shutdown_max_wait_ms: int = 3_000  # ours: how long SIGTERM waits for the controller
 
     log_segment_bytes: int = 1 << 30
+    log_roll_ms: int = 604_800_000
+    log_roll_jitter_ms: int = 0
     log_index_interval_bytes: int = 4096
     log_index_size_max_bytes: int = 10 << 20
+    log_cleanup_policy: str = "delete"
     log_retention_ms: int = 604_800_000
     log_retention_bytes: int = -1
+    log_retention_check_interval_ms: int = 300_000
+    log_initial_task_delay_ms: int = 30_000
+    log_segment_delete_delay_ms: int = 60_000
     log_flush_interval_messages: int = LONG_MAX
+    log_flush_interval_ms: int = LONG_MAX
+    log_flush_scheduler_interval_ms: int = LONG_MAX
+    log_flush_start_offset_checkpoint_interval_ms: int = 60_000
+    log_cleaner_enable: bool = True
+    log_cleaner_backoff_ms: int = 15_000
+    log_cleaner_dedupe_buffer_size: int = 128 << 20
+    log_cleaner_io_max_bytes_per_second: float = float(LONG_MAX)
+    log_cleaner_min_cleanable_ratio: float = 0.5
+    log_cleaner_min_compaction_lag_ms: int = 0
+    log_cleaner_max_compaction_lag_ms: int = LONG_MAX
+    log_cleaner_delete_retention_ms: int = 86_400_000
+    log_message_timestamp_type: str = "CreateTime"
+    log_message_timestamp_before_max_ms: int = LONG_MAX
+    log_message_timestamp_after_max_ms: int = 3_600_000
+    log_local_retention_bytes: int = -2
+    log_local_retention_ms: int = -2
+    log_preallocate: bool = False
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
     message_max_bytes: int = 1_048_588
     producer_id_expiration_ms: int = 86_400_000
 
-    # A cluster of fewer brokers than the two next say takes as many as it has voters; Kafka refuses transactions then.
-    transaction_state_log_replication_factor: int = 3
-    transaction_state_log_min_isr: int = 2
+    transaction_state_log_replication_factor: int = 3  # unless given: not more than there are voters
+    transaction_state_log_min_isr: int = 2  # unless given: not more than the replication factor
     transaction_state_log_num_partitions: int = 50
     transaction_state_log_segment_bytes: int = 100 << 20
     transaction_state_log_load_buffer_size: int = 5 << 20
@@ -112,11 +145,20 @@ class NodeConfig:
     queued_max_requests: int = 500
     fetch_max_bytes: int = 55 << 20
     max_connections: int = 2_000
+    socket_listen_backlog_size: int = 512  # Kafka: 50
+    max_request_partition_size_limit: int = 2_000
+    max_connections_per_ip: int = 2**31 - 1
+    max_connection_creation_rate: int = 2**31 - 1
+    connections_max_idle_ms: int = 600_000
+    quota_window_num: int = 11
+    quota_window_size_seconds: int = 1
+    max_incremental_fetch_session_cache_slots: int = 1_000
 
     harness_routes_internal: Mapping[int, Address] = field(default_factory=dict)
     harness_routes_controller: Mapping[int, Address] = field(default_factory=dict)
     harness_journal_path: Path | None = None
     harness_journal_appends: bool = False
+    harness_allow_remote: bool = False  # listeners that other machines can reach; there is no authentication
     harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: the disk as it is
     harness_cluster_id: str = "reference-cluster"
     # Acknowledge produce without storing: a null broker to calibrate load generators with. Nothing can be read back.
@@ -144,43 +186,19 @@ def _text(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, Mapping):
         return ",".join(f"{name}={address}" for name, address in value.items())
+    if isinstance(value, float):
+        return f"{value:.17g}" if value != int(value) or value < 1 else f"{value:.1f}"
     return "" if value is None else str(value)
 
 
-# Kafka's own settings that a harness or a copied file may hold and that change nothing here: known, so no warning.
-_IGNORED = frozenset(
-    [
-        "broker.id",
-        "broker.rack",
-        "num.network.threads",
-        "num.io.threads",
-        "num.replica.fetchers",
-        "num.recovery.threads.per.data.dir",
-        "log.dir",
-        "log.retention.hours",
-        "log.retention.minutes",
-        "log.roll.hours",
-        "log.roll.ms",
-        "log.cleaner.enable",
-        "log.cleanup.policy",
-        "log.retention.check.interval.ms",
-        "log.flush.interval.ms",
-        "log.flush.scheduler.interval.ms",
-        "compression.type",
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms",  # we abort at the very deadline
-        "delete.topic.enable",
-        "controlled.shutdown.enable",
-        "auto.leader.rebalance.enable",
-        "metadata.log.dir",
-        "controller.quorum.bootstrap.servers",
-        "security.inter.broker.protocol",
-        "connections.max.idle.ms",
-        "max.incremental.fetch.session.cache.slots",
-        "share.coordinator.state.topic.replication.factor",
-        "share.coordinator.state.topic.min.isr",
-        "log.message.timestamp.type",
-    ]
-)
+def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig:
+    """`config` with what IncrementalAlterConfigs set for this broker at run time (KIP-226); values were checked."""
+    known = {key_of(each.name): each for each in fields(NodeConfig)}
+    values: dict[str, object] = {}
+    for key, text in overrides.items():
+        if key in known:
+            values[known[key].name] = _parser(known[key].name, known[key].type)(text)
+    return replace(config, **values) if values else config  # type: ignore[arg-type]  # each from its field's parser
 
 
 def parse_address(text: str) -> Address:
@@ -266,13 +284,32 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "offsets_topic_compression_codec": _codec,
     "offsets_topic_num_partitions": lambda text: _positive(text),
     "offsets_topic_replication_factor": lambda text: _positive(text),
+    "transaction_state_log_num_partitions": lambda text: _positive(text),
+    "transaction_state_log_replication_factor": lambda text: _positive(text),
+    "transaction_state_log_min_isr": lambda text: _positive(text),
     "offsets_retention_check_interval_ms": lambda text: _positive(text),
     "offsets_load_buffer_size": lambda text: _positive(text),
     "group_coordinator_rebalance_protocols": _choices("classic", "consumer", needed="classic"),
     "group_consumer_assignors": _choices("uniform", "range"),
     "group_consumer_migration_policy": _choices("disabled"),
 }
-_MAY_BE_NEGATIVE = frozenset({"log_retention_ms", "log_retention_bytes"})
+_MAY_BE_NEGATIVE = frozenset(
+    {
+        "log_retention_ms",
+        "log_retention_bytes",
+        "log_local_retention_bytes",
+        "log_local_retention_ms",
+        "compression_gzip_level",
+        "compression_zstd_level",
+    }
+)
+# Kafka's coarser names of the same settings: they count where the finer ones are absent, in this order.
+_COARSER: dict[str, tuple[tuple[str, int], ...]] = {
+    "log.retention.ms": (("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
+    "log.roll.ms": (("log.roll.hours", 3_600_000),),
+    "log.roll.jitter.ms": (("log.roll.jitter.hours", 3_600_000),),
+}
+COARSER_KEYS = frozenset(name for names in _COARSER.values() for name, _ in names)
 
 
 def _parser(name: str, kind: object) -> Callable[[str], object]:
@@ -280,6 +317,8 @@ def _parser(name: str, kind: object) -> Callable[[str], object]:
         return _PARSERS[name]
     if kind == "bool":
         return _boolean
+    if kind == "float":
+        return _number
     if kind == "int":
         return _negative_too if name in _MAY_BE_NEGATIVE else _natural
     return str
@@ -287,6 +326,16 @@ def _parser(name: str, kind: object) -> Callable[[str], object]:
 
 def _natural(text: str) -> int:
     value = _negative_too(text)
+    if value < 0:
+        raise ValueError(f"expected a number of at least 0, got {text!r}")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"expected a number, got {text!r}") from None
     if value < 0:
         raise ValueError(f"expected a number of at least 0, got {text!r}")
     return value
@@ -335,13 +384,60 @@ def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
                 values[setting.name] = _parser(setting.name, setting.type)(prop.value)
             except ValueError as error:
                 raise ConfigError(f"{path}:{prop.line}: {prop.key}: {error}") from None
-        elif prop.key not in _IGNORED:
+        support = support_of(prop.key)
+        if support is None:
             warnings.append(f"{path}:{prop.line}: unknown key {prop.key}, ignored{_nearest(prop.key, known)}")
+        elif support.effect is Effect.WITHOUT_EFFECT:
+            warnings.append(f"{path}:{prop.line}: {prop.key} has no effect: {support.note}")
+        elif support.effect is Effect.REFUSED and not asks_for_nothing(prop.key, prop.value):
+            raise ConfigError(f"{path}:{prop.line}: {prop.key}={prop.value} is not supported: {support.note}")
+    _apply_coarser(path, properties, values)
     return _complete(path, values, lines), warnings
 
 
+def _apply_coarser(path: Path, properties: list[Property], values: dict[str, object]) -> None:
+    """log.retention.hours and the like, where the setting in milliseconds is not given."""
+    given = {prop.key: prop for prop in properties}
+    for key, coarser in _COARSER.items():
+        name = key.replace(".", "_")
+        for other, factor_ms in coarser:
+            if name in values or other not in given:
+                continue
+            try:
+                value = _negative_too(given[other].value)
+            except ValueError as error:
+                raise ConfigError(f"{path}:{given[other].line}: {other}: {error}") from None
+            values[name] = value * factor_ms if value >= 0 else -1
+            break
+
+
+def _check_plain(path: Path, lines: Mapping[str, int], values: Mapping[str, object]) -> None:
+    """Roles and protocols that the process does not have are errors, not wishes."""
+    roles = set(_items(str(values.get("process_roles", "broker,controller"))))
+    if roles != {"broker", "controller"}:
+        line = lines["process.roles"]
+        raise ConfigError(f"{path}:{line}: process.roles: expected broker,controller, got {','.join(sorted(roles))}")
+    for item in _items(str(values.get("listener_security_protocol_map", ""))):
+        if item.rpartition(":")[2].strip().upper() != "PLAINTEXT":
+            line = lines["listener.security.protocol.map"]
+            raise ConfigError(f"{path}:{line}: listener.security.protocol.map: only PLAINTEXT is spoken, got {item}")
+
+
+def _check_reachable(
+    path: Path, listeners: Mapping[str, Address], lines: Mapping[str, int], values: Mapping[str, object]
+) -> None:
+    """Loopback only unless told otherwise: everybody who reaches a listener may do everything."""
+    for name, address in listeners.items():
+        is_loopback = address.host in ("localhost", "::1") or address.host.startswith("127.")
+        if not is_loopback and not values.get("harness_allow_remote", False):
+            raise ConfigError(
+                f"{path}:{lines['listeners']}: listeners: {name} at {address} can be reached from other machines, and "
+                "there is no authentication; use 127.0.0.1, or say harness.allow.remote=true"
+            )
+
+
 def _nearest(key: str, known: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(key, [*known, *_IGNORED], n=1)
+    close = difflib.get_close_matches(key, [*known, *kafka_settings("broker")], n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
@@ -357,9 +453,14 @@ def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -
     values["advertised_listeners"] = {
         name: advertised.get(name, address) for name, address in listeners.items() if name != controller
     }
+    _check_reachable(path, listeners, lines, values)
+    _check_plain(path, lines, values)
     voters = values["controller_quorum_voters"]
     assert isinstance(voters, dict)
     values.setdefault("offsets_topic_replication_factor", max(1, min(3, len(voters))))
+    replicas = values.setdefault("transaction_state_log_replication_factor", max(1, min(3, len(voters))))
+    assert isinstance(replicas, int)
+    values.setdefault("transaction_state_log_min_isr", min(2, replicas))
     config = NodeConfig(**values)  # type: ignore[arg-type]  # each value came from the parser of its field
     for name, key in (
         (config.internal_listener, "inter.broker.listener.name"),

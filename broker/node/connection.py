@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import TypeAlias, cast
 
 from broker.node.logs import Logger
@@ -26,6 +28,8 @@ from broker.wire.errors import ProtocolError
 from broker.wire.framing import FrameReader
 from broker.wire.messages import Message
 
+# An answer, or None for acks=0 -> milliseconds that the client must wait.
+Charge: TypeAlias = Callable[[Message | None], int]
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 # More than any client's max.in.flight; beyond it the connection is not read until answers have gone out.
@@ -36,7 +40,17 @@ JOIN_BELOW_BYTES = 16 * 1024
 class Request:
     """One request and the place of its answer in the order of answers."""
 
-    __slots__ = ("_buffers", "_connection", "_is_done", "header", "listener", "listener_name", "message")
+    __slots__ = (
+        "_buffers",
+        "_connection",
+        "_is_done",
+        "charge",
+        "header",
+        "listener",
+        "listener_name",
+        "message",
+        "size_bytes",
+    )
 
     def __init__(self, connection: Connection, header: RequestHeader, message: Message) -> None:
         self._connection = connection
@@ -44,6 +58,8 @@ class Request:
         self._is_done = False
         self.header = header
         self.message = message
+        self.size_bytes = 0
+        self.charge: Charge | None = None  # set while there are quotas: what this answer costs its client
         self.listener = connection.listener
         self.listener_name = connection.listener_name
 
@@ -70,10 +86,16 @@ class Request:
         if self._connection.is_closed:
             return
         header = self.header
+        if self.charge is not None and (wait_ms := self.charge(message)) > 0:
+            self._connection.throttle(wait_ms)
+            if hasattr(message, "throttle_time"):
+                message = replace(message, throttle_time=timedelta(milliseconds=wait_ms))
         self._finish(encode_response(header.api_key, header.api_version, header.correlation_id, message))
 
     def respond_nothing(self) -> None:
         """acks=0: the client expects no answer."""
+        if self.charge is not None:
+            self._connection.throttle(self.charge(None))
         self._finish([])
 
     def close_connection(self) -> None:
@@ -117,17 +139,25 @@ class Connection(asyncio.BufferedProtocol):
         self._is_flush_due = False
         self._is_write_blocked = False
         self._is_reading_paused = False
+        self._throttle_timer: asyncio.TimerHandle | None = None
+        self._throttled_until_s = 0.0
+        self.silent_sweeps = 0  # of the server's, without a byte from this client
+        self.peer_host = ""
 
     # -- asyncio -----------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
+        peer = transport.get_extra_info("peername")
+        self.peer_host = f"/{peer[0]}" if peer else ""
         if not self._on_open(self):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closed = True
         self._requests.clear()
+        if self._throttle_timer is not None:
+            self._throttle_timer.cancel()
         self._on_close(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -135,6 +165,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._reader.written(nbytes)
+        self.silent_sweeps = 0
         self._handle_frames()
 
     def eof_received(self) -> bool:
@@ -174,6 +205,7 @@ class Connection(asyncio.BufferedProtocol):
             self._answer_unsupported(error)
             return
         request = Request(self, header, message)
+        request.size_bytes = len(frame)
         self._requests.append(request)
         self._dispatch(request)
 
@@ -185,7 +217,30 @@ class Connection(asyncio.BufferedProtocol):
         request._finish(encode_unsupported_api_versions(error.header.correlation_id, self.listener))
 
     def _is_full(self) -> bool:
-        return self._is_write_blocked or len(self._requests) >= IN_FLIGHT_REQUESTS_MAX
+        if self._is_write_blocked or len(self._requests) >= IN_FLIGHT_REQUESTS_MAX:
+            return True
+        return self._throttle_timer is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """It has requests without an answer."""
+        return bool(self._requests)
+
+    def throttle(self, wait_ms: int) -> None:
+        """Read nothing more from this client for so long (KIP-219); answers still go out."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + wait_ms / 1000
+        if wait_ms <= 0 or self.is_closed or until_s <= self._throttled_until_s:
+            return
+        self._throttled_until_s = until_s
+        if self._throttle_timer is not None:
+            self._throttle_timer.cancel()
+        self._throttle_timer = loop.call_later(wait_ms / 1000, self._throttle_ended)
+        self._pause_or_resume()
+
+    def _throttle_ended(self) -> None:
+        self._throttle_timer = None
+        self._handle_frames()
 
     def _pause_or_resume(self) -> None:
         if self._transport is None or self.is_closed or self._transport.is_closing():
@@ -234,11 +289,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(out[0])
         elif out:
             self._transport.writelines(out)
-
-    @property
-    def peer_host(self) -> str:
-        peer = None if self._transport is None else self._transport.get_extra_info("peername")
-        return f"/{peer[0]}" if peer else ""
 
     def close(self) -> None:
         if self._transport is not None and not self._transport.is_closing():

@@ -62,12 +62,15 @@ class LocalRequest:
             self.future.set_result(message)
 
 
+_PARTS = ("topics", "responses", "results", "entries")
+
+
 def is_not_controller(response: Message) -> bool:
-    """NOT_CONTROLLER at the top, or in the first topic where the API has no top-level code."""
+    """NOT_CONTROLLER at the top, or in a part where the API has no top-level code."""
     if getattr(response, "error_code", ErrorCode.none) is ErrorCode.not_controller:
         return True
-    topics = getattr(response, "topics", None) or getattr(response, "responses", None) or ()
-    return any(getattr(topic, "error_code", None) is ErrorCode.not_controller for topic in topics)
+    parts = next((found for name in _PARTS if (found := getattr(response, name, None))), ())
+    return any(getattr(part, "error_code", None) is ErrorCode.not_controller for part in parts)
 
 
 class ControllerClient:

@@ -123,6 +123,10 @@ class CoordinatorHost(Generic[S]):
             if slot.ledger is not None and slot.is_current:
                 yield index, slot.shard
 
+    def is_serving(self, index: int) -> bool:
+        slot = self._slots.get(index)
+        return slot is not None and slot.ledger is not None and slot.is_current
+
     def is_loading(self) -> bool:
         return any(slot.ledger is None and slot.is_current for slot in self._slots.values())
 

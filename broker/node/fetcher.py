@@ -102,6 +102,7 @@ class _Fetcher:
             logger=logger,
         )
         self.partitions_changed = asyncio.Event()
+        self._asked_offsets: dict[tuple[object, int], int] = {}  # by topic id and partition, of the last request
         self._timeout_ms = config.replica_fetch_wait_max_ms + config.replica_socket_timeout_ms
 
     async def run(self) -> None:
@@ -125,6 +126,7 @@ class _Fetcher:
 
     def _request(self, followed: list[HostedPartition]) -> Message:
         by_topic: dict[object, list[dict[str, object]]] = {}
+        self._asked_offsets = {(each.topic_id, each.index): each.log.log_end_offset for each in followed}
         for hosted in followed:
             log = hosted.log
             partition: dict[str, object] = {
@@ -185,15 +187,22 @@ class _Fetcher:
         self._partitions.followed_up(
             hosted, leader_epoch=hosted.replica.leader_epoch, leader_high_watermark=answer.high_watermark
         )
+        self._partitions.follow_log_start(hosted, answer.log_start_offset)
         return True
 
     def _append(self, hosted: HostedPartition, answer: Message) -> None:
         if not answer.records:
             return
         view = memoryview(answer.records)
-        headers = validate_batches(view)
-        if headers[0].base_offset != hosted.log.log_end_offset:
+        headers = validate_batches(view, is_stored=True)
+        log, base_offset = hosted.log, headers[0].base_offset
+        if self._asked_offsets.get((hosted.topic_id, hosted.index)) != log.log_end_offset:
             return  # the role changed while the answer was on its way; ask again from where we are
+        if base_offset < log.log_end_offset:
+            if log.log_start_offset < log.log_end_offset:
+                raise LogError(f"{log.name}: fetched from {log.log_end_offset}, got a batch at {base_offset}")
+            # We begin in the middle of a batch, where DeleteRecords cut the leader's log: take all of it.
+            log.truncate_fully_and_start_at(base_offset)
         self._partitions.append_fetched(hosted, view, headers)
 
     def _truncate(self, hosted: HostedPartition, diverging: Message) -> None:

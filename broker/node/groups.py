@@ -102,13 +102,10 @@ class Groups:
         for index, _ in self.host.active_shards():
             self.host.submit(index, TopicsChanged(topics=topics, deleted=frozenset(is_gone | is_new)))
 
-    def transaction_ended(self, index: int, *, producer_id: int, producer_epoch: int, is_commit: bool) -> None:
-        """The marker of a producer is committed in a partition of `__consumer_offsets`.
-
-        A shard that still loads, or another leader, finds it in the log.
-        """
+    def transaction_ended(self, index: int, *, producer_id: int, producer_epoch: int, is_commit: bool) -> ErrorCode:
+        """The marker of a producer is committed in a partition of `__consumer_offsets`. An error: send it once more."""
         event = CompleteTransaction(producer_id=producer_id, producer_epoch=producer_epoch, is_commit=is_commit)
-        self.host.submit(index, event)
+        return self.host.submit(index, event)
 
     async def run_retention(self) -> None:
         """Until cancelled."""

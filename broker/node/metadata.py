@@ -36,6 +36,7 @@ from broker.node.config import Address, NodeConfig
 from broker.node.journal import Journal
 from broker.node.logs import Logger
 from broker.node.metadata_store import MetadataStore
+from broker.node.topic_config import topic_defaults
 from broker.quorum import messages as quorum_messages
 from broker.quorum.core import Quorum, QuorumConfig
 from broker.quorum.types import (
@@ -120,6 +121,9 @@ class MetadataHost:
                 default_replication_factor=config.default_replication_factor,
                 min_insync_replicas=config.min_insync_replicas,
                 unclean_leader_election_enable=config.unclean_leader_election_enable,
+                auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+                leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
+                topic_defaults=topic_defaults(config),
             ),
             rng=rng,
         )

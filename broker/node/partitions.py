@@ -17,15 +17,17 @@ from broker.controller.image import MetadataImage
 from broker.log.directory import LogDirectory
 from broker.log.errors import LogError
 from broker.log.filesystem import LOCAL, FileSystem
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
+from broker.log.retention import apply_retention
 from broker.log.transactions import EndMarker
 from broker.log.verification import VerificationGuard
+from broker.node.cleaner import Cleaner
 from broker.node.clock import monotonic_ms, wall_ms
-from broker.node.config import NodeConfig
+from broker.node.config import NodeConfig, with_dynamic
 from broker.node.journal import Journal
 from broker.node.logs import Logger
-from broker.node.topic_config import TopicConfig, topic_config
+from broker.node.topic_config import TopicConfig, broker_overrides, topic_config
 from broker.replication import (
     Appended,
     AwaitReplication,
@@ -84,9 +86,18 @@ class HostedPartition:
     """One partition on this broker."""
 
     __slots__ = (
-        "config", "consumer_wakes", "discarded_offset", "follower_wakes", "index", "log", "replica", "topic",
+        "config",
+        "consumer_wakes",
+        "discarded_offset",
+        "follower_log_starts",
+        "follower_wakes",
+        "index",
+        "log",
+        "replica",
+        "topic",
         "topic_id",
-    )  # fmt: skip
+        "unflushed_since_ms",
+    )
 
     def __init__(
         self,
@@ -103,6 +114,8 @@ class HostedPartition:
         self.follower_wakes = Wakes()  # called once the log end offset grew, or the role changed
         self.consumer_wakes = Wakes()  # called once the high watermark grew, or the role changed
         self.discarded_offset = 0  # with harness.discard: the offset that the next batch is told
+        self.follower_log_starts: dict[int, int] = {}  # by replica id, from its last fetch
+        self.unflushed_since_ms: int | None = None  # since when the log holds what flush.ms counts
 
     @property
     def key(self) -> tuple[str, int]:
@@ -131,6 +144,7 @@ class Partitions:
     ) -> None:
         self._on_storage_failure = on_storage_failure
         self._config, self._logger, self._journal = config, logger, journal
+        self._static_config = config
         self._propose_isr, self._on_roles_changed = propose_isr, on_roles_changed
         self._directory = LogDirectory(str(config.log_dirs), filesystem=filesystem)
         self._high_watermarks = self._directory.read_high_watermarks()
@@ -139,6 +153,14 @@ class Partitions:
         self._next_token = 0
         self._eligible_epochs: dict[int, int] = {}
         self._is_closed = False
+        self._live: tuple[int, ...] = ()
+        self.cleaner = Cleaner(
+            directory=self._directory,
+            hosted=self._hosted.values,
+            config=lambda: self._config,
+            journal=journal,
+            logger=logger,
+        )
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -158,6 +180,11 @@ class Partitions:
 
     def apply_image(self, old: MetadataImage, new: MetadataImage) -> MetadataDelta:
         delta = diff(old, new, broker_id=self._config.node_id)
+        self._live = new.live_broker_ids()
+        if old.broker_configs != new.broker_configs:
+            self._config = with_dynamic(self._static_config, broker_overrides(new, self._config.node_id))
+            for name in {hosted.topic for hosted in self._hosted.values()}:
+                self._reconfigure(name, new)
         for removal in delta.removed:
             self._remove(removal.topic, removal.partition)
         for name in delta.topic_configs:
@@ -205,19 +232,14 @@ class Partitions:
 
     def _open_log(self, change: PartitionChange, effective: TopicConfig) -> PartitionLog:
         topic, partition, topic_id = change.topic, change.partition, str(change.topic_id)
-        log_config = LogConfig(
-            segment_bytes=effective.segment_bytes,
-            index_interval_bytes=effective.index_interval_bytes,
-            flush_messages=effective.flush_messages,
-        )
         try:
-            log = self._directory.open_log(topic, partition, topic_id=topic_id, config=log_config)
+            log = self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
         except LogError as error:
             # What is left of a topic of that name which was deleted while this broker was down.
             self._logger.warning("stale_log_removed", topic=topic, partition=partition, cause=repr(str(error)))
             self._directory.delete_log(topic, partition)
             self._high_watermarks.pop((topic, partition), None)
-            log = self._directory.open_log(topic, partition, topic_id=topic_id, config=log_config)
+            log = self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
         if log.log_end_offset > 0 or log.recovery.cut_bytes:
             summary = asdict(log.recovery)
             self._journal.write("log_recovered", topic=topic, partition=partition, **summary)
@@ -270,6 +292,7 @@ class Partitions:
         for hosted in self._hosted.values():
             if hosted.topic == topic:
                 hosted.config = topic_config(self._config, image, topic)
+                hosted.log.config = hosted.config.log
                 hosted.replica.min_insync_replicas = hosted.config.min_insync_replicas
 
     def _remove(self, topic: str, partition: int) -> None:
@@ -446,6 +469,7 @@ class Partitions:
         log = hosted.log
         gone = _epochs_of_range(log, offset, log.log_end_offset)
         result = log.truncate_to(offset)
+        self.cleaner.truncated(hosted, result.to_offset)
         self.perform(hosted, Truncated(log_end_offset=log.log_end_offset))
         for epoch, begin, end in gone:
             begin = max(begin, result.to_offset)
@@ -466,11 +490,64 @@ class Partitions:
         log = hosted.log
         gone = _epochs_of_range(log, log.log_start_offset, log.log_end_offset)
         log.truncate_fully_and_start_at(offset)
+        self.cleaner.truncated(hosted, 0)
         self.perform(hosted, Truncated(log_end_offset=log.log_end_offset))
         for epoch, begin, end in gone:
             self._journal.truncated(
                 topic=hosted.topic, partition=hosted.index, leader_epoch=epoch, from_offset=end, to_offset=begin
             )
+
+    # -- the beginning of the log ------------------------------------------------------------------------------------
+
+    def delete_records(self, hosted: HostedPartition, offset: int) -> ErrorCode:
+        """As leader: records below `offset` (-1: the high watermark) go. Followers learn it with their next fetch."""
+        high_watermark = hosted.replica.high_watermark
+        wanted = high_watermark if offset == -1 else offset
+        if not 0 <= wanted <= high_watermark:
+            return ErrorCode.offset_out_of_range
+        if hosted.log.advance_log_start(wanted):
+            self._logger.info("records_deleted", topic=hosted.topic, partition=hosted.index, log_start_offset=wanted)
+            hosted.follower_wakes.call_all()
+        return ErrorCode.none
+
+    def low_watermark(self, hosted: HostedPartition) -> int:
+        """The smallest log start offset of its live replicas, as far as we know."""
+        others = [replica for replica in hosted.replica.followers if replica in self._live]
+        return min([hosted.log.log_start_offset, *(hosted.follower_log_starts.get(replica, -1) for replica in others)])
+
+    def follow_log_start(self, hosted: HostedPartition, leader_log_start_offset: int) -> None:
+        """As follower: what the leader deleted goes here too, as far as it is committed."""
+        reachable = min(leader_log_start_offset, hosted.replica.high_watermark)
+        if reachable > hosted.log.log_start_offset:
+            hosted.log.advance_log_start(reachable)
+
+    def _retain(self) -> None:
+        """Retention of every log, by the wall clock that record timestamps are of."""
+        now_ms = wall_ms()
+        for hosted in self._hosted.values():
+            try:
+                result = apply_retention(hosted.log, now_ms=now_ms, high_watermark=hosted.replica.high_watermark)
+            except OSError as error:
+                self._logger.error(
+                    "retention_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error))
+                )
+                continue
+            hosted.log.producers.forget_idle(now_ms, self._config.producer_id_expiration_ms)
+            if result.deleted_segments:
+                facts = asdict(result)
+                self._journal.write("segments_deleted", topic=hosted.topic, partition=hosted.index, **facts)
+                self._logger.info("segments_deleted", topic=hosted.topic, partition=hosted.index, **facts)
+
+    def _flush_if_due(self, hosted: HostedPartition, now_ms: int) -> None:
+        """flush.ms: what was written is fsynced at most so much (and one tick) later."""
+        flush_ms = hosted.config.flush_ms
+        if flush_ms is None or not hosted.log.has_unflushed:
+            hosted.unflushed_since_ms = None
+        elif hosted.unflushed_since_ms is None:
+            hosted.unflushed_since_ms = now_ms
+        elif now_ms - hosted.unflushed_since_ms >= flush_ms:
+            hosted.unflushed_since_ms = None
+            hosted.log.flush()
 
     # -- cores -------------------------------------------------------------------------------------------------------
 
@@ -500,9 +577,11 @@ class Partitions:
     # -- life --------------------------------------------------------------------------------------------------------
 
     async def run_timers(self) -> None:
-        """Serve the deadlines of the cores and checkpoint high watermarks, until cancelled."""
+        """Serve the deadlines of the cores, flush, retain and write checkpoints, until cancelled."""
         checkpoint_ms = self._config.replica_high_watermark_checkpoint_interval_ms
         next_checkpoint_ms = monotonic_ms() + checkpoint_ms
+        next_retention_ms = monotonic_ms() + self._config.log_initial_task_delay_ms
+        next_starts_ms = monotonic_ms() + self._config.log_flush_start_offset_checkpoint_interval_ms
         while True:
             await asyncio.sleep(TICK_MS / 1000)
             now_ms = monotonic_ms()
@@ -510,6 +589,13 @@ class Partitions:
                 deadline_ms = hosted.replica.next_deadline_ms()
                 if deadline_ms is not None and deadline_ms <= now_ms:
                     self.perform(hosted, Tick())
+                self._flush_if_due(hosted, now_ms)
+            if now_ms >= next_retention_ms:
+                next_retention_ms = now_ms + self._config.log_retention_check_interval_ms
+                self._retain()
+            if now_ms >= next_starts_ms:
+                next_starts_ms = now_ms + self._config.log_flush_start_offset_checkpoint_interval_ms
+                self._directory.write_log_start_offsets(hosted.log for hosted in self._hosted.values())
             if now_ms >= next_checkpoint_ms:
                 next_checkpoint_ms = now_ms + checkpoint_ms
                 self.checkpoint()

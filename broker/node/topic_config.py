@@ -1,8 +1,8 @@
-"""The effective configuration of a topic: its overrides over the broker's defaults.
+"""The effective configuration of a topic: its overrides over this broker's dynamic and static settings.
 
-Owns the list of topic settings that DescribeConfigs answers, with where each value came from. Of these the broker acts
-on those in TopicConfig, of which the last three hold from the next opening of the log; the others are kept and shown
-(retention and compaction come later).
+Order, as in Kafka: the topic's override, the broker's own dynamic value, the cluster-wide dynamic value, the static
+value of the properties file. `NodeConfig` comes in with the dynamic values applied. The names, checks and defaults are
+in broker/controller/topic_configs.py.
 """
 
 from __future__ import annotations
@@ -11,71 +11,96 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker.controller.image import MetadataImage
-from broker.node.config import LONG_MAX, NodeConfig, key_of
+from broker.controller.topic_configs import TOPIC_SETTINGS
+from broker.log.partition_log import LogConfig
+from broker.node.config import LONG_MAX, NodeConfig
+from broker.wire.compression import CodecId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
+    """What the broker acts on, parsed. Times in ms, sizes in bytes; None: no limit."""
+
     min_insync_replicas: int
     max_message_bytes: int
-    segment_bytes: int
-    index_interval_bytes: int
-    flush_messages: int | None  # None: the operating system decides
-    has_log_append_time: bool  # message.timestamp.type (KIP-32)
+    compression: CodecId | None  # None: as the producer sent it
+    compression_level: int | None
+    has_log_append_time: bool
+    timestamp_before_max_ms: int | None
+    timestamp_after_max_ms: int | None
+    is_compacted: bool
+    is_deleted: bool  # cleanup.policy names `delete`
+    flush_ms: int | None
+    log: LogConfig
+
+    @property
+    def checks_timestamps(self) -> bool:
+        return self.timestamp_before_max_ms is not None or self.timestamp_after_max_ms is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigEntry:
-    name: str
-    value: str
-    is_default: bool
-    is_override: bool  # set on the topic itself
+def broker_overrides(image: MetadataImage, node_id: int) -> dict[str, str]:
+    """Dynamic broker settings: the cluster-wide ones, and over them this broker's own."""
+    return {**image.broker_configs.get("", {}), **image.broker_configs.get(str(node_id), {})}
 
 
-# topic setting -> (field of NodeConfig with its default, or None, Kafka's default)
-_TOPIC_SETTINGS: dict[str, tuple[str | None, str]] = {
-    "cleanup.policy": (None, "delete"),
-    "compression.type": (None, "producer"),
-    "delete.retention.ms": (None, "86400000"),
-    "flush.messages": ("log_flush_interval_messages", ""),
-    "index.interval.bytes": ("log_index_interval_bytes", ""),
-    "max.message.bytes": ("message_max_bytes", ""),
-    "message.timestamp.type": (None, "CreateTime"),
-    "min.insync.replicas": ("min_insync_replicas", ""),
-    "retention.bytes": ("log_retention_bytes", ""),
-    "retention.ms": ("log_retention_ms", ""),
-    "segment.bytes": ("log_segment_bytes", ""),
-    "segment.index.bytes": ("log_index_size_max_bytes", ""),
-    "unclean.leader.election.enable": ("unclean_leader_election_enable", ""),
-}
+def topic_defaults(config: NodeConfig) -> dict[str, str]:
+    """The value of each topic setting on this broker, without overrides."""
+    described = config.described()
+    return {
+        name: setting.default if setting.broker_key is None else described[setting.broker_key]
+        for name, setting in TOPIC_SETTINGS.items()
+    }
 
 
 def topic_config(config: NodeConfig, image: MetadataImage, topic: str) -> TopicConfig:
-    overrides = image.topic_configs.get(topic, {})
-    flush_messages = _number(overrides, "flush.messages", config.log_flush_interval_messages)
+    return parse_topic_config({**topic_defaults(config), **image.topic_configs.get(topic, {})})
+
+
+def parse_topic_config(values: Mapping[str, str]) -> TopicConfig:
+    def number(name: str) -> int:
+        return int(values[name])
+
+    def limit(name: str) -> int | None:
+        """None for what Kafka writes as the largest long, or a negative number."""
+        value = int(values[name])
+        return None if value >= LONG_MAX or value < 0 else value
+
+    policies = {item.strip() for item in values["cleanup.policy"].split(",")}
+    codec, level = _compression(values)
     return TopicConfig(
-        min_insync_replicas=_number(overrides, "min.insync.replicas", config.min_insync_replicas),
-        max_message_bytes=_number(overrides, "max.message.bytes", config.message_max_bytes),
-        segment_bytes=_number(overrides, "segment.bytes", config.log_segment_bytes),
-        index_interval_bytes=_number(overrides, "index.interval.bytes", config.log_index_interval_bytes),
-        flush_messages=None if flush_messages >= LONG_MAX else flush_messages,
-        has_log_append_time=overrides.get("message.timestamp.type") == "LogAppendTime",
+        min_insync_replicas=number("min.insync.replicas"),
+        max_message_bytes=number("max.message.bytes"),
+        compression=codec,
+        compression_level=level,
+        has_log_append_time=values["message.timestamp.type"] == "LogAppendTime",
+        timestamp_before_max_ms=limit("message.timestamp.before.max.ms"),
+        timestamp_after_max_ms=limit("message.timestamp.after.max.ms"),
+        is_compacted="compact" in policies,
+        is_deleted="delete" in policies,
+        flush_ms=limit("flush.ms"),
+        log=LogConfig(
+            segment_bytes=number("segment.bytes"),
+            segment_ms=number("segment.ms"),
+            segment_jitter_ms=number("segment.jitter.ms"),
+            segment_index_bytes=number("segment.index.bytes"),
+            index_interval_bytes=number("index.interval.bytes"),
+            flush_messages=limit("flush.messages"),
+            retention_ms=limit("retention.ms") if "delete" in policies else None,
+            retention_bytes=limit("retention.bytes") if "delete" in policies else None,
+            is_compacted="compact" in policies,
+            min_cleanable_dirty_ratio=float(values["min.cleanable.dirty.ratio"]),
+            min_compaction_lag_ms=number("min.compaction.lag.ms"),
+            max_compaction_lag_ms=limit("max.compaction.lag.ms"),
+            delete_retention_ms=number("delete.retention.ms"),
+        ),
     )
 
 
-def _number(overrides: Mapping[str, str], name: str, default: int) -> int:
-    text = overrides.get(name, "")
-    return int(text) if text.isdigit() else default
-
-
-def describe_topic(config: NodeConfig, image: MetadataImage, topic: str) -> list[ConfigEntry]:
-    overrides = image.topic_configs.get(topic, {})
-    defaults = config.described()
-    entries = []
-    for name in sorted({*_TOPIC_SETTINGS, *overrides}):
-        field_name, fallback = _TOPIC_SETTINGS.get(name, (None, ""))
-        default = fallback if field_name is None else defaults[key_of(field_name)]
-        is_override = name in overrides
-        value = overrides[name] if is_override else default
-        entries.append(ConfigEntry(name=name, value=value, is_default=not is_override, is_override=is_override))
-    return entries
+def _compression(values: Mapping[str, str]) -> tuple[CodecId | None, int | None]:
+    name = values["compression.type"]
+    if name == "producer":
+        return None, None
+    if name == "uncompressed":
+        return CodecId.NONE, None
+    level = values.get(f"compression.{name}.level")
+    return CodecId[name.upper()], None if level is None else int(level)

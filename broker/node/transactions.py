@@ -160,15 +160,14 @@ def call_with_producer_id(
 
 
 def _internal_topic(config: NodeConfig) -> InternalTopic:
-    replication_factor = min(config.transaction_state_log_replication_factor, len(config.controller_quorum_voters))
     return InternalTopic(
         name=TOPIC,
         partitions=config.transaction_state_log_num_partitions,
-        replication_factor=replication_factor,
+        replication_factor=config.transaction_state_log_replication_factor,
         configs={
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
-            "min.insync.replicas": str(min(config.transaction_state_log_min_isr, replication_factor)),
+            "min.insync.replicas": str(config.transaction_state_log_min_isr),
             "segment.bytes": str(config.transaction_state_log_segment_bytes),
             "unclean.leader.election.enable": "false",
         },

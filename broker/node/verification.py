@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from broker.coordinator.transactions.types import TopicPartition
+from broker.log.verification import VerificationGuard
 from broker.node.channel import ChannelError
 from broker.node.clock import monotonic_ms
 from broker.node.config import NodeConfig
@@ -24,6 +25,7 @@ from broker.wire.messages import Message, request
 
 VERSION = 5
 QUESTIONS_MAX = 100_000  # open at once; more batches are refused with NOT_ENOUGH_REPLICAS, which clients repeat
+OVERTAKEN_MAX = 5
 # The coordinator is not there, or moves: worth a retry by any client, as of a partition that lacks replicas.
 _LATER = frozenset(
     {
@@ -35,7 +37,8 @@ _LATER = frozenset(
     }
 )
 
-Proceed: TypeAlias = Callable[[ErrorCode], None]
+Proceed: TypeAlias = Callable[[ErrorCode, VerificationGuard | None], None]
+TakeGuard: TypeAlias = Callable[[], VerificationGuard | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +50,20 @@ class Producer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Question:
-    """Of one producer about one partition; `waiting` in the order of arrival."""
+    """Of one producer about one partition; `waiting` in the order of arrival.
+
+    Invariant: `guard` was taken before the question was sent. A marker that comes in between takes it away, so the
+    answer cannot let in what belongs to a transaction that has ended since: it is then asked once more.
+    """
 
     producer: Producer
     partition: TopicPartition
     adds: bool
     deadline_ms: int
-    waiting: list[Proceed] = field(default_factory=list)
+    guard: VerificationGuard
+    take_guard: TakeGuard
+    waiting: list[Proceed]
+    overtaken: int = 0  # how often a marker came in between
 
 
 class TransactionVerifier:
@@ -72,24 +82,39 @@ class TransactionVerifier:
         self._open: dict[tuple[Producer, TopicPartition], _Question] = {}
         self._due: list[_Question] = []
 
-    def is_asking(self, producer: Producer, partition: TopicPartition) -> bool:
-        return (producer, partition) in self._open
-
-    def ask(self, producer: Producer, partition: TopicPartition, *, adds: bool, proceed: Proceed) -> None:
-        """`proceed(error)` is called later, exactly once, with `none` when the partition is in the transaction."""
+    def ask(
+        self, producer: Producer, partition: TopicPartition, *, adds: bool, take_guard: TakeGuard, proceed: Proceed
+    ) -> bool:
+        """`proceed(error, guard)` is called exactly once, with `none` when the partition is in the transaction: now
+        (False) when `take_guard`, begin_verification of its log, finds it ongoing; else (True) with the answer."""
         question = self._open.get((producer, partition))
         if question is not None:
             question.waiting.append(proceed)
-            return
-        if len(self._open) >= QUESTIONS_MAX:
-            asyncio.get_running_loop().call_soon(proceed, ErrorCode.not_coordinator)
-            return
-        deadline_ms = monotonic_ms() + self._config.add_partitions_to_txn_retry_backoff_max_ms
+            return True
+        guard = take_guard()
+        if guard is None or len(self._open) >= QUESTIONS_MAX:
+            proceed(ErrorCode.none if guard is None else ErrorCode.not_coordinator, None)
+            return False
         question = _Question(
-            producer=producer, partition=partition, adds=adds, deadline_ms=deadline_ms, waiting=[proceed]
+            producer=producer,
+            partition=partition,
+            adds=adds,
+            deadline_ms=monotonic_ms() + self._config.add_partitions_to_txn_retry_backoff_max_ms,
+            guard=guard,
+            take_guard=take_guard,
+            waiting=[proceed],
         )
         self._open[(producer, partition)] = question
         self._enqueue(question)
+        return True
+
+    def _ask_again(self, question: _Question) -> None:
+        guard = question.take_guard()
+        if guard is None:
+            self._answer(question, ErrorCode.none, None)
+        else:
+            question.guard = guard
+            self._enqueue(question)
 
     def _enqueue(self, question: _Question) -> None:
         self._due.append(question)
@@ -122,12 +147,25 @@ class TransactionVerifier:
         for question in asked:
             topic, index = question.partition
             fallback = answer.error_code or ErrorCode.network_exception
-            error = errors.get((question.producer.transactional_id, topic, index), fallback)
-            if error is ErrorCode.concurrent_transactions and question.adds and self._may_repeat(question):
-                backoff_ms = self._config.add_partitions_to_txn_retry_backoff_ms
-                asyncio.get_running_loop().call_later(backoff_ms / 1000, self._enqueue, question)
-            else:
-                self._answer(question, error)
+            self._answered(question, errors.get((question.producer.transactional_id, topic, index), fallback))
+
+    def _answered(self, question: _Question, error: ErrorCode) -> None:
+        if error is ErrorCode.concurrent_transactions and question.adds and self._may_repeat(question):
+            backoff_ms = self._config.add_partitions_to_txn_retry_backoff_ms
+            asyncio.get_running_loop().call_later(backoff_ms / 1000, self._ask_again, question)
+            return
+        if error is not ErrorCode.none:
+            self._answer(question, error, None)
+            return
+        guard = question.take_guard()
+        if guard is None or guard is question.guard:
+            self._answer(question, ErrorCode.none, guard)
+        elif question.overtaken < OVERTAKEN_MAX:
+            question.overtaken += 1
+            question.guard = guard
+            self._enqueue(question)
+        else:
+            self._answer(question, ErrorCode.concurrent_transactions, None)
 
     def _may_repeat(self, question: _Question) -> bool:
         """The markers of its last transaction are still being written: soon done, and cheaper than a client's retry."""
@@ -135,12 +173,12 @@ class TransactionVerifier:
 
     def _answer_all(self, questions: Iterable[_Question], error: ErrorCode) -> None:
         for question in questions:
-            self._answer(question, error)
+            self._answer(question, error, None)
 
-    def _answer(self, question: _Question, error: ErrorCode) -> None:
+    def _answer(self, question: _Question, error: ErrorCode, guard: VerificationGuard | None) -> None:
         del self._open[(question.producer, question.partition)]
         for proceed in question.waiting:
-            proceed(error)
+            proceed(error, guard)
 
 
 def produce_error(error: ErrorCode, version: int) -> ErrorCode:

@@ -47,6 +47,7 @@ from broker.quorum.types import (
     TruncateEntries,
     VoteRequest,
     VoteResponse,
+    VoterState,
 )
 
 __all__ = ["Quorum", "QuorumConfig"]
@@ -151,6 +152,27 @@ class Quorum:
     @property
     def log_end_offset(self) -> int:
         return self._log.end_offset
+
+    def describe_voters(self, now_ms: int) -> list[VoterState]:
+        """As leader: every voter and how far it is; empty otherwise."""
+        if not isinstance(self._role, Leader):
+            return []
+        own = VoterState(
+            replica_id=self.node_id,
+            log_end_offset=self._log.end_offset,
+            last_fetch_ms=now_ms,
+            last_caught_up_ms=now_ms,
+        )
+        others = [
+            VoterState(
+                replica_id=replica_id,
+                log_end_offset=voter.end_offset,
+                last_fetch_ms=voter.last_fetch_ms,
+                last_caught_up_ms=voter.last_caught_up_ms,
+            )
+            for replica_id, voter in self._role.progress.items()
+        ]
+        return sorted([own, *others], key=lambda voter: voter.replica_id)
 
     def read_log(self, from_offset: int = 0) -> tuple[LogEntry, ...]:
         """For inspection and tests; committed or not."""
@@ -493,6 +515,11 @@ class Quorum:
 
     def _lead_fetch(self, leader: Leader, token: int, request: FetchRequest) -> None:
         voter = leader.progress[request.replica_id]
+        if request.fetch_offset >= self._log.end_offset:
+            voter.last_caught_up_ms = self._now_ms
+        elif request.fetch_offset >= voter.leader_end_offset_at_last_fetch >= 0:
+            voter.last_caught_up_ms = voter.last_fetch_ms  # it has what we had then
+        voter.leader_end_offset_at_last_fetch = self._log.end_offset
         voter.last_fetch_ms = self._now_ms
         voter.acknowledged = True
         if request.replica_id in leader.parked:

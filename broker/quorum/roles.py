@@ -43,6 +43,8 @@ class Follower:
 class VoterProgress:
     end_offset: int  # what the voter is known to hold, from its fetch offset
     last_fetch_ms: int  # starts at the election, so that voters get a full timeout
+    last_caught_up_ms: int = -1
+    leader_end_offset_at_last_fetch: int = -1
     sent_high_watermark: int = -1
     acknowledged: bool = False  # answered BeginQuorumEpoch or fetched in this epoch
 

@@ -119,6 +119,16 @@ Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchR
 Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoterState:
+    """What the leader knows of one voter, for DescribeQuorum. Times of the core's clock, -1: not yet."""
+
+    replica_id: int
+    log_end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+
+
 # -- events -----------------------------------------------------------------------------------------------------------
 
 

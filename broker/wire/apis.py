@@ -32,15 +32,24 @@ class ApiKey(IntEnum):
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
     ADD_PARTITIONS_TO_TXN = 24
     ADD_OFFSETS_TO_TXN = 25
     END_TXN = 26
     WRITE_TXN_MARKERS = 27
+    TXN_OFFSET_COMMIT = 28
     DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    DESCRIBE_LOG_DIRS = 35
+    CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
+    ELECT_LEADERS = 43
+    INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
+    DESCRIBE_CLIENT_QUOTAS = 48
+    ALTER_CLIENT_QUOTAS = 49
     VOTE = 52
     BEGIN_QUORUM_EPOCH = 53
     END_QUORUM_EPOCH = 54
@@ -57,6 +66,7 @@ class ApiKey(IntEnum):
     ALLOCATE_PRODUCER_IDS = 67
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
+    DESCRIBE_TOPIC_PARTITIONS = 75
 
 
 class Listener(Enum):
@@ -79,7 +89,6 @@ class Api:
 
 
 _CLIENT = frozenset({Listener.CLIENT, Listener.INTER_BROKER})
-_INTER_BROKER = frozenset({Listener.INTER_BROKER})
 _CONTROLLER = frozenset({Listener.CONTROLLER})
 _EVERYWHERE = frozenset(Listener)
 
@@ -113,13 +122,22 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.API_VERSIONS, 0, 4, _EVERYWHERE),
         _api(ApiKey.CREATE_TOPICS, 2, 7, _EVERYWHERE),
         _api(ApiKey.DELETE_TOPICS, 1, 6, _EVERYWHERE),
+        _api(ApiKey.DELETE_RECORDS, 0, 2, _CLIENT),
         _api(ApiKey.INIT_PRODUCER_ID, 0, 5, _CLIENT),
         _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, _CLIENT),
         _api(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, _CLIENT),
         _api(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, _CLIENT),
         _api(ApiKey.END_TXN, 0, 5, _CLIENT),
-        _api(ApiKey.WRITE_TXN_MARKERS, 1, 2, _INTER_BROKER),
+        _api(ApiKey.WRITE_TXN_MARKERS, 1, 2, _CLIENT),
+        _api(ApiKey.TXN_OFFSET_COMMIT, 0, 5, _CLIENT),
         _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
+        _api(ApiKey.ALTER_CONFIGS, 0, 2, _EVERYWHERE),
+        _api(ApiKey.DESCRIBE_LOG_DIRS, 1, 4, _CLIENT),
+        _api(ApiKey.CREATE_PARTITIONS, 0, 3, _EVERYWHERE),
+        _api(ApiKey.ELECT_LEADERS, 0, 2, _EVERYWHERE),
+        _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, _EVERYWHERE),
+        _api(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, _CLIENT),
+        _api(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, _EVERYWHERE),
         _api(ApiKey.DELETE_GROUPS, 0, 2, _CLIENT),
         _api(ApiKey.OFFSET_DELETE, 0, 0, _CLIENT),
         _api(ApiKey.VOTE, 0, 2, _CONTROLLER),
@@ -136,6 +154,7 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, _CLIENT),
         _api(ApiKey.LIST_TRANSACTIONS, 0, 1, _CLIENT),
         _api(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, _CONTROLLER),
+        _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, _CLIENT),
         _api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, _CLIENT),
         _api(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, _CLIENT),
     )

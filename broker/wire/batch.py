@@ -158,10 +158,13 @@ def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[RawBatch]:
         position = next_position
 
 
-def check_header(header: BatchHeader, position: int = 0) -> None:
-    """Raise CorruptBatchError if the header's fields contradict one another. Not the CRC."""
-    if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
-        # A compacted batch has fewer records than offsets, but neither a producer nor our log makes one.
+def check_header(header: BatchHeader, position: int = 0, *, is_stored: bool = False) -> None:
+    """Raise CorruptBatchError if the header's fields contradict one another. Not the CRC.
+
+    `is_stored`: it comes from a log, where compaction may have taken records out; a producer's has one a offset.
+    """
+    missing = header.last_offset_delta + 1 - header.record_count
+    if (missing != 0 and not (is_stored and missing > 0 and header.record_count >= 0)) or header.last_offset_delta < 0:
         raise CorruptBatchError(
             f"{header.record_count} records with last offset delta {header.last_offset_delta} at byte {position}",
             position=position,
@@ -177,7 +180,7 @@ def check_header(header: BatchHeader, position: int = 0) -> None:
         )
 
 
-def validate_batches(buffer: Buffer) -> list[BatchHeader]:
+def validate_batches(buffer: Buffer, *, is_stored: bool = False) -> list[BatchHeader]:
     """Check lengths, magic, counts and CRC-32C of every batch; the buffer must hold whole batches and at least one.
 
     Returns their headers in order; raises CorruptBatchError with the position of the first bad batch.
@@ -190,7 +193,7 @@ def validate_batches(buffer: Buffer) -> list[BatchHeader]:
         next_position = position + header.batch_length + LENGTH_OVERHEAD_BYTES
         if next_position > end:
             raise CorruptBatchError(f"a batch of {header.size_bytes} bytes ends after its buffer", position=position)
-        check_header(header, position)
+        check_header(header, position, is_stored=is_stored)
         crc = crc32c.crc32c(view[position + ATTRIBUTES_POSITION : next_position])
         if crc != header.crc:
             raise CorruptBatchError(f"CRC at byte {position}: header {header.crc:#x}, data {crc:#x}", position=position)

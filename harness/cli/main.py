@@ -50,6 +50,7 @@ _Spark = Annotated[str | None, typer.Option("--spark-master", metavar="URL", hel
 _RunDir = Annotated[Path | None, typer.Option("--run-dir", help="where the run goes; default runs/<time>-<suite>")]
 _Web = Annotated[bool, typer.Option("--web", help="serve Locust's own view of the running cell on loopback")]
 _WebPort = Annotated[int, typer.Option("--web-port", min=1, max=65_535, help="of --web")]
+_Strict = Annotated[bool, typer.Option("--strict", help="findings of the lint are errors")]
 _NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]
 
 
@@ -66,6 +67,7 @@ def run(
     spark_master: _Spark = None,
     run_dir: _RunDir = None,
     no_report: _NoReport = False,
+    strict: _Strict = False,
     web: _Web = False,
     web_port: _WebPort = 8089,
 ) -> None:
@@ -75,7 +77,7 @@ def run(
 
     options = RunOptions(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
-        toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
+        toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
         argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
@@ -117,6 +119,25 @@ def report(
     from harness.cli.run import report_directories
 
     raise typer.Exit(report_directories(directories, spark_master))
+
+
+@app.command()
+def compare(
+    base: Annotated[Path, typer.Argument(metavar="BASE", help="run directory")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="run directory")],
+    force: Annotated[bool, typer.Option("--force", help="even if host, path, durability or load are unlike")] = False,
+    relevant: Annotated[
+        float, typer.Option("--relevant", metavar="PERCENT", help="a smaller change counts as none")
+    ] = 5.0,
+    spark_master: _Spark = None,
+) -> None:
+    """Better, worse, same or undecided: NEW against BASE, with false discoveries controlled.
+
+    Exit code 0 same or better, 1 worse, 2 the runs are unlike, 4 undecided.
+    """
+    from harness.cli.compare import compare_runs
+
+    raise typer.Exit(compare_runs(base, new, force=force, relevant=relevant / 100, spark_master=spark_master))
 
 
 @app.command()

@@ -13,6 +13,7 @@ from chaos.lease import default_root, reap
 from chaos.model import builtin_scenarios
 from harness.clusters.base import Engine
 from harness.errors import ExitCode, HarnessError, Interrupted, UsageError
+from harness.lint import lint
 from harness.plan import PlannedCell, build_plan
 from harness.run.orchestrator import Run, RunRequest
 from harness.run.progress import Progress
@@ -47,6 +48,7 @@ class RunOptions:
     make_report: bool
     argv: tuple[str, ...]
     web_port: int | None = None
+    strict: bool = False
 
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
@@ -54,6 +56,7 @@ def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     requests = [(suite, _plan(suite, options)) for suite in suites]
     if options.run_dir is not None and len(suites) > 1:
         raise UsageError("--run-dir holds one run: give one suite")
+    _lint([cells for _, cells in requests], strict=options.strict)
     if options.dry_run:
         for suite, cells in requests:
             print_plan(suite, cells, options)
@@ -68,6 +71,15 @@ def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
             if stop.is_set():
                 break
     return next(code for code in _WORST_FIRST if code in codes)
+
+
+def _lint(plans: Sequence[Sequence[PlannedCell]], *, strict: bool) -> None:
+    """Findings on stderr; with `strict` they are an error."""
+    lines = list(dict.fromkeys(finding.text() for cells in plans for finding in lint(cells)))
+    if lines and strict:
+        raise UsageError("--strict: the plan has findings:\n" + "\n".join(f"  {line}" for line in lines))
+    for line in lines:
+        print(f"lint: {line}", file=sys.stderr)
 
 
 def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:

@@ -35,6 +35,7 @@ def cell_document(planned: PlannedCell, cluster: Cluster, order: int, context: R
         },
         "workload": workload,
         "knobs": planned.knobs,
+        "factors": dict(planned.factors),
         "baseline": planned.baseline,
         "expect": dict(planned.expect),
         "criteria": [dict(item) for item in planned.criteria],

@@ -33,14 +33,28 @@
       axisY: {minExtent: 46, titlePadding: 6},
       legend: {labelColor: ink, titleColor: soft, labelFont: font, titleFont: font, orient: "top", symbolType: "stroke",
                labelFontSize: 11, labelLimit: 220, symbolStrokeWidth: 2.5, columns: innerWidth < 520 ? 2 : 4, padding: 0, offset: 4},
-      title: {color: ink, font}, range: {category},
+      title: {color: ink, font},
+      range: {category, judgement: [category[0], category[5], category[6]], front: [category[0], category[6]]},
     };
   };
 
   const fit = (spec, width) => {
     // The axis, its title and the frame take their share of the width; the rest is the plot's.
+    if (spec.usermeta) { fitLabels(spec, width); return; }
     const plot = Math.max(140, Math.floor(width) - 74);
     (spec.vconcat || [spec]).forEach(view => { view.width = plot; });
+  };
+
+  // Charts with words on the left: the plot takes what the longest of them leaves, and on a narrow page words are cut.
+  const fitLabels = (spec, width) => {
+    const {data, field, limit} = spec.usermeta;
+    const room = Math.min(limit, Math.floor(width * 0.45));
+    const lengths = spec.datasets[data].flatMap(row => String(row[field]).split("|").map(line => line.length));
+    const left = Math.min(room, Math.ceil(Math.max(...lengths) * 6.4));
+    spec.layer.forEach(layer => {
+      if (layer.encoding.y && layer.encoding.y.axis) layer.encoding.y.axis.labelLimit = room;
+    });
+    spec.width = Math.max(100, Math.floor(width) - Math.max(left, 46) - 40);
   };
 
   const draw = async element => {
@@ -134,18 +148,20 @@
     });
   });
 
-  const verdict = document.getElementById("filter-verdict"), kind = document.getElementById("filter-kind");
-  const text = document.getElementById("filter-text"), count = document.getElementById("filter-count");
-  const filter = () => {
-    const all = [...document.querySelectorAll("#cell-table tbody tr")], wanted = text.value.toLowerCase();
-    all.forEach(row => {
-      row.hidden = (verdict.value && row.dataset.verdict !== verdict.value) || (kind.value && row.dataset.kind !== kind.value)
-        || !row.textContent.toLowerCase().includes(wanted);
-    });
-    count.textContent = `${all.filter(row => !row.hidden).length} of ${all.length} shown`;
-  };
-  [verdict, kind, text].forEach(control => control.addEventListener("input", filter));
-  filter();
+  if (document.getElementById("cell-table")) {
+    const verdict = document.getElementById("filter-verdict"), kind = document.getElementById("filter-kind");
+    const text = document.getElementById("filter-text"), count = document.getElementById("filter-count");
+    const filter = () => {
+      const all = [...document.querySelectorAll("#cell-table tbody tr")], wanted = text.value.toLowerCase();
+      all.forEach(row => {
+        row.hidden = (verdict.value && row.dataset.verdict !== verdict.value) || (kind.value && row.dataset.kind !== kind.value)
+          || !row.textContent.toLowerCase().includes(wanted);
+      });
+      count.textContent = `${all.filter(row => !row.hidden).length} of ${all.length} shown`;
+    };
+    [verdict, kind, text].forEach(control => control.addEventListener("input", filter));
+    filter();
+  }
 
   document.querySelectorAll("[data-copy]").forEach(button => button.addEventListener("click", async () => {
     const source = document.getElementById(button.dataset.copy);

@@ -87,11 +87,18 @@ def test_delivery_timeout_must_hold_linger_and_one_request() -> None:
     assert raised.delivery_timeout_ms == 200005
 
 
-def test_groups_and_transactions_are_refused_with_the_reason() -> None:
+def test_groups_are_refused_with_the_reason() -> None:
     with pytest.raises(ConfigurationError, match="groups are not served yet"):
         parse_consumer({**BOOT, "group.id": "g"})
-    with pytest.raises(ConfigurationError, match="transactions are not served yet"):
-        parse_producer({**BOOT, "transactional.id": "t"})
+
+
+def test_transactions_need_idempotence_and_two_phase_commit_is_refused() -> None:
+    assert parse_producer({**BOOT, "transactional.id": "t"}).transaction_timeout_ms == 60_000
+    for name, value in {"enable.idempotence": "false", "acks": "1", "retries": 0}.items():
+        with pytest.raises(ConfigurationError, match=r"transactional\.id: needs enable\.idempotence=true"):
+            parse_producer({**BOOT, "transactional.id": "t", name: value})
+    with pytest.raises(ConfigurationError, match="KIP-939"):
+        parse_producer({**BOOT, "transaction.two.phase.commit.enable": "true"})
 
 
 @pytest.mark.parametrize("servers", ["", "localhost", "host:port"])

@@ -253,7 +253,10 @@ def test_damaged_index_is_written_anew_after_a_crash(tmp_path: Path, cut_bytes: 
 
 
 def verified(log: PartitionLog, batch: bytes, *, bumping: bool = False) -> object:
-    return log.begin_verification(parse_batch_header(batch), supports_epoch_bump=bumping)
+    header = parse_batch_header(batch)
+    return log.begin_verification(
+        header.producer_id, header.producer_epoch, sequence=header.base_sequence, supports_epoch_bump=bumping
+    )
 
 
 def guarded_append(log: PartitionLog, batch: bytes, guard: object) -> Verdict:
@@ -279,6 +282,23 @@ def test_marker_between_verification_and_append_refuses_the_batch(tmp_path: Path
     end(log, 1, commit=False)
     assert guarded_append(log, batch, guard) is Verdict.INVALID_TXN_STATE
     assert log.last_stable_offset(log.log_end_offset) == log.log_end_offset == 1
+
+
+def test_offsets_of_a_transaction_need_the_current_epoch_and_a_guard_that_no_marker_took_away(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+
+    def judge(epoch: int, guard: object, *, must: bool = True) -> Verdict:
+        return log.may_append_transactionally(1, epoch, guard, must_be_verified=must)  # type: ignore[arg-type]
+
+    assert judge(0, None) is Verdict.INVALID_TXN_STATE
+    assert judge(0, None, must=False) is Verdict.OK
+    guard = log.begin_verification(1, 0, supports_epoch_bump=True)
+    assert judge(0, guard) is Verdict.OK
+    end(log, 1, commit=True, epoch=1)
+    assert judge(0, guard) is Verdict.INVALID_EPOCH
+    assert judge(1, guard) is Verdict.INVALID_TXN_STATE
+    append(log, data(1, 0, epoch=1))
+    assert judge(1, None) is Verdict.OK
 
 
 def test_batches_that_wait_together_share_a_guard_and_keep_their_order(tmp_path: Path) -> None:

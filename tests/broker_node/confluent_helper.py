@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cluster_helper import Cluster, wait_until
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
@@ -36,7 +36,12 @@ def wait_brokers(cluster: Cluster, count: int | None = None, timeout_s: float = 
 def create_topic(cluster: Cluster, name: str, *, partitions: int = 1, config: dict[str, str] | None = None) -> None:
     topic = NewTopic(name, partitions, min(3, len(cluster.ids)), config=config or {})
     client = admin(cluster)  # its futures die with it
-    client.create_topics([topic])[name].result(10)
+    try:
+        client.create_topics([topic])[name].result(30)
+    except KafkaException as error:
+        # On a busy machine librdkafka asks again before the answer to its first request comes.
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
 
 
 def leader(cluster: Cluster, topic: str, partition: int = 0) -> int:
@@ -84,6 +89,7 @@ def consume(cluster: Cluster, topic: str, count: int, *, timeout_s: float = 15.0
         "bootstrap.servers": cluster.bootstrap(),
         "group.id": "none",
         "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
         "fetch.wait.max.ms": 100,
         **QUIET,
     }

@@ -50,9 +50,11 @@ def test_unknown_key_is_warned_of_with_the_nearest_known_one(tmp_path: Path) -> 
     assert config.min_insync_replicas == 1
 
 
-def test_settings_of_kafka_without_effect_here_are_not_warned_of(tmp_path: Path) -> None:
+def test_settings_of_kafka_without_effect_here_are_told_with_the_reason(tmp_path: Path) -> None:
     _, warnings = load_config(written(tmp_path, MINIMAL + "num.io.threads=8\n"))
-    assert warnings == []
+    assert [warning.rpartition("properties:")[2] for warning in warnings] == [
+        "5: num.io.threads has no effect: one event loop does all the work"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,10 @@ STATE_PARTITIONS = 3
 STATE_TOPIC = "__transaction_state"
 SETTINGS = {
     "transaction.state.log.num.partitions": STATE_PARTITIONS,
+    "offsets.topic.num.partitions": 3,
     "replica.lag.time.max.ms": 500,
+    "controller.quorum.fetch.timeout.ms": 2_000,  # a busy machine must not change leaders under the test
+    "controller.quorum.request.timeout.ms": 2_000,
 }
 WAIT_S = 60
 
@@ -210,6 +213,53 @@ def test_aiokafka_commits_aborts_and_reads_committed(cluster: Cluster) -> None:
             await consumer.stop()
 
     assert asyncio.run(asyncio.wait_for(run(), WAIT_S)) == [b"one", b"three"]
+
+
+def test_offsets_of_a_group_count_when_the_transaction_commits_and_not_when_it_aborts(cluster: Cluster) -> None:
+    """Read, write, commit both in one transaction (KIP-98); every third is aborted and done again from what counted."""
+    create_topic(cluster, "copied-from")
+    create_topic(cluster, "copied-to")
+    plain = Producer({"bootstrap.servers": cluster.bootstrap(), **QUIET})
+    for number in range(30):
+        plain.produce("copied-from", str(number).encode(), partition=0)
+    assert plain.flush(WAIT_S) == 0
+    client = producer(cluster, "copier")
+    source = TopicPartition("copied-from", 0)
+    attempts = 0
+    properties = {"group.id": "copiers", "enable.auto.commit": False, "fetch.wait.max.ms": 50, **QUIET}
+    consumer: Any = Consumer({"bootstrap.servers": cluster.bootstrap(), **properties})
+    try:
+        while attempts < 20:
+            (committed,) = wait_until(lambda: consumer_committed(consumer, source), "the committed offset", WAIT_S)
+            begin = max(0, committed.offset)
+            if begin == 30:
+                break
+            attempts += 1
+            consumer.assign([TopicPartition("copied-from", 0, begin)])
+            messages = consumer.consume(5, WAIT_S)
+            client.begin_transaction()
+            for message in messages:
+                client.produce("copied-to", message.value(), partition=0)
+            after = TopicPartition("copied-from", 0, messages[-1].offset() + 1)
+            client.send_offsets_to_transaction([after], consumer.consumer_group_metadata(), WAIT_S)
+            if attempts % 3 == 0:
+                assert client.flush(WAIT_S) == 0
+                client.abort_transaction(WAIT_S)
+            else:
+                client.commit_transaction(WAIT_S)
+    finally:
+        consumer.close()
+    assert attempts > 6
+    wait_stable(cluster, "copied-to")
+    assert read(cluster, "copied-to") == [str(number) for number in range(30)]
+
+
+def consumer_committed(consumer: Any, partition: TopicPartition) -> Any:
+    """None while an offset is pending (UNSTABLE_OFFSET_COMMIT): markers are still being written."""
+    try:
+        return consumer.committed([partition], timeout=5)
+    except KafkaException:
+        return None
 
 
 # -- the protocol where no library goes (transaction.version 2, KIP-890 part 2)

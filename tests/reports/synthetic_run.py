@@ -83,8 +83,10 @@ class SyntheticCell:
             self.columns[name] = {column.name: [] for column in stream.columns}
 
     def _row(self, stream: str, **values: int) -> None:
-        for name, column in self.columns[stream].items():
-            column.append(values[name])
+        for column in STREAMS[stream].columns:
+            value = values.get(column.name, column.default)
+            assert value is not None, f"{stream}.{column.name} is needed"
+            self.columns[stream][column.name].append(value)
 
     def build(self) -> SyntheticCell:
         rng = random.Random(self.seed)

@@ -71,6 +71,7 @@ class Batch:
         "headers",
         "is_maybe_written",
         "is_reported",
+        "is_transactional",
         "keys",
         "limit_bytes",
         "next_stamp_s",
@@ -110,6 +111,7 @@ class Batch:
         self.producer_id = -1
         self.producer_epoch = -1
         self.base_sequence = NO_SEQUENCE
+        self.is_transactional = False
         self.encoded: Any = None  # buffers of the shell, kept for retries so that the CRC stays the same
         self.waiter: Any = None  # event of the shell, made by the first thread that waits
         self.outcome: Outcome | None = None

@@ -1,7 +1,7 @@
 """Producer, consumer and admin settings: Kafka's names, units, ranges and defaults of Kafka 4.x.
 
 A field `linger_ms` is the property `linger.ms`. Left out: security (only PLAINTEXT exists here), metrics reporters,
-client telemetry, adaptive partitioning. Names of groups and transactions are refused with the reason.
+client telemetry, adaptive partitioning. Names of groups are refused with the reason.
 Shown by tests/broker_client/test_client_config.py.
 """
 
@@ -27,7 +27,6 @@ __all__ = [
 COMPRESSION_TYPES = ("none", "gzip", "snappy", "lz4", "zstd")
 ROUND_ROBIN = ("round_robin", "org.apache.kafka.clients.producer.RoundRobinPartitioner")
 IDEMPOTENT_IN_FLIGHT_MAX = 5  # a broker remembers the last five batches of a producer in a partition
-_NO_TRANSACTIONS = "transactions are not served yet"
 _NO_GROUPS = "consumer groups are not served yet; use assign()"
 
 
@@ -47,6 +46,8 @@ class ProducerConfig:
     compression_zstd_level: int = setting(3, low=-131072, high=22)
     buffer_memory: int = setting(33554432, low=0, high=INT64_MAX)
     max_block_ms: int = setting(60000, low=0, high=INT64_MAX)
+    transactional_id: str = setting("")  # not empty: transactions; who starts with the same id fences its predecessor
+    transaction_timeout_ms: int = setting(60000, low=1, high=INT32_MAX)  # the coordinator aborts what lasts longer
     max_request_size: int = setting(1048576, low=0, high=INT32_MAX)
     max_in_flight_requests_per_connection: int = setting(5, low=1, high=INT32_MAX)
     retries: int = setting(INT32_MAX, low=0, high=INT32_MAX)
@@ -94,7 +95,7 @@ class ConsumerConfig:
     max_partition_fetch_bytes: int = setting(1048576, low=0, high=INT32_MAX)
     max_poll_records: int = setting(500, low=1, high=INT32_MAX)
     auto_offset_reset: str = setting("latest", choices=("earliest", "latest", "none"))
-    isolation_level: str = setting("read_uncommitted", choices=("read_uncommitted",))
+    isolation_level: str = setting("read_uncommitted", choices=("read_uncommitted", "read_committed"))
     check_crcs: bool = setting(True)
     request_timeout_ms: int = setting(30000, low=0, high=INT32_MAX)
     default_api_timeout_ms: int = setting(60000, low=0, high=INT32_MAX)
@@ -131,10 +132,16 @@ def parse_producer(properties: Mapping[str, object]) -> ProducerConfig:
     config, given = parse_properties(
         ProducerConfig,
         properties,
-        {"transactional.id": _NO_TRANSACTIONS, "transaction.timeout.ms": _NO_TRANSACTIONS},
+        {"transaction.two.phase.commit.enable": "two-phase commit by the client (KIP-939) is not served"},
     )
     _require_bootstrap(config.bootstrap_servers)
-    return _settle_delivery_timeout(_settle_idempotence(config, given), given)
+    settled = _settle_idempotence(config, given)
+    if config.transactional_id and not settled.enable_idempotence:
+        raise ConfigurationError(
+            "transactional.id: needs enable.idempotence=true, hence acks=all, retries above 0 and "
+            f"max.in.flight.requests.per.connection of at most {IDEMPOTENT_IN_FLIGHT_MAX}"
+        )
+    return _settle_delivery_timeout(settled, given)
 
 
 def parse_consumer(properties: Mapping[str, object]) -> ConsumerConfig:

@@ -1,8 +1,9 @@
 """The consumer's decisions: where each partition stands, what to fetch from whom, and what a fetched batch contains.
 
 One fetch is under way per broker at most; a partition with unread records is not fetched again (Java's rule: memory is
-bounded by one fetch per broker). Left out: groups, fetch sessions, read_committed, follower fetching, and the check of
-a position against OffsetForLeaderEpoch after a leader change.
+bounded by one fetch per broker). With isolation.level=read_committed the records of aborted transactions are dropped
+here, by the list that comes with each answer (KIP-98). Left out: groups, fetch sessions, follower fetching, and the
+check of a position against OffsetForLeaderEpoch after a leader change.
 Shown by tests/broker_client/test_client_fetcher.py.
 """
 
@@ -20,7 +21,7 @@ from broker.client.core.config import ConsumerConfig
 from broker.client.core.errors import KafkaError
 from broker.client.core.metadata import NO_LEADER, MetadataCache
 from broker.wire.errors import CorruptBatchError, ErrorCode, error_code, is_retriable
-from broker.wire.records import decode_records, iter_batches
+from broker.wire.records import RawBatch, decode_records, iter_batches
 
 EARLIEST = -2  # timestamps of ListOffsets with a meaning of their own
 LATEST = -1
@@ -46,12 +47,37 @@ class FetchResult:
     high_watermark: int = -1
     log_start_offset: int = -1
     records: bytes | memoryview = b""
+    aborted: tuple[tuple[int, int], ...] = ()  # (producer id, first offset) of transactions that reach into `records`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchPosition:
     offset: int
     leader_epoch: int
+
+
+class AbortedTransactions:
+    """Which batches of one answer belong to aborted transactions: told of them in order, batch by batch."""
+
+    def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
+        self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)  # the next one is last
+        self._open: set[int] = set()
+
+    def drops(self, batch: RawBatch) -> bool:
+        header = batch.header
+        while self._ahead and self._ahead[-1][1] <= header.last_offset:
+            self._open.add(self._ahead.pop()[0])
+        if not header.is_transactional or header.producer_id not in self._open:
+            return False
+        if header.is_control and _is_abort(batch):
+            self._open.discard(header.producer_id)
+        return not header.is_control
+
+
+def _is_abort(batch: RawBatch) -> bool:
+    """The key of a control record is a version and a type, of which 0 is ABORT."""
+    key = decode_records(batch)[0][2]
+    return key is not None and key[2:4] == b"\x00\x00"
 
 
 class _Partition:
@@ -203,13 +229,15 @@ class FetcherCore:
     def _take_records(self, partition: TopicPartition, state: _Partition, result: FetchResult) -> None:
         topic, number = partition
         make = ConsumerRecord._make
+        aborted = AbortedTransactions(result.aborted)
         try:
             for batch in iter_batches(result.records):
                 if self._config.check_crcs and not batch.is_crc_valid():
                     raise CorruptBatchError("the CRC does not match", position=batch.position)
+                is_dropped = aborted.drops(batch)
                 if batch.header.next_offset <= state.fetch_offset:
                     continue
-                if not batch.header.is_control:
+                if not is_dropped and not batch.header.is_control:
                     wanted = state.fetch_offset
                     records = decode_records(batch)
                     if records and records[0][0] < wanted:

@@ -176,7 +176,9 @@ class SenderCore:
         self._identity_not_before_ms = 0
         self._identity_attempts = 0
         self._actions: list[Action] = []
-        self.sequences = Sequences() if config.enable_idempotence else None
+        self._is_transactional = bool(config.transactional_id)
+        self.sequences = Sequences(is_transactional=self._is_transactional) if config.enable_idempotence else None
+        self.transaction_error: KafkaError | None = None  # the first failure since the transaction began
         self.hurry_count = 0  # flushes under way, threads waiting for memory, closing
         self.counters = SenderCounters()
 
@@ -202,8 +204,30 @@ class SenderCore:
             case Tick():
                 pass
         self._expire(now_ms)
+        if self.transaction_error is not None:
+            self._fail_waiting(self.transaction_error)
         self._send_due(now_ms)
         return self._actions
+
+    def begin_transaction(self, producer_id: int, producer_epoch: int) -> None:
+        """The coordinator's word on id and epoch. All earlier batches have their outcome."""
+        assert self.sequences is not None
+        assert not self._accumulator.incomplete
+        self.transaction_error = None
+        if (producer_id, producer_epoch) != (self.sequences.producer_id, self.sequences.producer_epoch):
+            self.sequences.partitions.clear()
+            self.sequences.on_identity(producer_id, producer_epoch)
+
+    def abandon_transaction(self, error: KafkaError) -> None:
+        """What is not on the wire fails at the next event: the transaction will be aborted."""
+        self.transaction_error = self.transaction_error or error
+
+    def _fail_waiting(self, cause: KafkaError) -> None:
+        for batch in list(self._accumulator.incomplete.values()):
+            if batch.state is not BatchState.IN_FLIGHT:
+                name = f"{batch.partition.topic}-{batch.partition.partition}"
+                text = f"{name}: the transaction is to be aborted: {cause}"
+                self._fail(batch, KafkaError(cause.code, text, definite=not batch.is_maybe_written, name=cause.name))
 
     def fail_all(self, reason: str) -> list[Action]:
         """close() ran out of time: what was never sent failed for certain, what is in flight is unknown."""
@@ -263,6 +287,13 @@ class SenderCore:
             self._fail(batch, KafkaError(code, str(error), definite=not batch.is_maybe_written))
 
     def _is_worth_a_retry(self, batch: Batch, code: ErrorCode) -> bool:
+        if self._is_transactional and code in _IDENTITY_REFUSED:
+            return False
+        if code is ErrorCode.concurrent_transactions:
+            return True  # the markers of the transaction before are still being written
+        if self._is_transactional and code is ErrorCode.out_of_order_sequence_number:
+            assert self.sequences is not None
+            return self.sequences.partitions[batch.partition].unfinished[0] is not batch
         if self.sequences is not None and batch.has_sequence:
             before = self.sequences.producer_epoch
             if code is ErrorCode.out_of_order_sequence_number:
@@ -328,6 +359,8 @@ class SenderCore:
         self._accumulator.put_back(batch)
 
     def _fail(self, batch: Batch, error: KafkaError) -> None:
+        if self._is_transactional:
+            self.transaction_error = self.transaction_error or error
         if self.sequences is not None:
             self.sequences.on_failed(batch)
         self.counters.record_error_total += batch.record_count
@@ -417,6 +450,8 @@ class SenderCore:
     def _has_identity(self, now_ms: int) -> bool:
         if self.sequences is None:
             return True
+        if self._is_transactional:
+            return self.sequences.state is IdentityState.READY
         if self.sequences.state is IdentityState.MISSING and now_ms >= self._identity_not_before_ms:
             self.sequences.state = IdentityState.ASKED
             self._actions.append(AskIdentity())

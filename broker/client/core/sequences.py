@@ -65,7 +65,10 @@ class PartitionSequences:
 
 
 class Sequences:
-    def __init__(self) -> None:
+    """With `is_transactional` epochs come from the coordinator alone: what would bump one fails the transaction."""
+
+    def __init__(self, *, is_transactional: bool = False) -> None:
+        self.is_transactional = is_transactional
         self.state = IdentityState.MISSING
         self.producer_id = NO_PRODUCER_ID
         self.producer_epoch = -1
@@ -144,6 +147,8 @@ class Sequences:
             self._bump()
 
     def _bump(self) -> None:
+        if self.is_transactional:
+            return
         if self.producer_epoch < EPOCH_MAX:
             self.producer_epoch += 1
         else:
@@ -164,6 +169,7 @@ class Sequences:
     def _assign(self, sequences: PartitionSequences, batch: Batch) -> None:
         batch.producer_id, batch.producer_epoch = sequences.producer_id, sequences.producer_epoch
         batch.base_sequence = sequences.next_sequence
+        batch.is_transactional = self.is_transactional
         batch.encoded = None  # the numbers are in the header, under the CRC
         sequences.next_sequence = (sequences.next_sequence + batch.record_count) % SEQUENCE_MODULUS
 

@@ -17,6 +17,8 @@ from broker.wire.compression import CodecId, compress
 from broker.wire.records import ATTRIBUTES_POSITION, BATCH_HEADER, LENGTH_OVERHEAD_BYTES
 from broker.wire.varints import varint
 
+TRANSACTIONAL_FLAG = 0x10
+
 _KEPT_LISTS_MAX = 64  # of heads, one per (value size, timestamp delta)
 _HEADS_MAX = 16384  # records a batch; longer ones go the general way
 _DELTA_MS_MAX = 8191  # two bytes of varint
@@ -82,7 +84,8 @@ def with_header(batch: Batch, body: bytes, codec: CodecId, level: int | None) ->
     length = BATCH_HEADER_BYTES - LENGTH_OVERHEAD_BYTES + len(body)
     first_ms, last_ms = batch.stamps[0][1], max(stamp_ms for _, stamp_ms in batch.stamps)
     producer = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
-    fields = (int(codec), count - 1, first_ms, last_ms, *producer, count)
+    attributes = int(codec) | (TRANSACTIONAL_FLAG if batch.is_transactional else 0)
+    fields = (attributes, count - 1, first_ms, last_ms, *producer, count)
     BATCH_HEADER.pack_into(header, 0, 0, length, -1, 2, 0, *fields)
     crc = crc32c.crc32c(body, crc32c.crc32c(memoryview(header)[ATTRIBUTES_POSITION:]))
     BATCH_HEADER.pack_into(header, 0, 0, length, -1, 2, crc, *fields)

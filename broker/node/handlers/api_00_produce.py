@@ -4,7 +4,8 @@ One batch per partition, as Kafka demands since version 3. Batches stay opaque: 
 base offset is written in place, one write per append. A topic with message.timestamp.type=LogAppendTime (KIP-32) gets
 the broker's time into each batch. harness.discard=true stops after the checks: acknowledged, not stored.
 The first batch of a transaction waits until the coordinator has said that the partition belongs to it (KIP-890); since
-version 12 that question adds the partition. Not done: recompression by compression.type, throttling.
+version 12 that question adds the partition. What depends on the topic's settings (timestamps, keys, compression.type)
+is in broker/node/produce_checks.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from broker.log.verification import VerificationGuard
 from broker.node.clock import wall_ms
 from broker.node.control import AnyRequest
 from broker.node.partitions import HostedPartition
+from broker.node.produce_checks import has_keys, is_timely, recompressed
 from broker.node.verification import PRODUCE_ADDS_SINCE_VERSION, Producer, produce_error
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId
@@ -106,8 +108,20 @@ def _produce(
     headers, error = _check_batches(request, hosted, records)
     if error is not ErrorCode.none or records is None:
         return error
-    if hosted.config.has_log_append_time:
+    config = hosted.config
+    if config.is_compacted and not has_keys(records, headers[0]):
+        return ErrorCode.invalid_record
+    if config.compression is not None and config.compression is not headers[0].codec:
+        try:
+            records, headers = recompressed(records, headers[0], config.compression, config.compression_level)
+        except CorruptBatchError:
+            return ErrorCode.corrupt_message
+        if headers[0].size_bytes > config.max_message_bytes:
+            return ErrorCode.message_too_large
+    if config.has_log_append_time:
         headers = [_stamp(records, headers[0], result)]
+    elif config.checks_timestamps and not is_timely(headers[0], config):
+        return ErrorCode.invalid_timestamp
     if broker.config.harness_discard:
         result["base_offset"] = hosted.discarded_offset
         hosted.discarded_offset += headers[0].last_offset_delta + 1
@@ -162,8 +176,7 @@ def _verify_then_append(
     records: memoryview,
     headers: list[BatchHeader],
 ) -> ErrorCode:
-    """Append at once if the transaction is ongoing here, otherwise once the coordinator has agreed. Never out of order:
-    while a question is open, later batches of the producer wait behind it."""
+    """Append at once if the transaction is ongoing here, otherwise once the coordinator has agreed."""
     (header,) = headers
     is_adding = request.version >= PRODUCE_ADDS_SINCE_VERSION
     transactional_id = request.message.transactional_id
@@ -172,25 +185,32 @@ def _verify_then_append(
     producer = Producer(
         transactional_id=transactional_id, producer_id=header.producer_id, producer_epoch=header.producer_epoch
     )
-    guard = hosted.log.begin_verification(header, supports_epoch_bump=is_adding)
-    if guard is None and not broker.verifier.is_asking(producer, hosted.key):
-        return _append(broker, request, answer, result, hosted, records, headers, must_be_verified=True)
-    kept = memoryview(bytearray(records))  # the receive buffer is used again before the answer comes
-    answer.waiting += 1
+    batch, first_error, is_waiting = records, ErrorCode.none, False
 
-    def proceed(error: ErrorCode) -> None:
+    def take_guard() -> VerificationGuard | None:
+        return hosted.log.begin_verification(
+            header.producer_id, header.producer_epoch, sequence=header.base_sequence, supports_epoch_bump=is_adding
+        )
+
+    def proceed(error: ErrorCode, guard: VerificationGuard | None) -> None:
+        nonlocal first_error
         error = produce_error(error, request.version)
         if error is ErrorCode.none:
             error = hosted.replica.check_append(acks=request.message.acks)  # the role may have changed meanwhile
         if error is ErrorCode.none:
-            error = _append(broker, request, answer, result, hosted, kept, headers, guard=guard, must_be_verified=True)
+            error = _append(broker, request, answer, result, hosted, batch, headers, guard=guard, must_be_verified=True)
+        if not is_waiting:
+            first_error = error
+            return
         if error is not ErrorCode.none:
             result["error_code"] = error
         if request.message.acks != 0:
             answer.done()
 
-    broker.verifier.ask(producer, hosted.key, adds=is_adding, proceed=proceed)
-    return ErrorCode.none
+    if broker.verifier.ask(producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=proceed):
+        batch, is_waiting = memoryview(bytearray(records)), True  # the receive buffer is used again until then
+        answer.waiting += 1
+    return first_error
 
 
 def _stamp(records: memoryview, header: BatchHeader, result: dict[str, object]) -> BatchHeader:

@@ -2,20 +2,20 @@
 
 On the controller listener: a voter's Fetch of `__cluster_metadata`, version 17, handed to the quorum core.
 With isolation_level 1 consumers read up to the last stable offset, and are told which transactions aborted (KIP-98).
-Sessions (KIP-227) are refused: session id 0 is answered, so every request is a full one. Not done: preferred read
-replicas, throttling.
+Incremental sessions (KIP-227) are in broker/node/fetch_sessions.py. Not done: preferred read replicas.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from broker.log.errors import OffsetOutOfRangeError
 from broker.log.transaction_index import AbortedTransaction
+from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
+from broker.node.fetch_sessions import FINAL_EPOCH, FULL_EPOCH, NO_SESSION, AskedPartition, FetchSession
 from broker.node.partitions import HostedPartition
 from broker.replication import EpochEnd, FollowerFetched, diverging_epoch
 from broker.wire.apis import ApiKey, Listener
@@ -33,24 +33,11 @@ CURRENT_LEADER_SINCE_VERSION = 12
 _LEADER_HINT_ERRORS = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """One partition of the request."""
-
-    topic: str | None  # None: an unknown topic id
-    topic_id: UUID | None
-    index: int
-    offset: int
-    current_leader_epoch: int
-    last_fetched_epoch: int
-    max_bytes: int
-
-
 @dataclass(slots=True, kw_only=True)
 class _Read:
     """The answer for one partition. `is_final`: answer at once, waiting cannot improve it."""
 
-    asked: _Asked
+    asked: AskedPartition
     error: ErrorCode = ErrorCode.none
     high_watermark: int = -1
     last_stable_offset: int = -1
@@ -58,21 +45,23 @@ class _Read:
     log_start_offset: int = -1
     records: bytes = b""
     diverging: EpochEnd | None = None
+    has_new_start: bool = False  # for a replica: records were deleted at the beginning
 
     @property
     def is_final(self) -> bool:
-        return self.error is not ErrorCode.none or self.diverging is not None
+        return self.error is not ErrorCode.none or self.diverging is not None or self.has_new_start
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     if request.listener is Listener.CONTROLLER:
         broker.metadata.quorum_request(request.message, request.respond)
         return
-    if getattr(request.message, "session_id", 0) != 0:
-        error = ErrorCode.fetch_session_id_not_found
+    fetch = _Fetch(broker, request)
+    error = fetch.join_session()
+    if error is not ErrorCode.none:
         request.respond(response(ApiKey.FETCH, request.version, error_code=error, responses=[]))
         return
-    _Fetch(broker, request).start()
+    fetch.start()
 
 
 class _Fetch:
@@ -86,6 +75,8 @@ class _Fetch:
         self._replica_epoch: int = message.replica_state.replica_epoch if is_new else -1
         self._is_read_committed: bool = message.isolation_level == READ_COMMITTED and self._replica_id < 0
         self._asked = [self._ask(topic, each) for topic in message.topics for each in topic.partitions]
+        self._session: FetchSession | None = None
+        self._is_incremental = False
         self._timer: asyncio.TimerHandle | None = None
         self._watched: list[HostedPartition] = []
         self._is_due = False
@@ -93,6 +84,42 @@ class _Fetch:
     @property
     def _is_replica(self) -> bool:
         return self._replica_id >= 0
+
+    def join_session(self) -> ErrorCode:
+        """Begin, continue or end a session, as the request says; an incremental one stands for all its partitions."""
+        message, sessions = self._request.message, self._broker.fetch_sessions
+        session_id, epoch = getattr(message, "session_id", NO_SESSION), getattr(message, "session_epoch", FINAL_EPOCH)
+        uses_ids = self._request.version >= TOPIC_IDS_SINCE_VERSION
+        if epoch in (FULL_EPOCH, FINAL_EPOCH):
+            if session_id != NO_SESSION:
+                sessions.close(session_id)
+            if epoch == FULL_EPOCH:
+                self._session = sessions.open(
+                    self._asked, is_replica=self._is_replica, uses_ids=uses_ids, now_ms=monotonic_ms()
+                )
+            return ErrorCode.none
+        self._session, error = sessions.resume(session_id, epoch, uses_ids=uses_ids, now_ms=monotonic_ms())
+        if self._session is None:
+            return error
+        self._is_incremental = True
+        forgotten = [
+            (topic.topic_id if uses_ids else topic.topic, index)
+            for topic in message.forgotten_topics_data
+            for index in topic.partitions
+        ]
+        self._session.update(self._asked, forgotten)
+        self._asked = [self._resolved(each) for each in self._session.asked.values()]
+        if not self._asked:
+            sessions.close(session_id)
+            self._session = None
+        return ErrorCode.none
+
+    def _resolved(self, asked: AskedPartition) -> AskedPartition:
+        """With the name that its topic id has by now."""
+        if asked.topic_id is None:
+            return asked
+        name = self._broker.metadata.image.topic_names.get(asked.topic_id)
+        return asked if name == asked.topic else replace(asked, topic=name)
 
     def start(self) -> None:
         if self._is_replica:
@@ -151,10 +178,10 @@ class _Fetch:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def _ask(self, topic: Message, asked: Message) -> _Asked:
+    def _ask(self, topic: Message, asked: Message) -> AskedPartition:
         by_id = self._request.version >= TOPIC_IDS_SINCE_VERSION
         name = self._broker.metadata.image.topic_names.get(topic.topic_id) if by_id else topic.topic
-        return _Asked(
+        return AskedPartition(
             topic=name,
             topic_id=topic.topic_id if by_id else None,
             index=asked.partition,
@@ -162,6 +189,7 @@ class _Fetch:
             current_leader_epoch=getattr(asked, "current_leader_epoch", -1),
             last_fetched_epoch=getattr(asked, "last_fetched_epoch", -1),
             max_bytes=asked.partition_max_bytes,
+            log_start_offset=getattr(asked, "log_start_offset", -1),
         )
 
     def _note_follower(self) -> None:
@@ -175,11 +203,15 @@ class _Fetch:
             event = FollowerFetched(
                 replica_id=self._replica_id, fetch_offset=asked.offset, broker_epoch=self._replica_epoch
             )
+            hosted.follower_log_starts[self._replica_id] = asked.log_start_offset
             self._broker.partitions.perform(hosted, event)
 
     def _read_all(self) -> list[_Read]:
         message = self._request.message
         left_bytes = min(getattr(message, "max_bytes", 2**31 - 1), self._broker.config.fetch_max_bytes)
+        if self._broker.quotas.is_active and not self._is_replica:
+            quota_bytes = self._broker.quotas.fetch_bytes_max(self._request.client_id)
+            left_bytes = left_bytes if quota_bytes is None else min(left_bytes, quota_bytes)
         reads = []
         has_records = False
         for asked in self._asked:
@@ -189,7 +221,7 @@ class _Fetch:
             reads.append(read)
         return reads
 
-    def _check(self, asked: _Asked, hosted: HostedPartition) -> ErrorCode:
+    def _check(self, asked: AskedPartition, hosted: HostedPartition) -> ErrorCode:
         if asked.topic_id is not None and asked.topic_id != hosted.topic_id:
             return ErrorCode.inconsistent_topic_id
         error = hosted.replica.check_leader_epoch(asked.current_leader_epoch)
@@ -201,7 +233,7 @@ class _Fetch:
             return ErrorCode.unknown_leader_epoch  # not a replica in our image: one of us is behind
         return ErrorCode.none
 
-    def _diverging(self, asked: _Asked, hosted: HostedPartition) -> EpochEnd | None:
+    def _diverging(self, asked: AskedPartition, hosted: HostedPartition) -> EpochEnd | None:
         def lookup(epoch: int) -> EpochEnd | None:
             found, end_offset = hosted.log.end_offset_for_epoch(epoch)
             return None if found < 0 else EpochEnd(epoch=found, end_offset=end_offset)
@@ -213,7 +245,7 @@ class _Fetch:
             log_start_offset=hosted.log.log_start_offset,
         )
 
-    def _read(self, asked: _Asked, left_bytes: int, *, is_first: bool) -> _Read:
+    def _read(self, asked: AskedPartition, left_bytes: int, *, is_first: bool) -> _Read:
         hosted = None if asked.topic is None else self._broker.partitions.get(asked.topic, asked.index)
         if hosted is None:
             return _Read(asked=asked, error=self._absent(asked))
@@ -230,6 +262,8 @@ class _Fetch:
         )
         if self._is_read_committed:
             read.aborted = []
+        if self._is_replica and asked.log_start_offset < min(log.log_start_offset, high_watermark):
+            read.has_new_start = True
         if asked.last_fetched_epoch >= 0:
             read.diverging = self._diverging(asked, hosted)
             if read.diverging is not None:
@@ -247,7 +281,7 @@ class _Fetch:
             read.aborted = log.aborted_transactions(asked.offset, last_batch_next_offset(read.records))
         return read
 
-    def _absent(self, asked: _Asked) -> ErrorCode:
+    def _absent(self, asked: AskedPartition) -> ErrorCode:
         if asked.topic is None:
             return ErrorCode.unknown_topic_id
         exists = self._broker.metadata.image.partition(asked.topic, asked.index) is not None
@@ -258,11 +292,29 @@ class _Fetch:
     def _respond(self, reads: list[_Read]) -> None:
         by_id = self._request.version >= TOPIC_IDS_SINCE_VERSION
         topics: dict[object, list[dict[str, object]]] = {}
+        session_id = NO_SESSION if self._session is None else self._session.session_id
+        if self._session is not None:
+            reads = self._to_tell(self._session, reads)
         for read in reads:
             topics.setdefault(read.asked.topic_id if by_id else read.asked.topic, []).append(self._partition(read))
         key = "topic_id" if by_id else "topic"
         responses = [{key: topic, "partitions": partitions} for topic, partitions in topics.items()]
-        self._request.respond(response(ApiKey.FETCH, self._request.version, session_id=0, responses=responses))
+        self._request.respond(response(ApiKey.FETCH, self._request.version, session_id=session_id, responses=responses))
+
+    def _to_tell(self, session: FetchSession, reads: list[_Read]) -> list[_Read]:
+        """The first answer of a session tells of all partitions, a later one of those with news."""
+        told = [
+            read
+            for read in reads
+            if session.must_tell(
+                read.asked.key,
+                high_watermark=read.high_watermark,
+                log_start_offset=read.log_start_offset,
+                has_records=bool(read.records),
+                has_news=read.error is not ErrorCode.none or read.diverging is not None,
+            )
+        ]
+        return told if self._is_incremental else reads
 
     def _partition(self, read: _Read) -> dict[str, object]:
         values: dict[str, object] = {

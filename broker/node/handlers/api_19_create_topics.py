@@ -1,21 +1,23 @@
 """CreateTopics (key 19), versions 2-7. On a client listener it is forwarded to the active controller.
 
 The answer of a forwarded request waits until this broker's image holds the topics, so a client that asks the same
-broker next finds them. Not done: quotas, returned configs (null in the answer).
+broker next finds them. It holds the effective settings (version 5 and later), without which the Java client fails.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from broker.controller.types import CreateTopics, CreateTopicsResponse, NewTopic
 from broker.node.channel import ChannelError
 from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
+from broker.node.forwarding import request_as, response_as
+from broker.node.topic_config import topic_defaults
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response, to_ms
-from broker.wire.messages import request as make_request
 
 if TYPE_CHECKING:
     from broker.node.broker import Broker
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 FORWARD_VERSION = 7
 TIMEOUT_MS_MIN = 1_000
 TIMEOUT_MS_MAX = 60_000
+SOURCE_TOPIC, SOURCE_DEFAULT = 1, 5
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
@@ -34,7 +37,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     is_dry = message.validate_only
 
     def answer(result: Any) -> None:  # the response type of this request
-        request.respond(_to_kio(request.version, result, [topic.name for topic in topics]))
+        names = [topic.name for topic in topics]
+        request.respond(_to_kio(request.version, result, names, topic_defaults(broker.config)))
 
     broker.metadata.controller_request(
         lambda token: CreateTopics(token=token, topics=topics, validate_only=is_dry), answer
@@ -51,7 +55,20 @@ def _new_topic(topic: Message) -> NewTopic:
     )
 
 
-def _to_kio(version: int, result: CreateTopicsResponse, names: list[str]) -> Message:
+def _configs(defaults: Mapping[str, str], overrides: Mapping[str, str]) -> list[dict[str, object]]:
+    return [
+        {
+            "name": name,
+            "value": overrides.get(name, default),
+            "read_only": False,
+            "config_source": SOURCE_TOPIC if name in overrides else SOURCE_DEFAULT,
+            "is_sensitive": False,
+        }
+        for name, default in sorted(defaults.items())
+    ]
+
+
+def _to_kio(version: int, result: CreateTopicsResponse, names: list[str], defaults: Mapping[str, str]) -> Message:
     if result.error_code != ErrorCode.none:
         topics: list[dict[str, object]] = [_failed(name, ErrorCode(result.error_code), None) for name in names]
     else:
@@ -63,7 +80,7 @@ def _to_kio(version: int, result: CreateTopicsResponse, names: list[str]) -> Mes
                 "error_message": each.error_message,
                 "num_partitions": each.partitions,
                 "replication_factor": each.replication_factor,
-                "configs": None,
+                "configs": _configs(defaults, each.configs) if each.error_code == ErrorCode.none else None,
             }
             for each in result.topics
         ]
@@ -87,7 +104,7 @@ async def _forward(broker: Broker, request: AnyRequest) -> None:
     timeout_ms = min(max(to_ms(message.timeout), TIMEOUT_MS_MIN), TIMEOUT_MS_MAX)
     deadline_ms = monotonic_ms() + timeout_ms
     if request.version != FORWARD_VERSION:
-        message = _as_forwarded(message)
+        message = request_as(ApiKey.CREATE_TOPICS, FORWARD_VERSION, message)
     try:
         answer = await broker.control.call(ApiKey.CREATE_TOPICS, FORWARD_VERSION, message, timeout_ms=timeout_ms)
     except ChannelError as error:
@@ -98,43 +115,4 @@ async def _forward(broker: Broker, request: AnyRequest) -> None:
         made = {topic.name for topic in answer.topics if topic.error_code is ErrorCode.none}
         while made - set(broker.metadata.image.topics) and monotonic_ms() < deadline_ms:
             await broker.image_moves(max(1, deadline_ms - monotonic_ms()))
-    request.respond(_as_asked(request.version, answer))
-
-
-def _as_forwarded(message: Message) -> Message:
-    """The same request in the version that brokers speak."""
-    topics = [
-        {
-            "name": topic.name,
-            "num_partitions": topic.num_partitions,
-            "replication_factor": topic.replication_factor,
-            "assignments": [
-                {"partition_index": each.partition_index, "broker_ids": each.broker_ids} for each in topic.assignments
-            ],
-            "configs": [{"name": each.name, "value": each.value} for each in topic.configs],
-        }
-        for topic in message.topics
-    ]
-    return make_request(
-        ApiKey.CREATE_TOPICS,
-        FORWARD_VERSION,
-        topics=topics,
-        timeout=message.timeout,
-        validate_only=message.validate_only,
-    )
-
-
-def _as_asked(version: int, answer: Message) -> Message:
-    topics = [
-        {
-            "name": topic.name,
-            "topic_id": topic.topic_id,
-            "error_code": topic.error_code,
-            "error_message": topic.error_message,
-            "num_partitions": topic.num_partitions,
-            "replication_factor": topic.replication_factor,
-            "configs": None,
-        }
-        for topic in answer.topics
-    ]
-    return response(ApiKey.CREATE_TOPICS, version, topics=topics)
+    request.respond(response_as(ApiKey.CREATE_TOPICS, request.version, answer))

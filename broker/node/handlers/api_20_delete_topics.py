@@ -25,6 +25,10 @@ TIMEOUT_MS_MAX = 60_000
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
+    if not broker.config.delete_topic_enable:
+        asked = _asked(request.version, request.message)
+        request.respond(_all_failed(request.version, asked, ErrorCode.topic_deletion_disabled))
+        return
     if request.listener is not Listener.CONTROLLER:
         broker.spawn(_forward(broker, request))
         return

@@ -1,7 +1,9 @@
-"""WriteTxnMarkers (key 27), versions 1-2, on the inter-broker listener: ends transactions in the logs we lead.
+"""WriteTxnMarkers (key 27), versions 1-2: ends transactions in the logs we lead. From coordinators, and from an admin.
 
 Each marker is a control batch, appended as with acks=all: its answer comes when it is replicated, or with the error of
 the one partition that failed. Version 2 brings the transaction version (KIP-1228), by which the log judges epochs.
+On `__consumer_offsets` the coordinator of the groups is told once the marker is committed: the offsets then count, or
+are gone. While it loads, markers are refused: it reads the log to where it ended when the loading began.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ class _Markers:
             absent = ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
             return {**result, "error_code": absent}
         error = hosted.replica.check_append(acks=ACKS_ALL)
+        if error is ErrorCode.none and topic == OFFSETS_TOPIC and not self._broker.groups.host.is_serving(index):
+            error = ErrorCode.coordinator_load_in_progress
         if error is not ErrorCode.none:
             return {**result, "error_code": error}
         outcome = partitions.append_marker(
@@ -65,14 +69,14 @@ class _Markers:
             self._waiting += 1
 
             def replicated(error: ErrorCode) -> None:
-                result["error_code"] = error
                 if error is ErrorCode.none and topic == OFFSETS_TOPIC:
-                    self._broker.groups.transaction_ended(
+                    error = self._broker.groups.transaction_ended(
                         index,
                         producer_id=asked.producer_id,
                         producer_epoch=asked.producer_epoch,
                         is_commit=asked.transaction_result,
                     )
+                result["error_code"] = error
                 self._done()
 
             timeout_ms = self._broker.config.replica_socket_timeout_ms

@@ -1,14 +1,18 @@
-"""DescribeConfigs (key 32), versions 1-4: topics and this broker, as they are in effect.
+"""DescribeConfigs (key 32), versions 1-4: topics and this broker, as they are in effect, and where each value is from.
 
-Not done: synonyms, documentation, loggers, dynamic broker settings, settings of another broker (refused).
+With synonyms (what would be in effect otherwise) on request. Not done: documentation, loggers, client metrics, groups,
+settings of another broker (refused: a client asks that broker itself).
 """
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING
 
+from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
+from broker.controller.topic_configs import TOPIC_SETTINGS, ConfigType
+from broker.node.config import NodeConfig, key_of
 from broker.node.control import AnyRequest
-from broker.node.topic_config import ConfigEntry, describe_topic
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
@@ -17,54 +21,88 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 TOPIC, BROKER = 2, 4
-SOURCE_TOPIC, SOURCE_STATIC_BROKER, SOURCE_DEFAULT = 1, 4, 5
-TYPE_UNKNOWN = 0
+SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC, SOURCE_DEFAULT = 1, 2, 3, 4, 5
+_TYPES = {"int": ConfigType.LONG, "bool": ConfigType.BOOLEAN, "float": ConfigType.DOUBLE}
+_DEFAULTS = {
+    key_of(each.name): each.default if each.default_factory is MISSING else each.default_factory()
+    for each in fields(NodeConfig)
+}
+_KINDS = {key_of(each.name): _TYPES.get(str(each.type), ConfigType.STRING) for each in fields(NodeConfig)}
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
-    results = [_describe(broker, resource) for resource in request.message.resources]
+    results = [_describe(broker, request, resource) for resource in request.message.resources]
     request.respond(response(ApiKey.DESCRIBE_CONFIGS, request.version, results=results))
 
 
-def _describe(broker: Broker, resource: Message) -> dict[str, object]:
-    error, message, entries = ErrorCode.none, None, []
+def _describe(broker: Broker, request: AnyRequest, resource: Message) -> dict[str, object]:
+    error, message, name = ErrorCode.none, None, resource.resource_name
+    with_synonyms: bool = request.message.include_synonyms
+    configs: list[dict[str, object]] = []
     if resource.resource_type == TOPIC:
-        if resource.resource_name in broker.metadata.image.topics:
-            entries = describe_topic(broker.config, broker.metadata.image, resource.resource_name)
+        if name in broker.metadata.image.topics:
+            configs = [_topic_entry(broker, name, key, with_synonyms) for key in sorted(TOPIC_SETTINGS)]
         else:
             error = ErrorCode.unknown_topic_or_partition
-    elif resource.resource_type == BROKER and resource.resource_name in ("", str(broker.config.node_id)):
-        entries = _describe_broker(broker)
+    elif resource.resource_type == BROKER and name in ("", str(broker.config.node_id)):
+        keys = sorted(_DEFAULTS) if name else sorted(broker.metadata.image.broker_configs.get("", {}))
+        configs = [_broker_entry(broker, key, with_synonyms, is_default=not name) for key in keys]
     else:
         error = ErrorCode.invalid_request
-        message = f"resource type {resource.resource_type} {resource.resource_name!r} is not known to this broker"
+        message = f"resource type {resource.resource_type} {name!r} is not known to this broker"
     wanted = resource.configuration_keys
-    configs = [_config(entry, resource.resource_type) for entry in entries if wanted is None or entry.name in wanted]
     return {
         "error_code": error,
         "error_message": message,
         "resource_type": resource.resource_type,
-        "resource_name": resource.resource_name,
-        "configs": configs,
+        "resource_name": name,
+        "configs": [config for config in configs if wanted is None or config["name"] in wanted],
     }
 
 
-def _describe_broker(broker: Broker) -> list[ConfigEntry]:
-    return [
-        ConfigEntry(name=name, value=value, is_default=False, is_override=False)
-        for name, value in sorted(broker.config.described().items())
-    ]
+def _broker_sources(broker: Broker, key: str, *, is_default: bool = False) -> list[tuple[int, str]]:
+    """(source, value) of a broker setting, the one in effect first. `is_default`: only the cluster-wide values."""
+    image, config = broker.metadata.image, broker.config
+    found: list[tuple[int, str]] = []
+    own = {} if is_default else image.broker_configs.get(str(config.node_id), {})
+    if key in own:
+        found.append((SOURCE_DYNAMIC_BROKER, own[key]))
+    if key in image.broker_configs.get("", {}):
+        found.append((SOURCE_DYNAMIC_DEFAULT, image.broker_configs[""][key]))
+    if not is_default:
+        is_given = getattr(config, key.replace(".", "_")) != _DEFAULTS[key]
+        found.append((SOURCE_STATIC if is_given else SOURCE_DEFAULT, config.described()[key]))
+    return found
 
 
-def _config(entry: ConfigEntry, resource_type: int) -> dict[str, object]:
-    default_source = SOURCE_DEFAULT if resource_type == TOPIC else SOURCE_STATIC_BROKER
+def _topic_entry(broker: Broker, topic: str, key: str, with_synonyms: bool) -> dict[str, object]:
+    setting = TOPIC_SETTINGS[key]
+    overrides = broker.metadata.image.topic_configs.get(topic, {})
+    found = [(SOURCE_TOPIC, overrides[key], key)] if key in overrides else []
+    if setting.broker_key is None:
+        found.append((SOURCE_DEFAULT, setting.default, key))
+    else:
+        found += [(source, value, setting.broker_key) for source, value in _broker_sources(broker, setting.broker_key)]
+    return _entry(key, found, setting.kind, read_only=False, with_synonyms=with_synonyms)
+
+
+def _broker_entry(broker: Broker, key: str, with_synonyms: bool, *, is_default: bool) -> dict[str, object]:
+    found = [(source, value, key) for source, value in _broker_sources(broker, key, is_default=is_default)]
+    return _entry(key, found, _KINDS[key], read_only=key not in DYNAMIC_BROKER_CONFIGS, with_synonyms=with_synonyms)
+
+
+def _entry(
+    key: str, found: list[tuple[int, str, str]], kind: ConfigType, *, read_only: bool, with_synonyms: bool
+) -> dict[str, object]:
+    source, value, _ = found[0]
+    synonyms = [{"name": name, "value": text, "source": origin} for origin, text, name in found]
     return {
-        "name": entry.name,
-        "value": entry.value,
-        "read_only": resource_type == BROKER,
-        "config_source": SOURCE_TOPIC if entry.is_override else default_source,
+        "name": key,
+        "value": value,
+        "read_only": read_only,
+        "config_source": source,
         "is_sensitive": False,
-        "synonyms": [],
-        "config_type": TYPE_UNKNOWN,
+        "synonyms": synonyms if with_synonyms else [],
+        "config_type": kind.value,
         "documentation": None,
     }

@@ -1,51 +1,86 @@
-"""DescribeQuorum (key 55), versions 0-2 (KIP-595, KIP-836): who leads the metadata quorum, as this voter believes.
+"""DescribeQuorum (key 55), versions 0-2 (KIP-595, KIP-836): who votes on the metadata log, and how far each is.
 
-Not done: forwarding to the leader. Each broker is a voter and answers for itself, so log end offsets of other voters
-are -1, and a broker that is cut off answers with an older leader epoch.
+Only the leader of the quorum knows; on other listeners than the controller's it is forwarded there. Every node votes,
+so there are no observers.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.node.clock import monotonic_ms, wall_ms
 from broker.node.control import AnyRequest
-from broker.wire.apis import ApiKey
+from broker.node.forwarding import forward
+from broker.quorum.messages import METADATA_TOPIC
+from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import Message, response
 
 if TYPE_CHECKING:
     from broker.node.broker import Broker
 
-METADATA_TOPIC = "__cluster_metadata"
-UNKNOWN = -1
+FORWARD_VERSION = 2
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
+    if request.listener is not Listener.CONTROLLER:
+        broker.spawn(
+            forward(
+                broker,
+                request,
+                api_key=ApiKey.DESCRIBE_QUORUM,
+                version=FORWARD_VERSION,
+                failed=lambda error, cause: _failed(request, error, cause),
+                default_timeout_ms=broker.config.controller_quorum_request_timeout_ms,
+            )
+        )
+        return
     quorum = broker.metadata.quorum
+    if not quorum.is_leader:
+        request.respond(_failed(request, ErrorCode.not_controller, "this node does not lead the metadata quorum"))
+        return
+    asked = [(topic.topic_name, each.partition_index) for topic in request.message.topics for each in topic.partitions]
+    if asked != [(METADATA_TOPIC, 0)]:
+        cause = f"only {METADATA_TOPIC} partition 0 has a quorum"
+        request.respond(_failed(request, ErrorCode.unknown_topic_or_partition, cause))
+        return
+    # The core counts on a clock of its own: told as points in time.
+    offset_ms = wall_ms() - monotonic_ms()
     voters = [
         {
-            "replica_id": voter,
-            "log_end_offset": quorum.log_end_offset if voter == quorum.node_id else UNKNOWN,
-            "last_fetch_timestamp": UNKNOWN,
-            "last_caught_up_timestamp": UNKNOWN,
+            "replica_id": each.replica_id,
+            "log_end_offset": each.log_end_offset,
+            "last_fetch_timestamp": -1 if each.last_fetch_ms < 0 else each.last_fetch_ms + offset_ms,
+            "last_caught_up_timestamp": -1 if each.last_caught_up_ms < 0 else each.last_caught_up_ms + offset_ms,
         }
-        for voter in sorted(broker.config.controller_quorum_voters)
+        for each in quorum.describe_voters(monotonic_ms())
     ]
-    topics = []
-    for topic in request.message.topics:
-        partitions = []
-        for partition in topic.partitions:
-            is_known = str(topic.topic_name) == METADATA_TOPIC and int(partition.partition_index) == 0
-            partitions.append(
-                {
-                    "partition_index": partition.partition_index,
-                    "error_code": ErrorCode.none if is_known else ErrorCode.unknown_topic_or_partition,
-                    "leader_id": quorum.leader_id if is_known else UNKNOWN,
-                    "leader_epoch": quorum.epoch if is_known else UNKNOWN,
-                    "high_watermark": quorum.high_watermark if is_known else UNKNOWN,
-                    "current_voters": voters if is_known else [],
-                    "observers": [],
-                }
-            )
-        topics.append({"topic_name": topic.topic_name, "partitions": partitions})
-    request.respond(response(ApiKey.DESCRIBE_QUORUM, request.version, error_code=ErrorCode.none, topics=topics))
+    partition = {
+        "partition_index": 0,
+        "error_code": ErrorCode.none,
+        "leader_id": quorum.leader_id,
+        "leader_epoch": quorum.epoch,
+        "high_watermark": quorum.high_watermark,
+        "current_voters": voters,
+        "observers": [],
+    }
+    nodes = [
+        {
+            "node_id": node_id,
+            "listeners": [{"name": broker.config.controller_listener, "host": address.host, "port": address.port}],
+        }
+        for node_id, address in sorted(broker.config.controller_quorum_voters.items())
+    ]
+    request.respond(
+        response(
+            ApiKey.DESCRIBE_QUORUM,
+            request.version,
+            error_code=ErrorCode.none,
+            topics=[{"topic_name": METADATA_TOPIC, "partitions": [partition]}],
+            nodes=nodes,
+        )
+    )
+
+
+def _failed(request: AnyRequest, error: ErrorCode, cause: str) -> Message:
+    return response(ApiKey.DESCRIBE_QUORUM, request.version, error_code=error, error_message=cause, topics=[], nodes=[])

@@ -1,0 +1,251 @@
+"""What a transactional producer asks its coordinators, in the caller's thread: a blocking client beside the sender's.
+
+Owns: finding the coordinator of the transactional id and of groups, repeating what is worth it until the deadline, and
+the version of the protocol: with transaction.version 2 (KIP-890 part 2) partitions need no request of their own and
+each end brings the next epoch. Records are the sender thread's. Calls come one at a time (under `lock`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+from broker.client import native
+from broker.client.blocking import BlockingClient
+from broker.client.clock import now_ms
+from broker.client.core.batch import TopicPartition
+from broker.client.core.config import ProducerConfig
+from broker.client.core.errors import KafkaError, TimedOutError
+from broker.client.core.transactions import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    Reaction,
+    TransactionCore,
+    TransactionState,
+    reaction_to,
+)
+from broker.client.protocol import by_topic
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request
+
+FEATURE = "transaction.version"
+GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
+LEGACY_END_VERSION = 4
+LEGACY_OFFSETS_VERSION = 4
+
+
+class TransactionClient:
+    """`core` tells the state; methods raise KafkaError and leave the state that the error allows."""
+
+    def __init__(self, config: ProducerConfig, rng: random.Random) -> None:
+        self._config = config
+        self._client = BlockingClient(config, rng)
+        self._coordinators: dict[tuple[int, str], int] = {}
+        self.core = TransactionCore()
+        self.lock = native.new_lock()
+
+    def close(self) -> None:
+        self._client.close()
+
+    # -- the life of the producer ------------------------------------------------------------------------------------
+
+    def initialise(self, deadline_ms: int) -> None:
+        core = self.core
+        if core.state is not TransactionState.UNINITIALISED:
+            core.move(TransactionState.UNINITIALISED, call="init_transactions()")
+        self._init_producer_id(deadline_ms, known=(-1, -1))
+
+    def _init_producer_id(self, deadline_ms: int, *, known: tuple[int, int]) -> None:
+        def build(version: int) -> Message:
+            return request(
+                ApiKey.INIT_PRODUCER_ID,
+                version,
+                transactional_id=self._config.transactional_id,
+                transaction_timeout=self._config.transaction_timeout_ms,
+                producer_id=known[0],
+                producer_epoch=known[1],
+            )
+
+        answer = self._ask(TRANSACTION, self._config.transactional_id, ApiKey.INIT_PRODUCER_ID, build, deadline_ms)
+        node = self._coordinators[(TRANSACTION, self._config.transactional_id)]
+        version = self._client.network.feature(node, FEATURE)
+        self.core.initialised(answer.producer_id, answer.producer_epoch, version)
+
+    def add(self, partition: TopicPartition, deadline_ms: int) -> None:
+        """Before the first record of the transaction for this partition."""
+        core = self.core
+        refusal = core.refusal_of_send()  # it may have ended while we waited for the lock
+        if refusal is not None:
+            raise refusal
+        if partition in core.partitions:
+            return
+        if not core.is_bumping:
+
+            def build(version: int) -> Message:
+                return request(
+                    ApiKey.ADD_PARTITIONS_TO_TXN,
+                    version,
+                    v3_and_below_transactional_id=self._config.transactional_id,
+                    v3_and_below_producer_id=core.producer_id,
+                    v3_and_below_producer_epoch=core.producer_epoch,
+                    v3_and_below_topics=[{"name": partition.topic, "partitions": [partition.partition]}],
+                )
+
+            self._ask(TRANSACTION, self._config.transactional_id, ApiKey.ADD_PARTITIONS_TO_TXN, build, deadline_ms)
+        core.partitions.add(partition)
+
+    def add_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata, deadline_ms: int
+    ) -> None:
+        """They count when the transaction commits."""
+        core = self.core
+        refusal = core.refusal_of_send()
+        if refusal is not None:
+            raise refusal
+        if not core.is_bumping:
+
+            def build_add(version: int) -> Message:
+                return request(
+                    ApiKey.ADD_OFFSETS_TO_TXN,
+                    version,
+                    transactional_id=self._config.transactional_id,
+                    producer_id=core.producer_id,
+                    producer_epoch=core.producer_epoch,
+                    group_id=group.group_id,
+                )
+
+            self._ask(TRANSACTION, self._config.transactional_id, ApiKey.ADD_OFFSETS_TO_TXN, build_add, deadline_ms)
+        core.has_offsets = True
+
+        def build(version: int) -> Message:
+            entries = [
+                (
+                    partition,
+                    {
+                        "partition_index": partition.partition,
+                        "committed_offset": offset,
+                        "committed_leader_epoch": leader_epoch,
+                        "committed_metadata": metadata,
+                    },
+                )
+                for partition, (offset, leader_epoch, metadata) in offsets.items()
+            ]
+            return request(
+                ApiKey.TXN_OFFSET_COMMIT,
+                version,
+                transactional_id=self._config.transactional_id,
+                group_id=group.group_id,
+                producer_id=core.producer_id,
+                producer_epoch=core.producer_epoch,
+                generation_id=group.generation_id,
+                member_id=group.member_id,
+                group_instance_id=group.group_instance_id,
+                topics=by_topic(entries, name="name"),
+            )
+
+        highest = None if core.is_bumping else LEGACY_OFFSETS_VERSION
+        self._ask(GROUP, group.group_id, ApiKey.TXN_OFFSET_COMMIT, build, deadline_ms, highest=highest)
+
+    def end(self, *, is_commit: bool, deadline_ms: int, had_failures: bool) -> None:
+        """The state is COMMITTING or ABORTING. After a time-out it still is: the same call may be made again."""
+        core = self.core
+        if not core.has_anything:
+            core.ended(core.producer_id, core.producer_epoch)
+            return
+
+        def build(version: int) -> Message:
+            return request(
+                ApiKey.END_TXN,
+                version,
+                transactional_id=self._config.transactional_id,
+                producer_id=core.producer_id,
+                producer_epoch=core.producer_epoch,
+                committed=is_commit,
+            )
+
+        highest = None if core.is_bumping else LEGACY_END_VERSION
+        answer = self._ask(
+            TRANSACTION, self._config.transactional_id, ApiKey.END_TXN, build, deadline_ms, highest=highest
+        )
+        if core.is_bumping:
+            core.ended(answer.producer_id, answer.producer_epoch)
+            return
+        core.ended(core.producer_id, core.producer_epoch)
+        if had_failures:
+            # The sequences that the brokers expect are not known for sure: the next epoch begins anew (KIP-360).
+            core.state = TransactionState.UNINITIALISED
+            self._init_producer_id(deadline_ms, known=(core.producer_id, core.producer_epoch))
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def _ask(
+        self,
+        key_type: int,
+        key: str,
+        api_key: ApiKey,
+        build: Callable[[int], Message],
+        deadline_ms: int,
+        *,
+        highest: int | None = None,
+    ) -> Message:
+        """The answer without an error. Raises TimedOutError with the state unchanged, another KafkaError after noting
+        in the core what it means."""
+        last: KafkaError | None = None
+        while True:
+            if now_ms() >= deadline_ms:
+                because = f"; last failure: {last}" if last is not None else ""
+                raise TimedOutError(f"{api_key.name} of {key!r}: no success in time{because}", definite=False)
+            try:
+                node = self._coordinator(key_type, key, deadline_ms)
+                attempt_ms = min(deadline_ms, now_ms() + self._config.request_timeout_ms)
+                answer = self._client.call(node, api_key, build, attempt_ms, highest=highest)
+            except TimedOutError as error:
+                last = error
+                self._coordinators.pop((key_type, key), None)
+                continue
+            except KafkaError as error:
+                last = error
+            else:
+                code = _first_error(answer)
+                if code is ErrorCode.none:
+                    return answer
+                last = KafkaError(code, f"{api_key.name} of {key!r}")
+            match reaction_to(last.code):
+                case Reaction.FIND_AGAIN:
+                    self._coordinators.pop((key_type, key), None)
+                case Reaction.ASK_AGAIN:
+                    pass
+                case _:
+                    self.core.fail(last)
+                    raise last
+            self._client.pause(min(self._config.retry_backoff_ms, max(0, deadline_ms - now_ms())))
+
+    def _coordinator(self, key_type: int, key: str, deadline_ms: int) -> int:
+        node = self._coordinators.get((key_type, key))
+        if node is not None:
+            return node
+
+        def build(version: int) -> Message:
+            return request(ApiKey.FIND_COORDINATOR, version, key=key, key_type=key_type, coordinator_keys=[key])
+
+        answer = self._client.call(None, ApiKey.FIND_COORDINATOR, build, deadline_ms)
+        found = answer.coordinators[0] if hasattr(answer, "coordinators") else answer
+        if found.error_code is not ErrorCode.none:
+            raise KafkaError(found.error_code, f"coordinator of {key!r}: {found.error_message}")
+        self._client.fetch_metadata([], deadline_ms)  # tells the addresses
+        self._coordinators[(key_type, key)] = found.node_id
+        node_id: int = found.node_id
+        return node_id
+
+
+def _first_error(answer: Message) -> ErrorCode:
+    """At the top, or the first among topics and partitions; a partition that was not attempted blames another."""
+    code: ErrorCode = getattr(answer, "error_code", ErrorCode.none)
+    codes = [code]
+    for topic in getattr(answer, "results_by_topic_v3_and_below", ()):
+        codes += [each.partition_error_code for each in topic.results_by_partition]
+    for topic in getattr(answer, "topics", ()):
+        codes += [each.error_code for each in topic.partitions]
+    errors = [each for each in codes if each not in (ErrorCode.none, ErrorCode.operation_not_attempted)]
+    return errors[0] if errors else ErrorCode.none

@@ -1,0 +1,103 @@
+"""AlterConfigs and IncrementalAlterConfigs (KIP-339): overrides of topics and, at run time, of brokers.
+
+Pure functions from image and request to records and answer. Which broker settings may change while the broker runs is
+in broker_configs.py; the others are refused by name, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from broker.controller.broker_configs import broker_config_problem
+from broker.controller.config import ControllerConfig
+from broker.controller.elections import UNCLEAN_ELECTION, changes_for_offline, leaders_allowed
+from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage, replay
+from broker.controller.outcome import Outcome
+from broker.controller.records import ConfigRecord, MetadataRecord
+from broker.controller.topic_configs import TOPIC_SETTINGS, topic_config_problem
+from broker.controller.types import AlterConfigs, AlterConfigsResponse, AlteredConfig, ConfigChange
+from broker.wire.errors import ErrorCode
+
+
+class _Refused(Exception):
+    def __init__(self, error_code: int, message: str) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+
+
+def alter_configs(image: MetadataImage, request: AlterConfigs, *, config: ControllerConfig) -> Outcome:
+    records: list[MetadataRecord] = []
+    answers: list[AlteredConfig] = []
+    for change in request.resources:
+        try:
+            values = _new_values(image, change, config)
+        except _Refused as refused:
+            answers.append(_altered(change, refused.error_code, str(refused)))
+            continue
+        records += [
+            ConfigRecord(resource_type=change.resource_type, resource_name=change.resource_name, name=name, value=value)
+            for name, value in values.items()
+        ]
+        answers.append(_altered(change, ErrorCode.none, None))
+    if any(isinstance(record, ConfigRecord) and record.name == UNCLEAN_ELECTION for record in records):
+        draft = replay(image, tuple(records), offset=image.offset + 1, epoch=image.epoch)
+        unclean = config.unclean_leader_election_enable
+        records += changes_for_offline(draft, leaders_allowed(draft), unclean_default=unclean)
+    response = AlterConfigsResponse(error_code=ErrorCode.none, resources=tuple(answers))
+    return Outcome(response=response, records=() if request.validate_only else tuple(records))
+
+
+def _altered(change: ConfigChange, error_code: int, message: str | None) -> AlteredConfig:
+    return AlteredConfig(
+        resource_type=change.resource_type,
+        resource_name=change.resource_name,
+        error_code=error_code,
+        error_message=message,
+    )
+
+
+def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerConfig) -> dict[str, str | None]:
+    """Every override that the change sets, or removes (None), checked."""
+    present = _present(image, change)
+    values: dict[str, str | None] = dict(change.changes)
+    for name, items in (*change.appends.items(), *change.subtracts.items()):
+        if change.resource_type != TOPIC_RESOURCE or name not in TOPIC_SETTINGS or not TOPIC_SETTINGS[name].is_list:
+            raise _Refused(ErrorCode.invalid_config, f"Can't APPEND to or SUBTRACT from key {name}: it is not a list")
+        before = _items(present.get(name, config.topic_defaults.get(name, TOPIC_SETTINGS[name].default)))
+        given = _items(items)
+        if name in change.appends:
+            before += [item for item in given if item not in before]
+        else:
+            before = [item for item in before if item not in given]
+        values[name] = ",".join(before)
+    for name, value in values.items():
+        problem = _problem(change, name, value)
+        if problem is not None:
+            raise _Refused(ErrorCode.invalid_config, problem)
+    if change.replaces_all:
+        values = {**dict.fromkeys(present), **values}
+    return {name: value for name, value in values.items() if value is not None or name in present}
+
+
+def _items(value: str) -> list[str]:
+    return [item.strip() for item in value.split(",") if item.strip()]
+
+
+def _present(image: MetadataImage, change: ConfigChange) -> dict[str, str]:
+    """The overrides of the resource today; refuses a resource that is not there."""
+    name = change.resource_name
+    if change.resource_type == TOPIC_RESOURCE:
+        if name not in image.topics:
+            raise _Refused(ErrorCode.unknown_topic_or_partition, f"No topic '{name}'")
+        return dict(image.topic_configs.get(name, {}))
+    if change.resource_type == BROKER_RESOURCE:
+        if name not in {"", *(str(broker_id) for broker_id in image.brokers)}:
+            raise _Refused(ErrorCode.invalid_request, f"No broker '{name}'")
+        return dict(image.broker_configs.get(name, {}))
+    raise _Refused(ErrorCode.invalid_request, f"Configs of resource type {change.resource_type} are not kept")
+
+
+def _problem(change: ConfigChange, name: str, value: str | None) -> str | None:
+    if change.resource_type == BROKER_RESOURCE:
+        return broker_config_problem(name, value)
+    if value is not None:
+        return topic_config_problem(name, value)
+    return None if name in TOPIC_SETTINGS else f"Unknown topic config name: {name}"  # deleting needs a known name only

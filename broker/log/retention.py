@@ -1,0 +1,62 @@
+"""Retention: which segments are too old or too much (retention.ms, retention.bytes). Pure but for the deletion itself.
+
+Kafka's rules: oldest first, whole segments, only below the high watermark. Age is that of a segment's largest
+timestamp; a segment without any timestamp does not grow old. When everything is too old, the active segment is rolled
+first, so that an empty one is left. Shown by tests/broker_log/test_log_retention.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker.log.partition_log import PartitionLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionResult:
+    deleted_segments: int
+    deleted_bytes: int
+    log_start_offset: int
+
+
+def apply_retention(log: PartitionLog, *, now_ms: int, high_watermark: int) -> RetentionResult:
+    """Delete what is beyond the limits of `log.config`; the log then starts at the first segment that stays."""
+    size_before, count_before = log.size_bytes, log.segment_count
+    expired = max(_too_old(log, now_ms, high_watermark), _too_much(log, high_watermark))
+    if expired == log.segment_count and log.segments[-1].size_bytes:
+        log.roll()
+        count_before += 1
+    if 0 < expired < log.segment_count:
+        log.advance_log_start(max(log.log_start_offset, log.segments[expired].base_offset))
+    return RetentionResult(
+        deleted_segments=count_before - log.segment_count,
+        deleted_bytes=size_before - log.size_bytes,
+        log_start_offset=log.log_start_offset,
+    )
+
+
+def _too_old(log: PartitionLog, now_ms: int, high_watermark: int) -> int:
+    limit_ms = log.config.retention_ms
+    count = 0
+    if limit_ms is not None:
+        for segment in log.segments:
+            is_committed = segment.next_offset <= high_watermark
+            is_old = 0 <= segment.max_timestamp < now_ms - limit_ms
+            is_emptied = not segment.size_bytes and segment is not log.segments[-1]  # by compaction
+            if not is_committed or not (is_emptied or (is_old and segment.size_bytes)):
+                break
+            count += 1
+    return count
+
+
+def _too_much(log: PartitionLog, high_watermark: int) -> int:
+    limit_bytes = log.config.retention_bytes
+    count = 0
+    if limit_bytes is not None:
+        excess_bytes = log.size_bytes - limit_bytes
+        for segment in log.segments:
+            if segment.next_offset > high_watermark or not 0 < segment.size_bytes <= excess_bytes:
+                break
+            excess_bytes -= segment.size_bytes
+            count += 1
+    return count

@@ -1,0 +1,74 @@
+"""DeleteRecords (key 21), versions 0-2 (KIP-107): move the beginning of a log. Asked of the partition's leader.
+
+The answer waits until every live replica has done so, or for the time limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from broker.node.clock import monotonic_ms
+from broker.node.control import AnyRequest
+from broker.node.partitions import HostedPartition
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, response, to_ms
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+POLL_MS = 10
+TIMEOUT_MS_MAX = 60_000
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    topics = [
+        {"name": topic.name, "partitions": [_delete(broker, topic.name, each) for each in topic.partitions]}
+        for topic in request.message.topics
+    ]
+    broker.spawn(_answer(broker, request, topics))
+
+
+def _delete(broker: Broker, topic: str, asked: Message) -> dict[str, object]:
+    result: dict[str, object] = {"partition_index": asked.partition_index, "low_watermark": -1}
+    hosted = broker.partitions.get(topic, asked.partition_index)
+    if hosted is None:
+        exists = broker.metadata.image.partition(topic, asked.partition_index) is not None
+        result["error_code"] = ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
+    elif topic.startswith("__"):
+        result["error_code"] = ErrorCode.invalid_topic_exception
+    elif not hosted.replica.is_leader:
+        result["error_code"] = ErrorCode.not_leader_or_follower
+    elif hosted.config.is_compacted and not hosted.config.is_deleted:
+        result["error_code"] = ErrorCode.policy_violation
+    else:
+        result["error_code"] = broker.partitions.delete_records(hosted, asked.offset)
+    return result
+
+
+async def _answer(broker: Broker, request: AnyRequest, topics: list[dict[str, object]]) -> None:
+    deadline_ms = monotonic_ms() + min(max(0, to_ms(request.message.timeout)), TIMEOUT_MS_MAX)
+    for topic in topics:
+        partitions = topic["partitions"]
+        assert isinstance(partitions, list)
+        for partition in partitions:
+            hosted = broker.partitions.get(str(topic["name"]), partition["partition_index"])
+            if partition["error_code"] is ErrorCode.none and hosted is not None:
+                await _await_replicas(broker, hosted, partition, deadline_ms)
+    request.respond(response(ApiKey.DELETE_RECORDS, request.version, topics=topics))
+
+
+async def _await_replicas(
+    broker: Broker, hosted: HostedPartition, partition: dict[str, object], deadline_ms: int
+) -> None:
+    required = hosted.log.log_start_offset
+    while broker.partitions.low_watermark(hosted) < required:
+        if not hosted.replica.is_leader:
+            partition["error_code"] = ErrorCode.not_leader_or_follower
+            return
+        if monotonic_ms() >= deadline_ms:
+            partition["error_code"] = ErrorCode.request_timed_out
+            return
+        await asyncio.sleep(POLL_MS / 1000)
+    partition["low_watermark"] = broker.partitions.low_watermark(hosted)

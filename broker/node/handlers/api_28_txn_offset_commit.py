@@ -1,0 +1,151 @@
+"""TxnOffsetCommit (key 28), versions 0-5: offsets of a group that count once the transaction commits (KIP-98, KIP-447).
+
+They are transactional records of `__consumer_offsets`. As for any partition, the transaction's coordinator is asked
+whether the group's partition belongs to it; since version 5 the question adds it (KIP-890 part 2). Complete.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.events import CommitOffsets, CommitResult, OffsetToCommit
+from broker.log.producers import Verdict
+from broker.log.verification import VerificationGuard
+from broker.node.clock import wall_ms
+from broker.node.control import AnyRequest
+from broker.node.groups import OFFSETS_TOPIC
+from broker.node.verification import Producer
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+ADDS_SINCE_VERSION = 5
+ABORTABLE_SINCE_VERSION = 4
+_LATER = frozenset({ErrorCode.network_exception, ErrorCode.request_timed_out, ErrorCode.not_coordinator})
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    message = request.message
+    index = broker.groups.host.partition_of(message.group_id)
+    hosted = None if index is None else broker.partitions.get(OFFSETS_TOPIC, index)
+    if hosted is None or not hosted.replica.is_leader:
+        _answer(broker, request, ErrorCode.not_coordinator)
+        return
+    if not message.transactional_id:
+        _answer(broker, request, ErrorCode.invalid_request)
+        return
+    log, is_adding = hosted.log, request.version >= ADDS_SINCE_VERSION
+    must_be_verified = is_adding or broker.config.transaction_partition_verification_enable
+    producer = Producer(
+        transactional_id=message.transactional_id,
+        producer_id=message.producer_id,
+        producer_epoch=message.producer_epoch,
+    )
+
+    def take_guard() -> VerificationGuard | None:
+        if not must_be_verified:
+            return None
+        return log.begin_verification(producer.producer_id, producer.producer_epoch, supports_epoch_bump=is_adding)
+
+    def proceed(error: ErrorCode, guard: VerificationGuard | None) -> None:
+        if error is not ErrorCode.none:
+            _answer(broker, request, _client_error(error, request.version))
+            return
+        verdict = log.may_append_transactionally(
+            producer.producer_id, producer.producer_epoch, guard, must_be_verified=must_be_verified
+        )
+        if verdict is Verdict.OK:
+            _commit(broker, request)
+        else:
+            is_old = verdict is Verdict.INVALID_EPOCH
+            _answer(broker, request, ErrorCode.invalid_producer_epoch if is_old else ErrorCode.invalid_txn_state)
+
+    broker.verifier.ask(producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=proceed)
+
+
+def _commit(broker: Broker, request: AnyRequest) -> None:
+    message, image = request.message, broker.metadata.image
+    offsets = []
+    for topic in message.topics:
+        state = image.topics.get(topic.name)
+        if state is None:
+            continue
+        offsets += [
+            OffsetToCommit(
+                topic=topic.name,
+                partition=each.partition_index,
+                offset=each.committed_offset,
+                leader_epoch=getattr(each, "committed_leader_epoch", -1),
+                metadata=each.committed_metadata or "",
+                topic_id=state.topic_id,
+            )
+            for each in topic.partitions
+        ]
+    if not offsets:
+        _answer(broker, request, ErrorCode.unknown_topic_or_partition)
+        return
+
+    def event(token: int) -> CommitOffsets:
+        return CommitOffsets(
+            token=token,
+            group_id=message.group_id,
+            member_id=getattr(message, "member_id", ""),
+            instance_id=getattr(message, "group_instance_id", None),
+            generation=getattr(message, "generation_id", -1),
+            offsets=tuple(offsets),
+            wall_ms=wall_ms(),
+            producer_id=message.producer_id,
+            producer_epoch=message.producer_epoch,
+        )
+
+    def done(result: CommitResult) -> None:
+        _answer(broker, request, result.error_code, dict(result.partitions))
+
+    broker.groups.ask(
+        message.group_id,
+        event,
+        CommitResult,
+        done=done,
+        refused=lambda error: _answer(broker, request, error),
+    )
+
+
+def _client_error(error: ErrorCode, version: int) -> ErrorCode:
+    """The transaction coordinator's answer, as a client of this version knows how to go on."""
+    if error in _LATER:
+        return ErrorCode.coordinator_not_available
+    if error is ErrorCode.producer_fenced:
+        return ErrorCode.invalid_producer_epoch
+    if error is ErrorCode.concurrent_transactions and version < ADDS_SINCE_VERSION:
+        return ErrorCode.coordinator_load_in_progress  # retriable, and known to it
+    if error is ErrorCode.transaction_abortable and version < ABORTABLE_SINCE_VERSION:
+        return ErrorCode.invalid_txn_state
+    return error
+
+
+def _answer(
+    broker: Broker,
+    request: AnyRequest,
+    error: ErrorCode,
+    errors: dict[tuple[str, int], ErrorCode] | None = None,
+) -> None:
+    known, of_partition = broker.metadata.image.topics, errors or {}
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {
+                    "partition_index": each.partition_index,
+                    "error_code": of_partition.get((topic.name, each.partition_index), error)
+                    if topic.name in known
+                    else ErrorCode.unknown_topic_or_partition,
+                }
+                for each in topic.partitions
+            ],
+        }
+        for topic in request.message.topics
+    ]
+    request.respond(response(ApiKey.TXN_OFFSET_COMMIT, request.version, topics=topics))

@@ -1,0 +1,46 @@
+"""DescribeLogDirs (key 35), versions 1-4: size and lag of the replicas of this broker, room on its file system.
+
+There is one directory and no moving between directories, so no replica is a future one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from broker.node.control import AnyRequest
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    wanted = request.message.topics
+    asked = None if wanted is None else {(each.topic, index) for each in wanted for index in each.partitions}
+    topics: dict[str, list[dict[str, object]]] = {}
+    for hosted in sorted(broker.partitions.all(), key=lambda each: each.key):
+        if asked is None or hosted.key in asked:
+            partition: dict[str, object] = {
+                "partition_index": hosted.index,
+                "partition_size": hosted.log.size_bytes,
+                "offset_lag": max(0, hosted.replica.high_watermark - hosted.log.log_end_offset),
+                "is_future_key": False,
+            }
+            topics.setdefault(hosted.topic, []).append(partition)
+    result: dict[str, object] = {
+        "error_code": ErrorCode.none,
+        "log_dir": str(broker.config.log_dirs.absolute()),
+        "topics": [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()],
+    }
+    try:
+        room = os.statvfs(broker.config.log_dirs)
+    except OSError as error:
+        broker.logger.error("log_dir_unreadable", cause=repr(str(error)))
+        result["error_code"] = ErrorCode.kafka_storage_error
+    else:
+        result["total_bytes"] = room.f_blocks * room.f_frsize
+        result["usable_bytes"] = room.f_bavail * room.f_frsize
+    request.respond(response(ApiKey.DESCRIBE_LOG_DIRS, request.version, error_code=ErrorCode.none, results=[result]))

@@ -1,0 +1,78 @@
+"""DescribeTopicPartitions (key 75), version 0 (KIP-966): partitions of topics, a page at a time.
+
+There are no eligible leader replicas here: both lists are empty, as in a cluster of Apache Kafka without that feature.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.controller.image import MetadataImage
+from broker.node.control import AnyRequest
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.node.broker import Broker
+
+UNKNOWN_OPERATIONS = -(2**31)
+
+
+def handle(broker: Broker, request: AnyRequest) -> None:
+    message, image = request.message, broker.metadata.image
+    names = sorted({topic.name for topic in message.topics} or set(image.topics))
+    cursor, first = message.cursor, 0
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+        first = cursor.partition_index if names and names[0] == cursor.topic_name else 0
+    left = min(max(1, message.response_partition_limit), broker.config.max_request_partition_size_limit)
+    topics: list[dict[str, object]] = []
+    next_cursor: dict[str, object] | None = None
+    live = set(image.live_broker_ids())
+    for name in names:
+        if left == 0:
+            next_cursor = {"topic_name": name, "partition_index": 0}
+            break
+        topic, taken, next_index = _topic(image, name, first, left, live)
+        topics.append(topic)
+        first, left = 0, left - taken
+        if next_index is not None:
+            next_cursor = {"topic_name": name, "partition_index": next_index}
+            break
+    request.respond(response(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request.version, topics=topics, next_cursor=next_cursor))
+
+
+def _topic(
+    image: MetadataImage, name: str, first: int, limit: int, live: set[int]
+) -> tuple[dict[str, object], int, int | None]:
+    """(the topic, partitions in it, where the next page begins)."""
+    state = image.topics.get(name)
+    partitions: list[dict[str, object]] = []
+    total = 0 if state is None else len(state.partitions)
+    for index in range(first, min(total, first + limit)):
+        each = state.partitions[index] if state is not None else None
+        assert each is not None
+        partitions.append(
+            {
+                "error_code": ErrorCode.none if each.leader >= 0 else ErrorCode.leader_not_available,
+                "partition_index": index,
+                "leader_id": each.leader,
+                "leader_epoch": each.leader_epoch,
+                "replica_nodes": each.replicas,
+                "isr_nodes": each.isr,
+                "eligible_leader_replicas": [],
+                "last_known_elr": [],
+                "offline_replicas": [replica for replica in each.replicas if replica not in live],
+            }
+        )
+    topic: dict[str, object] = {
+        "error_code": ErrorCode.unknown_topic_or_partition if state is None else ErrorCode.none,
+        "name": name,
+        "topic_id": None if state is None else state.topic_id,
+        "is_internal": name.startswith("__"),
+        "partitions": partitions,
+        "topic_authorized_operations": UNKNOWN_OPERATIONS,
+    }
+    end = first + len(partitions)
+    return topic, len(partitions), end if end < total else None

@@ -1,0 +1,105 @@
+"""Client quotas (KIP-13, KIP-124, KIP-219): how long a client that goes over its rate is made to wait.
+
+Owns: rates by client id over a sliding window (quota.window.num samples of quota.window.size.seconds) and the wait that
+brings them back to the limit, Kafka's formula. A client is answered at once with `throttle_time_ms`, and its connection
+is not read for that time, whatever it does. Followers are never slowed down. Pure: the clock comes in; bounded: the
+least recently seen client is forgotten first. Shown by tests/broker_node/test_node_quotas.py.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from broker.controller.image import QuotaEntity
+from broker.controller.quotas import CLIENT_ID, CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+
+CLIENTS_MAX = 10_000
+NANOSECONDS_PER_PERCENT = 10_000_000  # of one second of the event loop
+
+Quotas: TypeAlias = Mapping[QuotaEntity, Mapping[str, float]]
+
+
+class RateWindow:
+    """The sum of the last `count` samples of `size_ms` each."""
+
+    __slots__ = ("_count", "_samples", "_size_ms")
+
+    def __init__(self, *, count: int, size_ms: int) -> None:
+        self._count, self._size_ms = count, size_ms
+        self._samples: list[tuple[int, float]] = []  # (begin, amount), oldest first
+
+    def add(self, amount: float, now_ms: int) -> None:
+        if self._samples and now_ms - self._samples[-1][0] < self._size_ms:
+            begin_ms, before = self._samples[-1]
+            self._samples[-1] = (begin_ms, before + amount)
+        else:
+            self._samples.append((now_ms, amount))
+            del self._samples[: -self._count]
+
+    def per_second(self, now_ms: int) -> float:
+        """Over at least all but one of the samples' time, so that a first burst is spread over it."""
+        oldest_ms = now_ms - self._count * self._size_ms
+        while self._samples and self._samples[0][0] <= oldest_ms:
+            del self._samples[0]
+        if not self._samples:
+            return 0.0
+        elapsed_ms = max(now_ms - self._samples[0][0], (self._count - 1) * self._size_ms, self._size_ms)
+        return sum(amount for _, amount in self._samples) * 1000 / elapsed_ms
+
+
+class ClientQuotas:
+    """`is_active` is False while no quota is set: then nothing is measured."""
+
+    def __init__(self, *, window_count: int, window_size_ms: int) -> None:
+        self._count, self._size_ms = window_count, window_size_ms
+        self._limits: Quotas = {}
+        self._windows: OrderedDict[tuple[str, str], RateWindow] = OrderedDict()  # by (quota key, client id)
+        self.is_active = False
+
+    def set_limits(self, limits: Quotas) -> None:
+        self._limits = limits
+        self.is_active = bool(limits)
+
+    def limit(self, key: str, client_id: str) -> float | None:
+        """That of the client, else that of the default entity, else none."""
+        for name in (client_id, None):
+            values = self._limits.get(((CLIENT_ID, name),), {})
+            if key in values:
+                return values[key]
+        return None
+
+    def produced(self, client_id: str, size_bytes: int, now_ms: int) -> int:
+        """Milliseconds to wait."""
+        return self._record(PRODUCER_BYTE_RATE, client_id, size_bytes, now_ms)
+
+    def fetched(self, client_id: str, size_bytes: int, now_ms: int) -> int:
+        return self._record(CONSUMER_BYTE_RATE, client_id, size_bytes, now_ms)
+
+    def handled(self, client_id: str, duration_ns: int, now_ms: int) -> int:
+        """request_percentage: 100 is the whole of this broker's one event loop. At most one sample's time to wait."""
+        wait_ms = self._record(REQUEST_PERCENTAGE, client_id, duration_ns / NANOSECONDS_PER_PERCENT, now_ms)
+        return min(wait_ms, self._size_ms)
+
+    def fetch_bytes_max(self, client_id: str) -> int | None:
+        """What one answer may hold, so that a client with a small quota still moves on; None: no limit."""
+        limit = self.limit(CONSUMER_BYTE_RATE, client_id)
+        return None if limit is None else max(1, int(limit * (self._count - 1) * self._size_ms / 1000))
+
+    def _record(self, key: str, client_id: str, amount: float, now_ms: int) -> int:
+        limit = self.limit(key, client_id)
+        if limit is None:
+            return 0
+        name = (key, client_id)
+        window = self._windows.get(name)
+        if window is None:
+            window = self._windows[name] = RateWindow(count=self._count, size_ms=self._size_ms)
+            if len(self._windows) > CLIENTS_MAX:
+                self._windows.popitem(last=False)
+        self._windows.move_to_end(name)
+        window.add(amount, now_ms)
+        rate = window.per_second(now_ms)
+        if rate <= limit:
+            return 0
+        return round((rate - limit) / limit * self._count * self._size_ms)

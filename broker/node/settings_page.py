@@ -1,0 +1,145 @@
+"""`python -m broker.node.settings_page [--jars DIR]`: writes docs/settings.md from the tables in the code.
+
+With --jars the names, types and defaults in kafka_settings.tsv are read anew from Apache Kafka's jars first: both
+configuration classes print their documentation as HTML.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+
+from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
+from broker.controller.topic_configs import TOPIC_SETTINGS, Effect
+from broker.node.broker_settings import NAMES_FILE, kafka_settings, support_of
+from broker.node.config import COARSER_KEYS, NodeConfig, key_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+CLASSES = {
+    "topic": "org.apache.kafka.storage.internals.log.LogConfig",
+    "broker": "kafka.server.KafkaConfig",
+}
+_ITEM = re.compile(r'<h4><a id="([^"]+)"></a>.*?<table><tbody>(.*?)</tbody>', re.DOTALL)
+_CELL = re.compile(r"<th>(.*?):</th><td>(.*?)</td>", re.DOTALL)
+JAVA_TIMEOUT_S = 120
+_INTRODUCTION = """\
+Written by `python -m broker.node.settings_page`; tests compare it with the code, and the names with those that Apache
+Kafka 4.3.1 prints. *Honoured*: the broker acts on it. *Accepted without effect*: the note says why nothing changes, and
+a broker warns of it when it starts. *Refused*: any value but Kafka's default is an error that says so. Defaults are
+Kafka's; ours are named where they differ.
+
+Order of values, as in Kafka: the topic's own, the broker's own dynamic one, the cluster-wide dynamic one, the
+properties file, the default."""
+
+
+def names_from_jars(jars: Path) -> str:
+    """The content of kafka_settings.tsv: scope, name, type, default."""
+    lines: list[str] = []
+    for scope, name in sorted(CLASSES.items()):
+        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", name]
+        printed = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=True).stdout
+        for setting, table in _ITEM.findall(printed):
+            cells = dict(_CELL.findall(table))
+            # "604800000 (7 days)": the number alone.
+            default = re.sub(r" \(.*\)$", "", html.unescape(cells.get("Default", ""))).replace('""', "")
+            lines.append("\t".join((scope, setting, cells.get("Type", ""), default)))
+    return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def page() -> str:
+    own = sorted(key_of(each.name) for each in fields(NodeConfig) if key_of(each.name) not in kafka_settings("broker"))
+    return "\n".join(
+        [
+            "# Settings of topics and brokers",
+            "",
+            *_INTRODUCTION.splitlines(),
+            "",
+            "## Topics",
+            "",
+            "| setting | default | effect | note |",
+            "|---|---|---|---|",
+            *_topic_rows(),
+            "",
+            "## Brokers",
+            "",
+            "| setting | default | effect | note |",
+            "|---|---|---|---|",
+            *_broker_rows(sorted(kafka_settings("broker"))),
+            "",
+            "## Brokers: settings that are not in Kafka's documentation",
+            "",
+            "| setting | default | effect | note |",
+            "|---|---|---|---|",
+            *_broker_rows(own),
+            "",
+        ]
+    )
+
+
+def _topic_rows() -> Iterable[str]:
+    for name in sorted(TOPIC_SETTINGS):
+        setting = TOPIC_SETTINGS[name]
+        notes = [setting.note] if setting.note else []
+        if setting.broker_key is not None:
+            notes.append(f"broker: `{setting.broker_key}`")
+        yield _row(name, _shown(setting.default), setting.effect, "; ".join(notes))
+
+
+def _broker_rows(names: Iterable[str]) -> Iterable[str]:
+    defaults = {key_of(each.name): each for each in fields(NodeConfig)}
+    for name in names:
+        support = support_of(name)
+        assert support is not None, f"{name} is in no table: broker/node/broker_settings.py"
+        kafkas = kafka_settings("broker").get(name)
+        notes = [support.note] if support.note else []
+        if name in DYNAMIC_BROKER_CONFIGS:
+            notes.append("changes at run time")
+        if name in COARSER_KEYS:
+            notes.append("counts where the setting in ms is not given")
+        default = "" if kafkas is None else kafkas.default
+        ours = _our_default(defaults.get(name))
+        if ours is not None and _normal(ours) != _normal(default):
+            notes.append(f"our default: {_shown(ours)}")
+        yield _row(name, _shown(default), support.effect, "; ".join(notes))
+
+
+def _our_default(field: object) -> str | None:
+    default = getattr(field, "default", None)
+    if isinstance(default, bool):
+        return str(default).lower()
+    return str(default) if isinstance(default, int | float | str) else None
+
+
+def _normal(text: str) -> str:
+    try:
+        return str(float(text))
+    except ValueError:
+        return text
+
+
+def _shown(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _row(name: str, default: str, effect: Effect, note: str) -> str:
+    return f"| `{name}` | {default} | {effect.value} | {note} |"
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--jars"] and len(arguments) == 2:
+        NAMES_FILE.write_text(names_from_jars(Path(arguments[1])))
+        kafka_settings.cache_clear()
+    elif arguments:
+        sys.stderr.write("usage: python -m broker.node.settings_page [--jars DIR]\n")
+        return 2
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

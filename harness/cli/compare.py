@@ -1,0 +1,83 @@
+"""`harness compare BASE NEW`: two run directories set side by side; no cluster is needed.
+
+Owns reading both, refusing what is unlike, and the exit code; the statistics are in reports/compare.
+Shown by tests/harness/test_harness_compare.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import ExitCode, UsageError
+from harness.run.progress import Progress
+from harness.run.reporting import make_report
+from harness.run.stop import StopFlag, signals_set
+from reports.compare.comparison import compare, pair_up
+from reports.compare.likeness import Likeness, compare_surroundings
+from reports.compare.outputs import Compared, text, write
+from reports.measurements import Measurement, MeasurementsError, read_measurements
+from reports.model import Json
+from runlog.events import read_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    directory: Path
+    manifest: Json
+    cells: list[Measurement]
+
+
+def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark_master: str | None) -> ExitCode:
+    """Prints the comparison; the last line of stdout is the page. 0 same or better, 1 worse, 4 undecided."""
+    if not 0 < relevant <= 1:
+        raise UsageError(f"--relevant {relevant * 100:g}: expected more than 0 and at most 100 per cent")
+    sides = [_read(directory, spark_master) for directory in (base, new)]
+    pairs = pair_up(sides[0].cells, sides[1].cells)
+    names = [{cell.name for cell in side.cells} for side in sides]
+    if not pairs:
+        raise UsageError(
+            f"{base} and {new} have no cell in common: BASE has {_some(names[0])}, NEW has {_some(names[1])}"
+        )
+    likeness = compare_surroundings(sides[0].manifest, sides[1].manifest, list(pairs.values()))
+    if likeness.unlike and not force:
+        raise UsageError(_refusal(likeness))
+    compared = Compared(
+        base=sides[0].directory.name,
+        new=sides[1].directory.name,
+        comparison=compare(pairs, relevant=relevant),
+        likeness=likeness,
+        forced=force and bool(likeness.unlike),
+        only_base=tuple(sorted(names[0] - names[1])),
+        only_new=tuple(sorted(names[1] - names[0])),
+    )
+    page = write(sides[1].directory, compared)
+    for line in text(compared):
+        print(line)
+    print(page, flush=True)
+    return ExitCode(compared.comparison.exit_code)
+
+
+def _read(directory: Path, spark_master: str | None) -> _Side:
+    """Analyses the run first if that was not done, or was done by a version that wrote less."""
+    directory = directory.resolve()
+    if not (directory / "manifest.json").is_file():
+        raise UsageError(f"{directory} is no run directory: it has no manifest.json")
+    try:
+        cells = read_measurements(directory)
+    except MeasurementsError:
+        stop = StopFlag()
+        with signals_set(stop):
+            make_report(directory, spark_master=spark_master, stop=stop, progress=Progress(0))
+        cells = read_measurements(directory)
+    return _Side(directory=directory, manifest=read_json(directory / "manifest.json"), cells=cells)
+
+
+def _some(names: set[str]) -> str:
+    shown = sorted(names)
+    return ", ".join(shown[:4]) + (f" and {len(shown) - 4} more" if len(shown) > 4 else "") if shown else "none"
+
+
+def _refusal(likeness: Likeness) -> str:
+    lines = "\n".join(f"  {line}" for line in likeness.unlike)
+    return f"these runs measured different things, so a difference would say nothing:\n{lines}\n--force compares anyway"

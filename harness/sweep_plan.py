@@ -1,0 +1,148 @@
+"""From a suite's sweep to its configurations: levels of each setting, the design over them, names. Pure.
+
+Levels may belong to the client (Kafka's names), to the workload or to the topic; a value may demand other settings
+(`with`), which then hold in its cells. Shown by tests/harness/test_harness_designs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from harness import designs
+from harness.errors import UsageError
+from harness.suite import KAFKA_DEFAULTS, Range, Suite, Sweep, TopicSpec, Variant, kafka_text
+from harness.suite_source import nearest
+from workloads.model import Workload
+
+CLIENT_DEFAULT: Final = "default"  # level of a setting that the baseline does not state
+SAMPLES_DEFAULT: Final = 12
+_NAME_CHARACTERS_MAX: Final = 120
+_PARTS: Final[Mapping[str, type[BaseModel]]] = {"workload": Workload, "topic": TopicSpec}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepConfiguration:
+    name: str  # part of the cell's id, without repetition
+    title: str
+    factors: Mapping[str, str]  # every swept setting
+    changed: str  # the settings that differ from the baseline
+    properties: Mapping[str, str]  # on top of the sweep's baseline
+    workload: Mapping[str, Any]
+    topic: Mapping[str, Any]
+    note: str
+
+
+def sweep_configurations(suite: Suite, sweep: Sweep, *, seed: int) -> tuple[SweepConfiguration, ...]:
+    """UsageError when the design does not take these values."""
+    samples = sweep.samples or SAMPLES_DEFAULT
+    variants = {name: _variants(name, values, samples) for name, values in sweep.vary.items()}
+    base = {name: _baseline_value(suite, sweep, name, values) for name, values in variants.items()}
+    for name, values in sweep.vary.items():
+        if isinstance(values, Range) and base[name] == CLIENT_DEFAULT:
+            raise UsageError(f"sweep.vary.{name}: a range needs the baseline's own value: state sweep.baseline.{name}")
+    levels = {
+        name: list(dict.fromkeys([base[name], *(one.value for one in values)])) for name, values in variants.items()
+    }
+    if sweep.design == designs.ONE_AT_A_TIME:
+        design = designs.one_at_a_time(levels)
+    elif sweep.design == designs.GRID:
+        design = designs.grid(levels)
+    elif sweep.design == designs.FRACTIONAL:
+        design = designs.fractional(levels)
+    else:
+        design = designs.latin_hypercube(levels, samples, seed)
+    if sweep.design != designs.ONE_AT_A_TIME:
+        _refuse_contradictions(variants)
+    by_value = {name: {one.value: one for one in values} for name, values in variants.items()}
+    return tuple(_configuration(suite, sweep, factors, base, by_value) for factors in design)
+
+
+def _variants(name: str, values: list[Variant] | Range, samples: int) -> list[Variant]:
+    if isinstance(values, Range):
+        return [Variant(value=value) for value in designs.range_levels(values.from_, values.to, samples)]
+    return values
+
+
+def _split(name: str) -> tuple[str, str]:
+    """(part, key) of `workload.x` and `topic.x`; client settings have no part."""
+    part, _, key = name.partition(".")
+    return (part, key) if part in _PARTS and key else ("", name)
+
+
+def _baseline_value(suite: Suite, sweep: Sweep, name: str, values: list[Variant]) -> str:
+    part, key = _split(name)
+    if part:
+        model: BaseModel = suite.workload if part == "workload" else suite.topic
+        fields = type(model).model_fields
+        value = getattr(model, key, None) if key in fields else None
+        if not isinstance(value, str | int | float | bool):
+            names = [f"{part}.{field}" for field in fields if isinstance(getattr(model, field), str | int | float)]
+            raise UsageError(f"sweep.vary.{name}: no such key{nearest(name, names)}")
+        for variant in values:
+            _check(part, model, key, name, variant.value)
+        return kafka_text(value)
+    return sweep.baseline.get(name, suite.properties.get(name, KAFKA_DEFAULTS.get(name, CLIENT_DEFAULT)))
+
+
+def _check(part: str, model: BaseModel, key: str, name: str, value: str) -> None:
+    try:
+        _PARTS[part].model_validate({**model.model_dump(by_alias=True), key: value})
+    except ValidationError as error:
+        raise UsageError(f"sweep.vary.{name}: {error.errors()[0]['msg']}, got {value!r}") from error
+
+
+def _refuse_contradictions(variants: Mapping[str, list[Variant]]) -> None:
+    """In a design that combines values, a value must not set what another setting varies."""
+    for name, values in variants.items():
+        for variant in values:
+            clash = next((other for other in variant.with_ if other in variants), None)
+            if clash is not None:
+                raise UsageError(
+                    f"sweep.vary.{name}: {variant.value} comes with {clash}={variant.with_[clash]}, but {clash} is "
+                    "varied too: leave one of them out, or use design one-at-a-time"
+                )
+
+
+def _configuration(
+    suite: Suite,
+    sweep: Sweep,
+    factors: Mapping[str, str],
+    base: Mapping[str, str],
+    by_value: Mapping[str, Mapping[str, Variant]],
+) -> SweepConfiguration:
+    changed = [name for name, value in factors.items() if value != base[name]]
+    parts: dict[str, dict[str, str]] = {"": {}, "workload": {}, "topic": {}}
+    stated = {*sweep.baseline, *suite.properties}
+    for name, value in factors.items():
+        part, key = _split(name)
+        if part or value != base[name] or name in stated:
+            parts[part][key] = value  # a default that nobody stated is left to the client
+    # What a value demands comes last: with one factor at a time it may change a setting that is itself varied.
+    demanding = changed if sweep.design == designs.ONE_AT_A_TIME else list(factors)
+    chosen = [one for name in demanding if (one := by_value[name].get(factors[name])) is not None and one.with_]
+    for variant in chosen:
+        parts[""] |= variant.with_
+    title = " ".join(f"{name}={factors[name]}" for name in changed) or "baseline"
+    if sweep.design == designs.ONE_AT_A_TIME:
+        name = f"{changed[0]}-{factors[changed[0]]}" if changed else "baseline"
+    else:
+        name = "_".join(factors.values())[:_NAME_CHARACTERS_MAX] if changed else "baseline"
+    return SweepConfiguration(
+        name=name,
+        title=title,
+        factors=dict(factors),
+        changed=" ".join(changed),
+        properties=parts[""],
+        workload=parts["workload"],
+        topic=parts["topic"],
+        note="; ".join(_note(variant) for variant in chosen),
+    )
+
+
+def _note(variant: Variant) -> str:
+    settings = ", ".join(f"{name}={value}" for name, value in variant.with_.items())
+    return f"with {settings}" + (f": {variant.because}" if variant.because else "")

@@ -1,0 +1,251 @@
+"""Better, worse, same or undecided, cell by cell and for the whole run, with false discoveries controlled. Pure.
+
+The unit is the repetition: what happens inside one run says nothing of the next run. A cell needs four repetitions a
+side to be judged alone; the whole run is judged over all cells together. Shown by
+tests/reports/test_reports_comparison.py; `make prove` runs hundreds of A/A and planted comparisons.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from reports.measurements import Measurement
+from reports.statistics.permutation import (
+    REPETITIONS_MIN,
+    benjamini_hochberg,
+    pooled_p_values,
+    stratified_p_value,
+)
+from reports.statistics.variance import Estimate, FloatArray, interval, moderate, repetitions_for
+from reports.sweep.observations import MEASURES, NOT_SUSTAINED, Measure
+
+BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "same", "undecided"
+FALSE_DISCOVERIES: Final = 0.05
+RELEVANT: Final = 0.05  # a smaller change does not matter, unless the caller says otherwise
+WHOLE_RUN: Final = "whole run"
+GAP: Final = Measure(name="gap", title="longest gap without acknowledgement", unit="ms", more_is_better=False)
+CORRECTNESS: Final = "correctness"
+_CELLS_MIN: Final = 3  # fewer cells make no whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    cell: str
+    title: str
+    measure: str
+    unit: str
+    base: float | None
+    new: float | None
+    change: Estimate | None  # ln(new / base)
+    repetitions: tuple[int, int]
+    p: float | None
+    q: float | None  # p adjusted for all tests of its family
+    result: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    rows: tuple[Row, ...]  # the whole run first
+    relevant: float
+    result: str
+
+    @property
+    def exit_code(self) -> int:
+        return {WORSE: 1, UNDECIDED: 4}.get(self.result, 0)
+
+
+Pairs = Mapping[str, tuple[Sequence[Measurement], Sequence[Measurement]]]
+
+
+def pair_up(base: Sequence[Measurement], new: Sequence[Measurement]) -> Pairs:
+    """Cells of both runs by name."""
+    sides: list[dict[str, list[Measurement]]] = [{}, {}]
+    for side, cells in zip(sides, (base, new), strict=True):
+        for cell in cells:
+            side.setdefault(cell.name, []).append(cell)
+    return {name: (cells, sides[1][name]) for name, cells in sides[0].items() if name in sides[1]}
+
+
+def compare(pairs: Pairs, *, relevant: float = RELEVANT, seed: int = 1) -> Comparison:
+    cell_rows: list[Row] = []
+    whole_rows: list[Row] = []
+    for measure in (*MEASURES, GAP):
+        cells, whole = _measure(measure, pairs, relevant, seed)
+        cell_rows += cells
+        whole_rows += whole
+    cell_rows = _adjusted(cell_rows, relevant)
+    whole_rows = _adjusted(whole_rows, relevant)
+    correctness = [_correctness(name, base, new) for name, (base, new) in pairs.items()]
+    rows = (*whole_rows, *correctness, *cell_rows)
+    return Comparison(rows=rows, relevant=relevant, result=_overall(whole_rows, correctness, cell_rows))
+
+
+def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[Row]) -> str:
+    """Anything worse is worse. Cells that stay undecided one by one do not matter where the whole run is decided,
+    except those of which one side has no figure at all."""
+    everything = [*whole, *correctness, *cells]
+    if any(row.result == WORSE for row in everything):
+        return WORSE
+    one_sided = [row for row in cells if (row.base is None) != (row.new is None)]
+    deciding = [*(whole or cells), *one_sided, *correctness]
+    if not deciding or any(row.result == UNDECIDED for row in deciding):
+        return UNDECIDED
+    return BETTER if any(row.result == BETTER for row in everything) else SAME
+
+
+def _values(measure: Measure, cells: Sequence[Measurement]) -> FloatArray:
+    found = [cell.gap_ms if measure is GAP else cell.values.get(measure.name) for cell in cells]
+    if measure is GAP and any(cell.kind != "chaos" for cell in cells):
+        return np.zeros(0)
+    return np.log(np.array([value for value in found if value is not None and value > 0], dtype=np.float64))
+
+
+def _measure(measure: Measure, pairs: Pairs, relevant: float, seed: int) -> tuple[list[Row], list[Row]]:
+    sides = {name: (_values(measure, base), _values(measure, new)) for name, (base, new) in pairs.items()}
+    told = [name for name, (base, new) in sides.items() if len(base) or len(new)]
+    usable = [name for name in told if len(sides[name][0]) and len(sides[name][1])]
+    p_values = dict(zip(usable, pooled_p_values([sides[name] for name in usable], seed), strict=True))
+    estimates = dict(zip(usable, _estimates([sides[name] for name in usable]), strict=True))
+    rows = []
+    for name in told:
+        base, new = sides[name]
+        p = p_values.get(name, math.nan)
+        rows.append(
+            Row(
+                cell=name,
+                title=pairs[name][0][0].title,
+                measure=measure.name,
+                unit=measure.unit,
+                base=_level(base, measure),
+                new=_level(new, measure),
+                change=estimates.get(name),
+                repetitions=(len(base), len(new)),
+                p=None if math.isnan(p) else float(p),
+                q=None,
+                result=UNDECIDED,
+                reason=_why_untested(measure, *pairs[name], len(base), len(new), estimates.get(name), relevant),
+            )
+        )
+    whole = _whole(measure, [sides[name] for name in usable], seed)
+    return rows, [whole] if whole else []
+
+
+def _level(values: FloatArray, measure: Measure) -> float | None:
+    return math.exp(float(values.mean())) * measure.scale if len(values) else None
+
+
+def _why_untested(
+    measure: Measure,
+    base: Sequence[Measurement],
+    new: Sequence[Measurement],
+    n_base: int,
+    n_new: int,
+    change: Estimate | None,
+    relevant: float,
+) -> str:
+    for side, cells, number in (("BASE", base, n_base), ("NEW", new, n_new)):
+        if not number:
+            slow = next((cell for cell in cells if cell.state == NOT_SUSTAINED), None)
+            why = slow.reason if slow else next((cell.reason for cell in cells if cell.reason), "not measured")
+            return f"{side} has no figure: {why}"
+    if min(n_base, n_new) < REPETITIONS_MIN:
+        return f"{n_base} and {n_new} repetitions; {REPETITIONS_MIN} a side are needed to judge a cell alone"
+    if change is not None and change.standard_error > 0:
+        scatter = change.standard_error / math.sqrt(1 / n_base + 1 / n_new)
+        needed = repetitions_for(math.log1p(relevant), scatter**2, groups=2)
+        return f"too noisy; {needed or 'more than 10,000'} repetitions a side would show {relevant:.0%}"
+    return ""
+
+
+def _estimates(sides: Sequence[tuple[FloatArray, FloatArray]]) -> list[Estimate | None]:
+    """Differences with intervals; the variance of each cell is drawn towards that of all."""
+    dfs = np.array([max(len(base) + len(new) - 2, 0) for base, new in sides], dtype=np.float64)
+    spreads = np.array(
+        [
+            (((base - base.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum()) / max(len(base) + len(new) - 2, 1)
+            for base, new in sides
+        ]
+    )
+    moderated = moderate(spreads, dfs) if len(sides) else None
+    result: list[Estimate | None] = []
+    for place, (base, new) in enumerate(sides):
+        assert moderated is not None
+        value = float(new.mean() - base.mean())
+        if not dfs.any():
+            result.append(Estimate(value=value, low=-math.inf, high=math.inf, standard_error=math.inf, df=0.0))
+            continue
+        error = math.sqrt(float(moderated.variances[place]) * (1 / len(base) + 1 / len(new)))
+        result.append(interval(value, error, float(moderated.dfs[place])))
+    return result
+
+
+def _whole(measure: Measure, sides: Sequence[tuple[FloatArray, FloatArray]], seed: int) -> Row | None:
+    """The mean change over all cells; its interval is made of how much the cells differ among themselves."""
+    if len(sides) < _CELLS_MIN:
+        return None
+    changes = np.array([new.mean() - base.mean() for base, new in sides])
+    error = float(changes.std(ddof=1)) / math.sqrt(len(changes))
+    return Row(
+        cell=WHOLE_RUN,
+        title=f"{WHOLE_RUN}, {len(sides)} cells",
+        measure=measure.name,
+        unit=measure.unit,
+        base=None,
+        new=None,
+        change=interval(float(changes.mean()), error, len(changes) - 1),
+        repetitions=(sum(len(base) for base, _ in sides), sum(len(new) for _, new in sides)),
+        p=stratified_p_value(sides, seed),
+        q=None,
+        result=UNDECIDED,
+        reason=f"the {len(sides)} cells differ too much among themselves",
+    )
+
+
+def _adjusted(rows: Sequence[Row], relevant: float) -> list[Row]:
+    """The family's false discoveries controlled, and each row judged."""
+    tested = [row for row in rows if row.p is not None]
+    adjusted = benjamini_hochberg(np.array([row.p for row in tested], dtype=np.float64))
+    q_of = {id(row): float(q) for row, q in zip(tested, adjusted, strict=True)}
+    return [_judged(row, q_of.get(id(row)), relevant) for row in rows]
+
+
+def _judged(row: Row, q: float | None, relevant: float) -> Row:
+    result, reason = row.result, row.reason
+    change = row.change
+    margin = math.log1p(relevant)
+    if change is not None:
+        more_is_better = next((m.more_is_better for m in (*MEASURES, GAP) if m.name == row.measure), False)
+        if q is not None and q <= FALSE_DISCOVERIES and abs(change.value) >= margin:
+            result = BETTER if (change.value > 0) == more_is_better else WORSE
+            reason = f"q = {q:.3g}"
+        elif -margin <= change.low and change.high <= margin:
+            result, reason = SAME, f"the interval lies within ±{relevant:.0%}"
+        elif q is not None and q <= FALSE_DISCOVERIES:
+            reason = f"there is a difference (q = {q:.3g}), but whether it reaches {relevant:.0%} is open"
+    return Row(
+        cell=row.cell, title=row.title, measure=row.measure, unit=row.unit, base=row.base, new=row.new,
+        change=change, repetitions=row.repetitions, p=row.p, q=q, result=result, reason=reason,
+    )  # fmt: skip
+
+
+def _correctness(name: str, base: Sequence[Measurement], new: Sequence[Measurement]) -> Row:
+    """A promise that NEW breaks and BASE kept needs no statistics."""
+    failed_base = [cell for cell in base if cell.verdict == "fail"]
+    failed_new = [cell for cell in new if cell.verdict == "fail"]
+    result, reason = SAME, "no cell fails" if not failed_new else f"both fail: {failed_new[0].verdict_reason}"
+    if failed_new and not failed_base:
+        result, reason = WORSE, f"NEW fails: {failed_new[0].verdict_reason}"
+    elif failed_base and not failed_new:
+        result, reason = BETTER, f"BASE failed: {failed_base[0].verdict_reason}"
+    elif all(cell.verdict == "inconclusive" for cell in new):
+        result, reason = UNDECIDED, f"NEW is inconclusive: {new[0].verdict_reason}"
+    return Row(
+        cell=name, title=base[0].title, measure=CORRECTNESS, unit="", base=None, new=None, change=None,
+        repetitions=(len(base), len(new)), p=None, q=None, result=result, reason=reason,
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""Puts the analysis of a sweep together, and turns it into JSON, CSV tables and the rows behind the charts. No I/O.
+
+Shown by tests/reports/test_reports_sweep.py on planted effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reports.criteria import Criteria
+from reports.outputs import Judged
+from reports.sweep.cell_means import CellMeans, cell_means
+from reports.sweep.effects import Effects, estimate_effects
+from reports.sweep.front import Point, surface
+from reports.sweep.observations import MEASURES, OK, Configuration, Observation, observe
+from reports.sweep.recommend import Inputs, Recommendation, recommend, significant
+from reports.sweep.sensitivity import Sensitivity, sensitivities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepAnalysis:
+    observations: tuple[Observation, ...]
+    baseline: Configuration | None
+    means: Mapping[str, CellMeans]
+    effects: Mapping[str, Effects]
+    points: tuple[Point, ...]
+    sensitivities: tuple[Sensitivity, ...]
+    recommendation: Recommendation
+    warnings: tuple[str, ...]  # cells whose figures are not what they seem
+
+    @property
+    def design(self) -> str:
+        return next((effects.design for effects in self.effects.values()), "")
+
+    @property
+    def repetitions(self) -> int:
+        return max((item.round for item in self.observations), default=0)
+
+
+def analyse_sweep(judged: Sequence[Judged], criteria: Criteria | None = None) -> SweepAnalysis | None:
+    """None if the run has fewer than two sweep configurations."""
+    observations = observe(judged, criteria)
+    if len({item.configuration for item in observations}) < 2:
+        return None
+    baseline = next((item.configuration for item in observations if item.baseline), None)
+    means = {
+        measure.name: found
+        for measure in MEASURES
+        if (found := cell_means(observations, measure.name)) is not None and len(found.configurations) > 1
+    }
+    effects = {name: estimate_effects(one, baseline) for name, one in means.items()}
+    points = surface(observations, means, judged)
+    smallest = sensitivities(means)
+    inputs = Inputs(
+        points=points,
+        observations=observations,
+        means=means,
+        effects=effects,
+        sensitivities=smallest,
+        baseline=baseline,
+        load=_load(judged),
+    )
+    return SweepAnalysis(
+        observations=tuple(observations),
+        baseline=baseline,
+        means=means,
+        effects=effects,
+        points=points,
+        sensitivities=smallest,
+        recommendation=recommend(inputs),
+        warnings=tuple(_warnings(observations)),
+    )
+
+
+def _load(judged: Sequence[Judged]) -> str:
+    """The load of the sweep in words; a figure that varies within the sweep is left out."""
+    workloads = [item.facts.cell.part("workload") for item in judged if item.facts.cell.kind == "sweep"]
+
+    def common(name: str) -> object:
+        values = {str(workload.get(name)) for workload in workloads}
+        return workloads[0].get(name) if len(values) == 1 else None
+
+    parts = []
+    rate, size, compressibility = common("rate_per_s"), common("record_size_bytes"), common("compressibility")
+    if isinstance(rate, int | float):
+        parts.append(f"{significant(rate)} records/s asked")
+    if isinstance(size, int):
+        parts.append(f"{size:,} B a record")
+    if isinstance(compressibility, int | float):
+        parts.append(f"of which a codec can take away {compressibility:.0%}")
+    return ", ".join(parts) or "the loads of the cells"
+
+
+def _warnings(observations: Sequence[Observation]) -> list[str]:
+    repeated = any(item.round > 1 for item in observations)
+
+    def name(item: Observation) -> str:
+        return f"{item.title}, repetition {item.round}" if repeated else item.title
+
+    lines = [
+        f"{name(item)}: {item.reason if item.state in item.reason else f'{item.state}, {item.reason}'}"
+        for item in observations
+        if item.state != OK
+    ]
+    carried = [item for item in observations if item.state == OK and item.asked_per_s]
+    if carried and len(carried) == len(observations):
+        lines.append(
+            "every cell carried the rate that was asked for: throughput says nothing about capacity here, "
+            "compare p99, CPU and bytes"
+        )
+    no_p99 = [item for item in observations if item.state == OK and "p99" not in item.values]
+    lines += [f"{item.title}: its p99 is not compared: {_why_no_p99(item)}" for item in no_p99]
+    return list(dict.fromkeys(lines))
+
+
+def _why_no_p99(item: Observation) -> str:
+    if item.safety.startswith("promises nothing"):
+        return "with acks=0 nobody acknowledges, only the end-to-end latency exists"
+    return "too few samples carry a p99"

@@ -1,0 +1,149 @@
+"""What client and brokers did in a cell: batches, fill, requests, waits, retries, CPU. It explains why a setting acts.
+
+Clients name their figures differently; the table below is the only place that knows. Pure.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from reports.model import CellFacts, Json
+from reports.statistics.bootstrap import log_standard_error
+
+# Our name -> the names that clients give it; figures of several producers are added up, unless named in _AVERAGES.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "records": ("record-send-total", "records_sent"),
+    "requests": ("request-total", "requests"),
+    "retries": ("record-retry-total", "retries"),
+    "batches": ("batch-total", "batches"),
+    "bytes": ("outgoing-byte-total", "bytes_sent"),
+    "queue_ms": ("record-queue-time-avg",),
+    "request_ms": ("request-latency-avg",),
+    "batch_bytes": ("batch-size-avg", "batch_size_bytes_avg"),
+    "buffer_wait_ns": ("bufferpool-wait-time-ns-total",),
+}
+_AVERAGES = ("queue_ms", "request_ms", "batch_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """None where neither client nor host told."""
+
+    records_per_batch: float | None
+    fill: float | None  # bytes of a batch over batch.size
+    records_per_request: float | None
+    requests_per_s: float | None
+    queue_ms: float | None  # accumulation: linger, and waiting for a free request
+    request_ms: float | None
+    retries: float | None
+    buffer_wait_ms: float | None
+    backpressure_sends: float | None
+    compression_ratio: float | None
+    wire_bytes_per_record: float | None
+    broker_cpu_us_per_record: float | None
+    broker_cpu_log_error: float | None
+    client_cpu_us_per_record: float | None
+
+
+def behaviour_of(facts: CellFacts) -> Behaviour:
+    client = client_figures(facts)
+    records, requests = client.get("records"), client.get("requests")
+    per_request = records / requests if records and requests else None
+    cpu, cpu_error = _broker_cpu(facts)
+    health = facts.cell.outcome.get("health") or {}
+    share = _float(health.get("cpu_share"))
+    rate = facts.throughput_records_per_s
+    batch_size = _float(facts.cell.effective_client.get("batch.size"))
+    batch_bytes = client.get("batch_bytes") or (facts.log_bytes / facts.batches if facts.batches else None)
+    in_log = facts.counts.log_total
+    wait_ns = client.get("buffer_wait_ns")
+    return Behaviour(
+        records_per_batch=facts.records_per_batch,
+        fill=batch_bytes / batch_size if batch_bytes and batch_size else None,
+        records_per_request=per_request,
+        requests_per_s=rate / per_request if per_request and rate else None,
+        queue_ms=client.get("queue_ms"),
+        request_ms=client.get("request_ms"),
+        retries=client.get("retries"),
+        buffer_wait_ms=None if wait_ns is None else wait_ns / 1e6,
+        backpressure_sends=_float(health.get("backpressure_sends")),
+        compression_ratio=facts.compression_ratio,
+        # The batches as they lie in the log are what crossed the wire, but for a few bytes a request.
+        wire_bytes_per_record=facts.log_bytes / in_log if in_log and facts.log_bytes else None,
+        broker_cpu_us_per_record=cpu,
+        broker_cpu_log_error=cpu_error,
+        client_cpu_us_per_record=share * 1e6 / rate if share and rate else None,
+    )
+
+
+def client_figures(facts: CellFacts) -> dict[str, float]:
+    """The last figures of all producers of the cell under our names."""
+    last: dict[str, Json] = {}
+    for line in facts.cell.stats:
+        if line.get("name") == "client" and isinstance(line.get("values"), dict):
+            source = str(line.get("source", ""))
+            for producer, values in line["values"].items():
+                if isinstance(values, dict):
+                    last[f"{source}/{producer}"] = values
+    result: dict[str, float] = {}
+    for name, aliases in _NAMES.items():
+        found = [value for values in last.values() if (value := _first(values, aliases)) is not None]
+        if found:
+            result[name] = float(np.mean(found)) if name in _AVERAGES else sum(found)
+    return result
+
+
+def _first(values: Mapping[str, object], aliases: tuple[str, ...]) -> float | None:
+    return next((number for alias in aliases if (number := _float(values.get(alias))) is not None), None)
+
+
+def _float(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _broker_cpu(facts: CellFacts) -> tuple[float | None, float | None]:
+    """CPU microseconds of all brokers per acknowledged record, between the first and last sample of the window."""
+    start_us, end_us = facts.cell.window_us()
+    samples: dict[int, dict[str, float]] = {}
+    for line in facts.cell.stats:
+        source = str(line.get("source", ""))
+        values = line.get("values")
+        if (
+            source.startswith("broker-")
+            and isinstance(values, dict)
+            and start_us <= int(line.get("t_us", -1)) <= end_us
+        ):
+            cpu_s = _float(values.get("cpu_s"))
+            if cpu_s is not None:
+                samples.setdefault(int(line["t_us"]), {})[source] = cpu_s
+    brokers = {name for sample in samples.values() for name in sample}
+    times = sorted(t_us for t_us, sample in samples.items() if set(sample) == brokers)
+    if len(times) < 2 or facts.slots.empty:
+        return None, None
+    increments = np.array(
+        [
+            sum(samples[after][name] - samples[before][name] for name in brokers)
+            for before, after in itertools.pairwise(times)
+        ]
+    )
+    if (increments < 0).any():  # a broker was started again: its count began anew
+        return None, None
+    column = "acked" if facts.throughput_basis == "acknowledged" else "received"
+    slot_start = facts.slots["t_us"].to_numpy(dtype=np.float64)
+    overlap = np.clip(
+        np.minimum(slot_start + facts.slot_us, times[-1]) - np.maximum(slot_start, times[0]), 0, facts.slot_us
+    )
+    records = float((facts.slots[column].to_numpy(dtype=np.float64) * overlap / facts.slot_us).sum())
+    if records <= 0 or increments.sum() <= 0:
+        return None, None
+    seed = int(facts.cell.document.get("seed") or 0)
+    return float(increments.sum()) * 1e6 / records, log_standard_error(increments, seed)

@@ -1,0 +1,337 @@
+"""The recommendation: one configuration in plain sentences, how sure that is, and what would change it. Pure.
+
+Only configurations that carried the load, may not lose acknowledged records and showed no damage are considered.
+Where all of them carried the asked rate, the lowest p99 wins; where they did not, the highest rate. Among those that
+the run cannot tell from the winner, the one with clearly less broker CPU is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from reports.statistics.variance import Estimate, interval
+from reports.sweep.cell_means import CellMeans
+from reports.sweep.effects import ONE_AT_A_TIME, Effects
+from reports.sweep.front import MARGIN, Point
+from reports.sweep.observations import (
+    BY_NAME,
+    MAY_LOSE,
+    NOT_SUSTAINED,
+    OK,
+    SAFE,
+    Configuration,
+    Measure,
+    Observation,
+    configuration_text,
+)
+from reports.sweep.sensitivity import Sensitivity
+
+_RATE_SHARE: Final = 0.95  # a configuration within 5 % of the best rate may win by its p99
+_LOADS: Final = ("workload.rate_per_s", "workload.record_size_bytes", "workload.producers", "workload.consumers")
+_CHEAPER: Final = 0.05
+_DRAWS: Final = 1_000
+_CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """The best level of each setting together: a prediction to be confirmed, never a measurement."""
+
+    settings: Configuration
+    p99: Estimate
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    point: Point | None
+    objective: str  # measure that decided
+    sentences: tuple[str, ...]  # what to run, how sure, what would change it
+    certainty: float | None  # share of draws in which it is the best, or within the margin of the best
+    ties: tuple[str, ...]
+    combination: Combination | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    points: Sequence[Point]
+    observations: Sequence[Observation]
+    means: Mapping[str, CellMeans]
+    effects: Mapping[str, Effects]
+    sensitivities: Sequence[Sensitivity]
+    baseline: Configuration | None
+    load: str  # "3,000 records/s of 1,024 B"
+
+
+def recommend(inputs: Inputs) -> Recommendation:
+    loads = sorted({name for item in inputs.observations for name, _ in item.configuration if name in _LOADS})
+    if loads:
+        return _none(
+            f"No recommendation: {', '.join(loads)} was varied, and a load is not a choice; the effects say what each "
+            "load costs."
+        )
+    candidates = [point for point in inputs.points if _eligible(point, inputs.observations)]
+    objective, contenders = _objective(candidates)
+    if not candidates:
+        objective, contenders = BY_NAME["throughput"], [p for p in inputs.points if _eligible_by_rate(p, inputs)]
+    if not contenders:
+        return _none(_nothing(inputs))
+    winner = min(contenders, key=lambda point: _goodness(point, objective))
+    ties = [p for p in contenders if p is not winner and not _clearly_worse(p, winner, objective, inputs.means)]
+    chosen = _cheapest(winner, ties, inputs.means)
+    others = [point for point in (winner, *ties) if point is not chosen]
+    certainty = _certainty(chosen, contenders, objective)
+    combination = _combination(inputs)
+    sentences = [
+        _what(chosen, certainty, inputs),
+        *_no_p99(objective),
+        *_against_baseline(chosen, inputs),
+        _how_sure(chosen, others, contenders, objective, certainty, inputs),
+        *_changes(chosen, inputs),
+    ]
+    if combination is not None:
+        sentences.append(combination.sentence)
+    return Recommendation(
+        point=chosen,
+        objective=objective.name,
+        sentences=tuple(sentences),
+        certainty=certainty,
+        ties=tuple(point.title for point in others),
+        combination=combination,
+    )
+
+
+def _none(sentence: str) -> Recommendation:
+    return Recommendation(
+        point=None, objective="", sentences=(sentence,), certainty=None, ties=(), combination=None
+    )  # fmt: skip
+
+
+def _eligible(point: Point, observations: Sequence[Observation]) -> bool:
+    own = [item.state for item in observations if item.configuration == point.configuration]
+    usable = sum(state == OK for state in own)
+    return point.comparable and point.safety == SAFE and point.damage.total == 0 and usable * 2 > len(own)
+
+
+def _eligible_by_rate(point: Point, inputs: Inputs) -> bool:
+    """Where no configuration carried the asked rate: those whose brokers, not the client, were the limit."""
+    own = [item.state for item in inputs.observations if item.configuration == point.configuration]
+    usable = sum(state in (OK, NOT_SUSTAINED) for state in own)
+    return "throughput" in point.levels and point.safety == SAFE and point.damage.total == 0 and usable * 2 > len(own)
+
+
+def _nothing(inputs: Inputs) -> str:
+    if not inputs.points:
+        return "No recommendation: no cell of the sweep has a figure that may be used."
+    reasons = []
+    if not any(point.safety == SAFE for point in inputs.points):
+        reasons.append("no configuration keeps every acknowledged record by contract")
+    bad = [item for item in inputs.observations if item.state != OK]
+    if bad:
+        reasons.append(
+            f"{len(bad)} of {len(inputs.observations)} cells are {', '.join(sorted({i.state for i in bad}))}"
+        )
+    return f"No recommendation: {'; '.join(reasons) or 'no cell has both a rate and a p99'}."
+
+
+def _objective(candidates: Sequence[Point]) -> tuple[Measure, list[Point]]:
+    """Rate decides if the candidates differ in it; else p99 among all."""
+    rates = {id(point): point.levels["throughput"].value for point in candidates if "throughput" in point.levels}
+    best = max(rates.values(), default=0.0)
+    near = [point for point in candidates if rates.get(id(point), -math.inf) >= best + math.log(_RATE_SHARE)]
+    return BY_NAME["p99"], near or list(candidates)
+
+
+def _goodness(point: Point, measure: Measure) -> float:
+    value = point.levels[measure.name].value
+    return -value if measure.more_is_better else value
+
+
+def _clearly_worse(point: Point, winner: Point, measure: Measure, means: Mapping[str, CellMeans]) -> bool:
+    difference = means[measure.name].between(winner.configuration, point.configuration)
+    if difference is None:
+        return True
+    return difference.high < 0 if measure.more_is_better else difference.low > 0
+
+
+def _cheapest(winner: Point, ties: Sequence[Point], means: Mapping[str, CellMeans]) -> Point:
+    """A tie that needs clearly less broker CPU, else the winner."""
+    cpu = means.get("broker_cpu")
+    if cpu is None:
+        return winner
+    cheaper = [
+        (difference.value, point)
+        for point in ties
+        if (difference := cpu.between(winner.configuration, point.configuration)) is not None
+        and difference.high < 0
+        and difference.value < -_CHEAPER
+    ]
+    return min(cheaper, key=lambda pair: pair[0])[1] if cheaper else winner
+
+
+def _certainty(chosen: Point, contenders: Sequence[Point], measure: Measure) -> float:
+    generator = np.random.default_rng(20_240_917)
+    centre = np.array([_goodness(point, measure) for point in contenders])
+    error = np.array([point.levels[measure.name].standard_error for point in contenders])
+    drawn = centre + error * generator.standard_normal((_DRAWS, len(contenders)))
+    place = next(i for i, point in enumerate(contenders) if point is chosen)
+    return float((drawn[:, place] <= drawn.min(axis=1) + MARGIN).mean())
+
+
+# --- sentences ------------------------------------------------------------------------------------------------------
+
+
+def figure(level: Estimate, measure: Measure) -> str:
+    """`12.3 ms (11.8 to 12.9)`."""
+    value, low, high = (number * measure.scale for number in level.ratio)
+    text = f"{significant(value)} {measure.unit}"
+    return text if level.standard_error == 0 else f"{text} ({significant(low)} to {significant(high)})"
+
+
+def significant(value: float) -> str:
+    """Three significant digits, thousands with a comma."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def effect_size(share: float) -> str:
+    """`7.0 %`, or `a factor of 3.1` where a percentage would mislead."""
+    return f"{share:.1%}" if share < 1 else f"a factor of {1 + share:.2g}"
+
+
+def change(difference: Estimate) -> str:
+    """`-32 % (-40 to -22)`."""
+    value, low, high = ((ratio - 1) * 100 for ratio in difference.ratio)
+    digits = 0 if max(abs(value), abs(high - low)) >= 10 else 1
+    return f"{value:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
+
+
+def _what(chosen: Point, certainty: float, inputs: Inputs) -> str:
+    word = next(word for least, word in _CERTAINTY if certainty >= least)
+    figures = [
+        f"{BY_NAME[name].title} {figure(level, BY_NAME[name])}"
+        for name in ("throughput", "p99", "broker_cpu", "wire_bytes")
+        if (level := chosen.levels.get(name)) is not None
+    ]
+    return f"{word}: run {configuration_text(chosen.configuration)}: {'; '.join(figures)}, at {inputs.load}."
+
+
+def _no_p99(objective: Measure) -> list[str]:
+    if objective.name == "p99":
+        return []
+    return [
+        "No safe configuration carried the asked rate, so they are ranked by the rate that they did carry; latency at "
+        "that point is the length of the queue and is not compared."
+    ]
+
+
+def _against_baseline(chosen: Point, inputs: Inputs) -> list[str]:
+    if inputs.baseline is None:
+        return []
+    if chosen.configuration == inputs.baseline:
+        return ["That is the baseline: no safe configuration of this sweep is better at what decides."]
+    parts = [
+        f"{BY_NAME[name].title} {change(difference)}"
+        for name, means in inputs.means.items()
+        if (difference := means.between(inputs.baseline, chosen.configuration)) is not None
+    ]
+    return [f"Against the baseline: {'; '.join(parts)}."] if parts else []
+
+
+def _how_sure(
+    chosen: Point,
+    ties: Sequence[Point],
+    contenders: Sequence[Point],
+    measure: Measure,
+    certainty: float,
+    inputs: Inputs,
+) -> str:
+    text = (
+        f"How sure: drawn again from the intervals it has the best {measure.title} of the {len(contenders)} safe "
+        f"configurations, or is within {MARGIN:.0%} of it, {certainty:.0%} of the time"
+    )
+    if ties:
+        shown = ", ".join(point.title.split(" (")[0] for point in ties[:4])
+        more = f" and {len(ties) - 4} more" if len(ties) > 4 else ""
+        text += f"; this run cannot tell it from {shown}{more}"
+    own = next((item for item in inputs.sensitivities if item.measure == measure.name), None)
+    if own is not None and own.repeated:
+        text += f" (differences in {measure.title} below {effect_size(own.smallest_effect)} stay unseen)"
+    elif own is not None:
+        text += ". Nothing was repeated: how much a second run would differ is unknown, so repeat before believing it"
+    return text + "."
+
+
+def _changes(chosen: Point, inputs: Inputs) -> list[str]:
+    """What another priority or another load would choose."""
+    parts: list[str] = []
+    p99 = inputs.means.get("p99")
+    loose = [point for point in inputs.points if point.safety == MAY_LOSE and "p99" in point.levels]
+    if p99 is not None and loose:
+        best = min(loose, key=lambda point: point.levels["p99"].value)
+        difference = p99.between(chosen.configuration, best.configuration)
+        if difference is not None and difference.high < 0:
+            harm = f" (under faults: {best.damage.text()})" if best.damage.cells else ""
+            parts.append(
+                f"if losing acknowledged records is acceptable, {best.title.split(' (')[0]} has p99 "
+                f"{change(difference)}{harm}"
+            )
+        else:
+            parts.append("giving up acks=all bought no p99 that this run could see")
+    safe = [point for point in inputs.points if point.safety == SAFE and point is not chosen]
+    for name, words in (("broker_cpu", "if broker CPU counts most"), ("wire_bytes", "if bytes on the wire count most")):
+        means = inputs.means.get(name)
+        offers = [point for point in safe if name in point.levels]
+        if means is None or not offers:
+            continue
+        best = min(offers, key=lambda point: point.levels[name].value)
+        saved = means.between(chosen.configuration, best.configuration)
+        if saved is not None and saved.high < 0 and saved.value < -_CHEAPER:
+            cost = p99.between(chosen.configuration, best.configuration) if p99 is not None else None
+            price = f" at p99 {change(cost)}" if cost is not None else ""
+            parts.append(f"{words}, {best.title.split(' (')[0]} takes {change(saved)}{price}")
+    held = sorted({item.title for item in inputs.observations if item.state == NOT_SUSTAINED})
+    if held:
+        parts.append(f"{len(held)} configuration(s) did not carry the rate: a lower rate would bring them back in")
+    parts.append(f"all of it holds at {inputs.load}: at another rate or size batches fill differently")
+    return [f"What would change it: {'; '.join(parts)}."]
+
+
+def _combination(inputs: Inputs) -> Combination | None:
+    """One factor at a time: the safe level of each setting with clearly lower p99, put together."""
+    own, p99 = inputs.effects.get("p99"), inputs.means.get("p99")
+    if own is None or p99 is None or own.design != ONE_AT_A_TIME or inputs.baseline is None:
+        return None
+    safe = {point.configuration for point in inputs.points if point.safety == SAFE and point.damage.total == 0}
+    noted = {item.configuration for item in inputs.observations if item.note}
+    best: dict[str, tuple[str, Estimate]] = {}
+    base = dict(inputs.baseline)
+    for effect in own.effects:
+        configuration = tuple(sorted({**base, effect.setting: effect.value}.items()))
+        if configuration not in safe or configuration in noted or effect.estimate.high >= 0:
+            continue
+        if effect.setting not in best or effect.estimate.value < best[effect.setting][1].value:
+            best[effect.setting] = (effect.value, effect.estimate)
+    start = p99.level(inputs.baseline)
+    if len(best) < 2 or start is None:
+        return None
+    value = start.value + sum(estimate.value for _, estimate in best.values())
+    error = math.sqrt(start.standard_error**2 + sum(estimate.standard_error**2 for _, estimate in best.values()))
+    df = min(start.df, *(estimate.df for _, estimate in best.values()))
+    predicted = interval(value, error, df)
+    settings = tuple(sorted({**base, **{name: level for name, (level, _) in best.items()}}.items()))
+    changed = " ".join(f"{name}={level}" for name, (level, _) in sorted(best.items()))
+    return Combination(
+        settings=settings,
+        p99=predicted,
+        sentence=(
+            f"Worth a run: {changed} together were not measured; if their effects multiply, p99 would be "
+            f"{figure(predicted, BY_NAME['p99'])}. Only a run of that configuration confirms it."
+        ),
+    )

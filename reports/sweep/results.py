@@ -1,0 +1,31 @@
+"""Writes the analysis of a sweep beside the other results: sweep.json and the CSV table behind each chart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from reports.measurements import write_measurements
+from reports.outputs import Judged, replace_text, write_csv
+from reports.sweep.analysis import SweepAnalysis, analyse_sweep
+from reports.sweep.tables import as_json, tables
+
+
+def write_figures(directory: Path, judged: Sequence[Judged]) -> SweepAnalysis | None:
+    """measurements.json of every run, and the analysis of a sweep."""
+    write_measurements(directory, judged)
+    return write_sweep(directory, judged)
+
+
+def write_sweep(directory: Path, judged: Sequence[Judged]) -> SweepAnalysis | None:
+    """Into `directory`/results; nothing if the run holds no sweep."""
+    analysis = analyse_sweep(judged)
+    if analysis is None:
+        return None
+    results = directory / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    replace_text(results / "sweep.json", json.dumps(as_json(analysis), indent=1, allow_nan=False) + "\n")
+    for name, (header, rows) in tables(analysis).items():
+        write_csv(results / name, header, rows)
+    return analysis

@@ -1,0 +1,54 @@
+"""How fine this run could see: the smallest effect that it would have found, the repetitions that 5 % would need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reports.statistics.variance import repetitions_for, smallest_effect
+from reports.sweep.cell_means import CellMeans
+from reports.sweep.observations import MEASURES
+
+TARGET: Final = 0.05
+REPETITIONS_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    measure: str
+    scatter: float  # relative standard deviation of one repetition
+    repetitions: int  # typical number that was used
+    smallest_effect: float  # as a share: 0.07 = 7 %
+    repetitions_for_target: int | None  # None: more than REPETITIONS_MAX
+    repeated: bool
+
+
+def sensitivities(means: Mapping[str, CellMeans]) -> tuple[Sensitivity, ...]:
+    """Between two configurations, with a power of 80 % at the 5 % level."""
+    found: list[Sensitivity] = []
+    for measure in MEASURES:
+        one = means.get(measure.name)
+        if one is None or one.scatter <= 0:
+            continue
+        repetitions = _typical(one.counts)
+        df = one.scatter_df if one.repeated else math.inf
+        effect = smallest_effect(one.scatter**2, repetitions, df)
+        found.append(
+            Sensitivity(
+                measure=measure.name,
+                scatter=one.scatter,
+                repetitions=repetitions,
+                smallest_effect=math.expm1(effect),
+                repetitions_for_target=repetitions_for(
+                    math.log1p(TARGET), one.scatter**2, len(one.counts), REPETITIONS_MAX
+                ),
+                repeated=one.repeated,
+            )
+        )
+    return tuple(found)
+
+
+def _typical(counts: Sequence[int]) -> int:
+    return sorted(counts)[len(counts) // 2]

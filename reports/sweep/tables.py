@@ -1,0 +1,251 @@
+"""The analysis of a sweep as JSON and as tables: the same figures that stand behind the charts. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from reports.model import Json
+from reports.statistics.variance import Estimate
+from reports.sweep.analysis import SweepAnalysis
+from reports.sweep.behaviour import Behaviour
+from reports.sweep.effects import Effect
+from reports.sweep.front import Damage
+from reports.sweep.observations import BY_NAME, MEASURES, Configuration, configuration_text
+from reports.sweep.recommend import change, figure
+
+Table = tuple[list[str], list[list[object]]]  # header, rows
+SCHEMA_VERSION = 1
+
+
+def as_json(analysis: SweepAnalysis) -> Json:
+    """results/sweep.json; docs/contracts.md names the fields."""
+    recommendation = analysis.recommendation
+    combination = recommendation.combination
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "design": analysis.design,
+        "repetitions": analysis.repetitions,
+        "recommendation": {
+            "settings": _settings(recommendation.point.configuration) if recommendation.point else None,
+            "cell_id": recommendation.point.cell_id if recommendation.point else None,
+            "objective": recommendation.objective,
+            "certainty": recommendation.certainty,
+            "not_distinguishable": list(recommendation.ties),
+            "sentences": list(recommendation.sentences),
+            "predicted": {name: _level(level, name) for name, level in recommendation.point.levels.items()}
+            if recommendation.point
+            else None,
+            "combination": {
+                "settings": _settings(combination.settings),
+                "predicted_p99": _level(combination.p99, "p99"),
+            }
+            if combination
+            else None,
+        },
+        "warnings": list(analysis.warnings),
+        "effects": [dict(zip(_EFFECTS, row, strict=True)) for row in effect_table(analysis)[1]],
+        "interactions": [dict(zip(_INTERACTIONS, row, strict=True)) for row in interaction_table(analysis)[1]],
+        "sensitivity": [asdict(item) for item in analysis.sensitivities],
+        "surface": [
+            {
+                "settings": _settings(point.configuration),
+                "cell_id": point.cell_id,
+                "contract": point.contract,
+                "damage": asdict(point.damage),
+                "share_on_front": point.share_on_front,
+                "figures": {name: _level(level, name) for name, level in point.levels.items()},
+            }
+            for point in analysis.points
+        ],
+        "cells": [
+            {
+                "cell_id": item.cell_id,
+                "round": item.round,
+                "state": item.state,
+                "reason": item.reason,
+                "settings": _settings(item.configuration),
+                "values": item.values,
+                "behaviour": asdict(item.behaviour),
+            }
+            for item in analysis.observations
+        ],
+    }
+
+
+def _settings(configuration: Configuration) -> dict[str, str]:
+    return dict(configuration)
+
+
+def _level(level: Estimate, name: str) -> Json:
+    scale = BY_NAME[name].scale
+    value, low, high = (round(number * scale, 6) for number in level.ratio)
+    return {"value": value, "low": low, "high": high, "unit": BY_NAME[name].unit}
+
+
+_EFFECTS = ["measure", "setting", "reference", "value", "ratio", "low", "high", "judgement", "basis"]
+_INTERACTIONS = ["measure", "first", "second", "ratio", "low", "high", "clear", "inseparable"]
+_SURFACE = ["settings", "contract", "faults_tried", "lost", "duplicated", "reordered", "sent_under_faults", "on_front"]
+_SENSITIVITY = ["measure", "scatter_of_one_repetition", "repetitions", "smallest_effect", "repetitions_for_5_percent"]
+
+
+def judgement(effect: Effect) -> str:
+    """better, worse or not clear, by the interval."""
+    if not effect.clear:
+        return "not clear"
+    return "better" if (effect.estimate.value > 0) == BY_NAME[effect.measure].more_is_better else "worse"
+
+
+def effect_table(analysis: SweepAnalysis) -> Table:
+    rows: list[list[object]] = []
+    for effects in analysis.effects.values():
+        for effect in effects.effects:
+            ratio, low, high = (round(number, 5) for number in effect.estimate.ratio)
+            basis = "between repetitions" if effect.repeated else "inside one run only"
+            rows.append(
+                [
+                    *(effect.measure, effect.setting, effect.reference, effect.value),
+                    *(ratio, low, high, judgement(effect), basis),
+                ]
+            )
+    return _EFFECTS, rows
+
+
+def interaction_table(analysis: SweepAnalysis) -> Table:
+    rows: list[list[object]] = []
+    for effects in analysis.effects.values():
+        for item in effects.interactions:
+            ratio, low, high = (round(number, 5) for number in item.estimate.ratio)
+            rows.append(
+                [
+                    *(item.measure, item.first, item.second, ratio, low, high),
+                    *(item.estimate.excludes_zero, "; ".join(item.inseparable)),
+                ]
+            )
+    return _INTERACTIONS, rows
+
+
+def surface_table(analysis: SweepAnalysis) -> Table:
+    header = [*_SURFACE, *(f"{m.name}_{part}" for m in MEASURES for part in ("value", "low", "high"))]
+    rows: list[list[object]] = []
+    for point in analysis.points:
+        damage = point.damage
+        row: list[object] = [configuration_text(point.configuration), point.contract, damage.cells, damage.lost]
+        row += [damage.duplicated, damage.reordered, damage.sent, round(point.share_on_front, 3)]
+        for measure in MEASURES:
+            level = point.levels.get(measure.name)
+            row += [None] * 3 if level is None else [round(x * measure.scale, 5) for x in level.ratio]
+        rows.append(row)
+    return header, rows
+
+
+def sensitivity_table(analysis: SweepAnalysis) -> Table:
+    return _SENSITIVITY, [
+        [s.measure, round(s.scatter, 5), s.repetitions, round(s.smallest_effect, 5), s.repetitions_for_target]
+        for s in analysis.sensitivities
+    ]
+
+
+def behaviour_table(analysis: SweepAnalysis) -> Table:
+    names = list(Behaviour.__dataclass_fields__)
+    return (
+        ["cell_id", "title", "round", "state", *names],
+        [
+            [item.cell_id, item.title, item.round, item.state]
+            + [_rounded(getattr(item.behaviour, name)) for name in names]
+            for item in analysis.observations
+        ],
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")
+
+
+def tables(analysis: SweepAnalysis) -> dict[str, Table]:
+    """File name below results/ -> table."""
+    return {
+        "effects.csv": effect_table(analysis),
+        "interactions.csv": interaction_table(analysis),
+        "surface.csv": surface_table(analysis),
+        "sensitivity.csv": sensitivity_table(analysis),
+        "behaviour.csv": behaviour_table(analysis),
+    }
+
+
+# --- what page and charts show ---------------------------------------------------------------------------------------
+
+
+_SHORT = {"max.in.flight.requests.per.connection": "max.in.flight", "enable.idempotence": "idempotence"}
+
+
+def effect_rows(analysis: SweepAnalysis) -> dict[str, list[Json]]:
+    """Measure -> rows of the effect chart."""
+    return {
+        name: [
+            {
+                "label": f"{_SHORT.get(effect.setting, effect.setting)}={effect.value}",
+                "setting": effect.setting,
+                "reference": effect.reference,
+                "ratio": round(effect.estimate.ratio[0], 4),
+                "low": round(effect.estimate.ratio[1], 4),
+                "high": round(effect.estimate.ratio[2], 4),
+                "judgement": judgement(effect),
+                "text": change(effect.estimate),
+            }
+            for effect in effects.effects
+        ]
+        for name, effects in analysis.effects.items()
+        if effects.effects
+    }
+
+
+def interaction_rows(analysis: SweepAnalysis) -> list[Json]:
+    rows: list[Json] = []
+    for effects in analysis.effects.values():
+        rows += [
+            {
+                "measure": BY_NAME[item.measure].title,
+                "pair": " x ".join(item.settings),
+                "detail": f"{item.first} with {item.second}",
+                "strength": round(item.estimate.value, 4),
+                "text": change(item.estimate),
+                "clear": item.estimate.excludes_zero,
+                "mark": "clear" if item.estimate.excludes_zero else "",
+                "inseparable": ", ".join(item.inseparable) or "none",
+            }
+            for item in effects.interactions
+        ]
+    return rows
+
+
+def surface_rows(analysis: SweepAnalysis) -> dict[str, list[Json]]:
+    """Measure -> points; the lane says what may be lost and what was lost under faults."""
+    result: dict[str, list[Json]] = {}
+    for measure in MEASURES:
+        rows: list[Json] = []
+        for point in analysis.points:
+            level = point.levels.get(measure.name)
+            if level is None:
+                continue
+            value, low, high = (round(x * measure.scale, 4) for x in level.ratio)
+            rows.append(
+                {
+                    "title": point.title,
+                    "settings": configuration_text(point.configuration),
+                    "lane": f"{point.contract}|{_damage_text(point.damage)}",
+                    "damage": point.damage.text(),
+                    "x": value,
+                    "low": low,
+                    "high": high,
+                    "front": "on the front" if point.on_front else "beaten by another",
+                    "share": round(point.share_on_front, 2),
+                    "figure": figure(level, measure),
+                }
+            )
+        if rows:
+            result[measure.name] = rows
+    return result
+
+
+def _damage_text(damage: Damage) -> str:
+    return f"{damage.total:,} of {damage.sent:,} damaged by faults" if damage.cells else "not tried under faults"

@@ -1,0 +1,236 @@
+"""CreatePartitions, ElectLeaders, AlterConfigs, AlterClientQuotas, moving leaders back: accepted, refused, written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from broker.controller.record_codec import decode_records, encode_records
+from broker.controller.records import ClientQuotaRecord
+from broker.controller.types import (
+    AlterClientQuotas,
+    AlterClientQuotasResponse,
+    AlterConfigs,
+    AlterConfigsResponse,
+    AlteredConfig,
+    ConfigChange,
+    CreatePartitions,
+    CreatePartitionsResponse,
+    ElectionOutcome,
+    ElectLeaders,
+    ElectLeadersResponse,
+    NewPartitions,
+    QuotaChange,
+    Tick,
+    TopicOutcome,
+)
+
+sys.path.insert(0, str(Path(__file__).parent))
+from controller_world import SESSION_MS, ControllerWorld, cluster
+
+
+def create_partitions(world: ControllerWorld, *topics: NewPartitions, dry: bool = False) -> tuple[TopicOutcome, ...]:
+    request = CreatePartitions(token=world.token(), topics=topics, validate_only=dry)
+    return world.ask(CreatePartitionsResponse, request).topics
+
+
+def elect(world: ControllerWorld, *partitions: tuple[str, int], unclean: bool = False) -> tuple[ElectionOutcome, ...]:
+    request = ElectLeaders(token=world.token(), unclean=unclean, partitions=partitions or None)
+    return world.ask(ElectLeadersResponse, request).partitions
+
+
+def alter(world: ControllerWorld, change: ConfigChange, *, dry: bool = False) -> AlteredConfig:
+    request = AlterConfigs(token=world.token(), resources=(change,), validate_only=dry)
+    return world.ask(AlterConfigsResponse, request).resources[0]
+
+
+def topic_change(**fields: object) -> ConfigChange:
+    return ConfigChange(**{"resource_type": 2, "resource_name": "t", "changes": {}, **fields})  # type: ignore[arg-type]
+
+
+def test_partitions_are_added_with_the_replication_factor_of_the_topic() -> None:
+    world = cluster(1, 2, 3)
+    world.create(partitions=2, replication_factor=2)
+    before = world.controller.image.topics["t"].partitions
+    (answer,) = create_partitions(world, NewPartitions(topic="t", count=5))
+    partitions = world.controller.image.topics["t"].partitions
+    assert answer.error_code == 0
+    assert (len(partitions), partitions[:2]) == (5, before)
+    assert all(len(state.replicas) == 2 and state.leader == state.replicas[0] for state in partitions[2:])
+
+
+def test_manual_additions_go_where_they_are_told() -> None:
+    world = cluster(1, 2, 3)
+    world.create(partitions=1, replication_factor=2)
+    create_partitions(world, NewPartitions(topic="t", count=3, assignments=((3, 1), (2, 3))))
+    assert [state.replicas for state in world.controller.image.topics["t"].partitions[1:]] == [(3, 1), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("count", "assignments", "error_code"),
+    [
+        (2, None, 37),  # no increase
+        (1, None, 37),
+        (3, ((1, 2), (2, 3)), 39),  # two for one new partition
+        (3, ((1, 1),), 39),
+        (3, ((1,),), 39),  # another replication factor
+        (3, ((1, 9),), 39),
+        (20_000, None, 44),
+    ],
+)
+def test_additions_that_are_refused(
+    count: int, assignments: tuple[tuple[int, ...], ...] | None, error_code: int
+) -> None:
+    world = cluster(1, 2, 3)
+    world.create(partitions=2, replication_factor=2)
+    (answer,) = create_partitions(world, NewPartitions(topic="t", count=count, assignments=assignments))
+    assert answer.error_code == error_code
+    assert len(world.controller.image.topics["t"].partitions) == 2
+
+
+def test_unknown_topic_twice_named_topic_and_dry_run_change_nothing() -> None:
+    world = cluster(1)
+    world.create(partitions=1, replication_factor=1)
+    assert create_partitions(world, NewPartitions(topic="no", count=2))[0].error_code == 3
+    twice = NewPartitions(topic="t", count=2)
+    assert [each.error_code for each in create_partitions(world, twice, twice)] == [42, 42]
+    assert create_partitions(world, twice, dry=True)[0].error_code == 0
+    assert len(world.controller.image.topics["t"].partitions) == 1
+
+
+def test_the_preferred_leader_takes_over_again() -> None:
+    world = cluster(1, 2, 3)
+    world.create(assignments={0: (1, 2, 3)})
+    world.kill(1)
+    assert world.partition().leader == 2
+    assert [each.error_code for each in elect(world, ("t", 0))] == [80]  # not in sync: PREFERRED_LEADER_NOT_AVAILABLE
+    world.restart(1)
+    world.catch_up_all()
+    epoch = world.partition().leader_epoch
+    assert [each.error_code for each in elect(world, ("t", 0))] == [0]
+    assert (world.partition().leader, world.partition().leader_epoch) == (1, epoch + 1)
+    assert [each.error_code for each in elect(world, ("t", 0), ("t", 1), ("x", 0))] == [84, 3, 3]
+    assert elect(world) == ()  # asked for all, it tells of those only where something was to do
+
+
+def test_unclean_election_needs_a_partition_without_leader_and_a_live_replica() -> None:
+    world = cluster(1, 2)
+    world.create(assignments={0: (1, 2)})
+    world.kill(2)
+    assert [each.error_code for each in elect(world, ("t", 0), unclean=True)] == [84]
+    world.join(2)
+    world.kill(1)  # the only member of the ISR
+    assert world.partition().leader == -1
+    assert [each.error_code for each in elect(world, ("t", 0), unclean=True)] == [0]
+    assert (world.partition().leader, world.partition().isr) == (2, (2,))
+
+
+def test_leaders_move_back_by_themselves_when_told_to() -> None:
+    world = cluster(1, 2, leader_imbalance_check_interval_ms=10 * SESSION_MS)
+    world.create(assignments={0: (1, 2)})
+    world.kill(1)
+    world.restart(1)
+    world.catch_up_all()
+    assert world.partition().leader == 2
+    world.pass_time(12 * SESSION_MS, alive=(1, 2))
+    assert world.partition().leader == 1
+    still = cluster(1, 2, auto_leader_rebalance_enable=False)
+    assert still.controller.next_deadline_ms() is not None  # of the sessions alone
+    still.handle(Tick())
+
+
+def test_list_settings_are_appended_to_and_subtracted_from() -> None:
+    world = cluster(1)
+    world.create(partitions=1, replication_factor=1)
+    assert alter(world, topic_change(appends={"cleanup.policy": "compact"})).error_code == 0
+    assert world.controller.image.topic_configs["t"] == {"cleanup.policy": "delete,compact"}
+    assert alter(world, topic_change(subtracts={"cleanup.policy": "delete"})).error_code == 0
+    assert world.controller.image.topic_configs["t"] == {"cleanup.policy": "compact"}
+    refused = alter(world, topic_change(appends={"retention.ms": "5"}))
+    assert (refused.error_code, refused.error_message) == (
+        40,
+        "Can't APPEND to or SUBTRACT from key retention.ms: it is not a list",
+    )
+
+
+def test_replacing_all_removes_what_is_not_named_and_a_dry_run_writes_nothing() -> None:
+    world = cluster(1)
+    world.create(partitions=1, replication_factor=1, configs={"retention.ms": "1", "segment.ms": "5"})
+    assert alter(world, topic_change(changes={"segment.ms": "7"}, replaces_all=True), dry=True).error_code == 0
+    assert world.controller.image.topic_configs["t"] == {"retention.ms": "1", "segment.ms": "5"}
+    alter(world, topic_change(changes={"segment.ms": "7"}, replaces_all=True))
+    assert world.controller.image.topic_configs["t"] == {"segment.ms": "7"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "part_of_message"),
+    [
+        ("remote.storage.enable", "true", "tiered storage"),
+        ("segment.bytes", "10", "expected 1024.."),
+        ("compression.gzip.level", "0", "-1 or 1..9"),
+        ("min.cleanable.dirty.ratio", "1.5", "0..1"),
+        ("leader.replication.throttled.replicas", "all", "PARTITION:BROKER"),
+        ("nonsense", "1", "Unknown topic config"),
+    ],
+)
+def test_topic_settings_that_are_refused_say_why(name: str, value: str, part_of_message: str) -> None:
+    world = cluster(1)
+    world.create(partitions=1, replication_factor=1)
+    answer = alter(world, topic_change(changes={name: value}))
+    assert answer.error_code == 40
+    assert part_of_message in (answer.error_message or "")
+
+
+def test_brokers_take_dynamic_settings_and_refuse_the_others_by_name() -> None:
+    world = cluster(1)
+    change = ConfigChange(resource_type=4, resource_name="", changes={"log.retention.ms": "1000"})
+    assert alter(world, change).error_code == 0
+    assert world.controller.image.broker_configs == {"": {"log.retention.ms": "1000"}}
+    refused = alter(world, ConfigChange(resource_type=4, resource_name="1", changes={"log.dirs": "/elsewhere"}))
+    assert (refused.error_code, refused.error_message) == (40, "Cannot update these configs dynamically: log.dirs")
+
+
+def quota(world: ControllerWorld, entity: tuple[tuple[str, str | None], ...], **values: float | None) -> int:
+    change = QuotaChange(entity=entity, values=values)
+    request = AlterClientQuotas(token=world.token(), changes=(change,))
+    return world.ask(AlterClientQuotasResponse, request).entries[0].error_code
+
+
+def test_client_quotas_are_kept_changed_and_removed() -> None:
+    world = cluster(1)
+    client, default = (("client-id", "a"),), (("client-id", None),)
+    assert quota(world, client, producer_byte_rate=1000.0, request_percentage=12.5) == 0
+    assert quota(world, default, consumer_byte_rate=5.0) == 0
+    assert world.controller.image.client_quotas == {
+        client: {"producer_byte_rate": 1000.0, "request_percentage": 12.5},
+        default: {"consumer_byte_rate": 5.0},
+    }
+    assert quota(world, client, producer_byte_rate=None, request_percentage=None) == 0
+    assert world.controller.image.client_quotas == {default: {"consumer_byte_rate": 5.0}}
+
+
+@pytest.mark.parametrize(
+    ("entity", "values"),
+    [
+        ((("user", "u"),), {"producer_byte_rate": 1.0}),
+        ((("ip", "127.0.0.1"),), {"connection_creation_rate": 1.0}),
+        ((("client-id", "a"),), {"no_such_quota": 1.0}),
+        ((("client-id", "a"),), {"producer_byte_rate": 0.0}),
+        ((("client-id", "a"),), {"producer_byte_rate": 1.5}),
+        ((), {"producer_byte_rate": 1.0}),
+    ],
+)
+def test_quotas_that_are_refused(entity: tuple[tuple[str, str | None], ...], values: dict[str, float]) -> None:
+    world = cluster(1)
+    assert quota(world, entity, **values) == 42
+    assert not world.controller.image.client_quotas
+
+
+def test_quota_records_survive_their_encoding() -> None:
+    records = (
+        ClientQuotaRecord(entity=(("client-id", None),), key="request_percentage", value=12.5),
+        ClientQuotaRecord(entity=(("client-id", "a"),), key="producer_byte_rate", value=None),
+    )
+    assert decode_records(encode_records(records)) == records

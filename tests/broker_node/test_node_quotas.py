@@ -1,0 +1,67 @@
+"""Quotas: the wait brings a client back to its rate, whatever the pattern; who is limited by what; bounds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.node import quotas as quotas_module
+from broker.node.quotas import ClientQuotas
+
+LIMITS = {
+    (("client-id", "a"),): {"producer_byte_rate": 1000.0},
+    (("client-id", None),): {"producer_byte_rate": 50.0, "request_percentage": 10.0},
+}
+
+
+def made(limits: dict[tuple[tuple[str, str | None], ...], dict[str, float]]) -> ClientQuotas:
+    quotas = ClientQuotas(window_count=11, window_size_ms=1000)
+    quotas.set_limits(limits)
+    return quotas
+
+
+def test_the_client_then_the_default_then_nothing() -> None:
+    quotas = made(LIMITS)
+    assert quotas.limit("producer_byte_rate", "a") == 1000
+    assert quotas.limit("producer_byte_rate", "b") == 50
+    assert quotas.limit("request_percentage", "a") == 10  # the client's own entry says nothing of it
+    assert quotas.limit("consumer_byte_rate", "a") is None
+    assert quotas.fetched("a", 10**9, 0) == 0
+    quotas.set_limits({})
+    assert not quotas.is_active
+
+
+@given(sizes=st.lists(st.integers(1, 60_000), min_size=30, max_size=120))
+def test_whoever_waits_as_told_stays_at_its_rate(sizes: list[int]) -> None:
+    quotas = made({(("client-id", "a"),): {"producer_byte_rate": 10_000.0}})
+    now_ms = 0
+    for size in sizes:
+        now_ms += quotas.produced("a", size, now_ms) + 1
+    # A burst may use up one window before it is seen; after that the rate holds.
+    assert (sum(sizes) - 110_000 - 60_000) * 1000 / max(now_ms, 1) <= 10_000 * 1.35
+
+
+def test_below_the_rate_nobody_waits() -> None:
+    quotas = made({(("client-id", "a"),): {"consumer_byte_rate": 10_000.0}})
+    assert all(quotas.fetched("a", 900, number * 100) == 0 for number in range(300))
+
+
+def test_request_time_is_limited_and_its_wait_is_short() -> None:
+    quotas = made({(("client-id", None),): {"request_percentage": 1.0}})
+    assert quotas.handled("x", 1_000_000, 0) == 0
+    assert 0 < quotas.handled("x", 5_000_000_000, 10) <= 1000
+
+
+def test_one_answer_holds_no_more_than_a_window_allows() -> None:
+    quotas = made({(("client-id", "a"),): {"consumer_byte_rate": 500.0}})
+    assert quotas.fetch_bytes_max("a") == 5000
+    assert quotas.fetch_bytes_max("b") is None
+
+
+def test_the_number_of_clients_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotas_module, "CLIENTS_MAX", 3)
+    quotas = made({(("client-id", None),): {"producer_byte_rate": 100.0}})
+    for number in range(10):
+        quotas.produced(f"client-{number}", 10, 0)
+    assert len(quotas._windows) == 3

@@ -1,0 +1,51 @@
+"""`harness compare` from run directories alone: refusal, force, exit codes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import execute
+from harness.errors import ExitCode
+from reports.measurements import SCHEMA_VERSION
+from tests.reports.comparison_trials import made_run
+
+
+def run_directory(root: Path, name: str, seed: int, *, change: float = 0.0, cores: int = 2, cells: int = 4) -> Path:
+    directory = root / name
+    (directory / "results").mkdir(parents=True)
+    found = made_run(seed, cells=cells, repetitions=5, noise=0.004, change=change)
+    document = {"schema_version": SCHEMA_VERSION, "cells": [asdict(item) for item in found]}
+    (directory / "results" / "measurements.json").write_text(json.dumps(document))
+    (directory / "manifest.json").write_text(json.dumps({"host": {"cores": cores}, "versions": {"x": name}}))
+    return directory
+
+
+def test_the_exit_code_says_worse_same_and_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base, like = run_directory(tmp_path, "base", 1), run_directory(tmp_path, "like", 2)
+    slow = run_directory(tmp_path, "slow", 3, change=0.2)
+    other_host = run_directory(tmp_path, "other", 4, cores=64)
+
+    assert execute(["compare", str(base), str(like)]) == ExitCode.PASS
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1] == str(like / "results" / "compare-base.html")
+    assert Path(out[-1]).is_file()
+    assert "  differs: version of x: BASE base, NEW like" in out
+
+    assert execute(["compare", str(base), str(slow)]) == ExitCode.FAIL
+    assert "result: worse" in capsys.readouterr().out
+
+    assert execute(["compare", str(base), str(other_host)]) == ExitCode.USAGE
+    assert "host, cores: BASE 2, NEW 64" in capsys.readouterr().err
+    assert execute(["compare", str(base), str(other_host), "--force"]) == ExitCode.PASS
+    assert "unlike, compared by force: host, cores" in capsys.readouterr().out
+
+
+def test_what_is_no_run_directory_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = run_directory(tmp_path, "base", 1, cells=1)
+    assert execute(["compare", str(base), str(tmp_path)]) == ExitCode.USAGE
+    assert f"{tmp_path} is no run directory" in capsys.readouterr().err
+    assert execute(["compare", str(base), str(base), "--relevant", "0"]) == ExitCode.USAGE

@@ -1,0 +1,99 @@
+"""Each rule of the lint fires on its mistake and keeps silent without it; --strict makes it an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import execute
+from harness.errors import ExitCode
+from harness.lint import lint, rule_names
+from harness.plan import PlannedCell
+from workloads.model import Workload
+
+SAFE = {"acks": "all", "enable.idempotence": "true", "compression.type": "lz4"}
+SOUND = PlannedCell(
+    cell_id="sweep-a", kind="sweep", title="a", client="reference", repetition=1, properties=SAFE,
+    topic_config={"min.insync.replicas": "2"}, partitions=3, replication_factor=3,
+    workload=Workload(rate_per_s=2_000, measure_ms=5_000, warmup_ms=1_000, consumers=1), broker_settings={},
+    proxied=False, baseline=True, expect={}, seed=1,
+)  # fmt: skip
+
+
+def cell(**changes: object) -> PlannedCell:
+    """The sound cell with these fields, workload fields and properties (dots as underscores) changed."""
+    properties, workload, own = dict(SAFE), SOUND.workload.model_dump(), {}
+    for name, value in changes.items():
+        if name in workload:
+            workload[name] = value
+        elif name in ("replication_factor", "partitions", "proxied", "topic_config", "repetition"):
+            own[name] = value
+        else:
+            properties[name.replace("_", ".")] = str(value)
+    return replace(SOUND, properties=properties, workload=Workload.model_validate(workload), **own)
+
+
+def repeated(*cells: PlannedCell) -> list[PlannedCell]:
+    return [replace(one, repetition=number) for number in (1, 2, 3, 4) for one in cells]
+
+
+CASES: dict[str, list[PlannedCell]] = {
+    "acks-0-latency": [cell(acks=0, enable_idempotence="false")],
+    "too-short-for-p999": [cell(rate_per_s=1_000)],
+    "one-copy-called-durable": [cell(replication_factor=1)],
+    "order-with-many-in-flight": [cell(enable_idempotence="false")],
+    "batch-larger-than-request": [cell(batch_size=2_000_000)],
+    "no-warm-up": [cell(warmup_ms=0)],
+    "window-too-short-to-judge": [cell(measure_ms=1_000, rate_per_s=50_000)],
+    "one-producer-many-partitions": [cell(partitions=48)],
+    "closed-loop": [cell(schedule={"kind": "closed", "outstanding": 4})],
+    "consumer-missing": [cell(consumers=0)],
+    "compression-of-made-up-data": [cell(), cell(compression_type="none")],
+    "mixed-durability": [cell(), cell(acks=1, max_in_flight_requests_per_connection=1, enable_idempotence="false")],
+    "through-proxies": [cell(proxied=True)],
+}
+
+
+def test_a_sound_plan_has_no_finding() -> None:
+    assert lint(repeated(cell())) == []
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_each_mistake_is_found_by_its_own_rule_alone(rule: str) -> None:
+    assert {finding.rule for finding in lint(repeated(*CASES[rule]))} == {rule}
+
+
+def test_every_rule_is_shown() -> None:
+    assert {*CASES, "too-few-repetitions"} == set(rule_names())
+    assert [finding.rule for finding in lint([cell()])] == ["too-few-repetitions"]
+
+
+def test_the_default_of_idempotence_follows_acks() -> None:
+    own = {name: value for name, value in SAFE.items() if name != "enable.idempotence"}
+    assert lint(repeated(replace(SOUND, properties=own))) == []
+    loose = replace(SOUND, properties={**own, "acks": "1"})
+    assert {finding.rule for finding in lint(repeated(loose))} == {"order-with-many-in-flight"}
+
+
+def test_a_finding_names_its_cells_unless_all_have_it() -> None:
+    small = replace(cell(warmup_ms=0), cell_id="sweep-cold")
+    finding = lint(repeated(cell(), small))[0]
+    assert (finding.rule, finding.cells) == ("no-warm-up", ("sweep-cold",))
+    assert finding.text().endswith("[sweep-cold]")
+    assert lint(repeated(small))[0].cells == ()
+
+
+def test_strict_makes_a_finding_an_error_and_a_dry_run_only_tells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "name: s\nworkload: {rate_per_s: 2000, measure_ms: 6000, warmup_ms: 0, consumers: 1}\n"
+        "sweep: {repetitions: 3, baseline: {acks: all}, vary: {linger.ms: [0]}}\n"
+    )
+    assert execute(["run", str(path), "--dry-run"]) == ExitCode.PASS
+    assert "lint: no-warm-up: no warm-up" in capsys.readouterr().err
+    assert execute(["run", str(path), "--dry-run", "--strict"]) == ExitCode.USAGE
+    assert "no-warm-up" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""Made-up runs for comparisons: cells with a level of their own, repetitions with log-normal noise."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from functools import cache
+
+from reports.compare.comparison import Comparison, compare, pair_up
+from reports.measurements import Measurement, measure
+from tests.reports.sweep_facts import BASELINE, cell_facts, judged
+
+
+@cache
+def _pattern() -> Measurement:
+    return measure(judged([cell_facts(BASELINE, p99_us=10_000.0)]))[0]
+
+
+def made_run(
+    seed: int,
+    *,
+    cells: int,
+    repetitions: int,
+    noise: float = 0.03,
+    change: float = 0.0,
+    changed_cells: int | None = None,
+    unequal: bool = False,
+) -> list[Measurement]:
+    """`change` is planted in the p99 and the CPU of the first `changed_cells` cells (all of them if None).
+
+    `unequal` makes some cells several times noisier than others, as saturated ones are.
+    """
+    rng = random.Random(seed)
+    found: list[Measurement] = []
+    for cell in range(cells):
+        factor = 1 + change if changed_cells is None or cell < changed_cells else 1.0
+        own = noise * (4.0 if unequal and cell % 4 == 0 else 1.0)
+        for repetition in range(1, repetitions + 1):
+            values = {
+                "throughput": 2000.0 * math.exp(rng.gauss(0, own / 10)),
+                "p99": 5_000.0 * 1.7**cell * factor * math.exp(rng.gauss(0, own)),
+                "broker_cpu": 40.0 * factor * math.exp(rng.gauss(0, own)),
+            }
+            name = f"cell-{cell}"
+            found.append(
+                replace(_pattern(), cell_id=f"{name}-r{repetition}", name=name, round=repetition, values=values)
+            )
+    return found
+
+
+def trial(
+    seed: int,
+    *,
+    cells: int,
+    repetitions: int,
+    noise: float,
+    change: float = 0.0,
+    changed_cells: int | None = None,
+    unequal: bool = False,
+) -> Comparison:
+    """BASE against a NEW with the planted change; none is an A/A comparison."""
+    base = made_run(2 * seed, cells=cells, repetitions=repetitions, noise=noise, unequal=unequal)
+    new = made_run(
+        2 * seed + 1, cells=cells, repetitions=repetitions, noise=noise, change=change, changed_cells=changed_cells,
+        unequal=unequal,
+    )  # fmt: skip
+    return compare(pair_up(base, new), seed=seed + 1)

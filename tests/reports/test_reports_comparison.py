@@ -1,0 +1,152 @@
+"""A/A says worse rarely, a planted change is found, what is unlike is refused, and too little is called undecided."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from reports.compare.comparison import BETTER, SAME, UNDECIDED, WHOLE_RUN, WORSE, Comparison, Pairs, compare, pair_up
+from reports.compare.likeness import compare_surroundings
+from reports.compare.outputs import Compared, text, write
+from reports.measurements import Measurement, MeasurementsError, measure, read_measurements, write_measurements
+from tests.reports.comparison_trials import made_run, trial
+from tests.reports.sweep_facts import BASELINE, cell_facts, judged
+
+HOST = {"system": "Linux 6", "machine": "x86_64", "cpu": "a", "cores": 2, "memory_bytes": 8_000_000_000}
+
+
+def compared(base: list[Measurement], new: list[Measurement]) -> Comparison:
+    return compare(pair_up(base, new))
+
+
+def results(comparison: Comparison, measure_name: str) -> dict[str, str]:
+    return {row.cell: row.result for row in comparison.rows if row.measure == measure_name}
+
+
+def test_a_run_against_its_like_is_called_worse_in_at_most_five_of_a_hundred_trials() -> None:
+    worse = sum(trial(seed, cells=6, repetitions=4, noise=0.03).result == WORSE for seed in range(40))
+    assert worse <= 4  # half of the 5 % is expected; `make prove` runs many more
+
+
+def test_a_planted_change_of_ten_percent_is_found_and_called_by_its_name() -> None:
+    found = [trial(seed, cells=6, repetitions=5, noise=0.03, change=0.10) for seed in range(12)]
+    assert sum(item.result == WORSE for item in found) >= 11
+    assert {row.result for item in found for row in item.rows if row.measure == "p99" and row.cell == WHOLE_RUN} == {
+        WORSE
+    }
+    assert trial(1, cells=6, repetitions=5, noise=0.03, change=-0.10).result in (BETTER, SAME)
+
+
+def test_one_changed_cell_among_many_is_found_alone() -> None:
+    hits = 0
+    for seed in range(6):
+        item = trial(seed, cells=6, repetitions=5, noise=0.02, change=0.15, changed_cells=1)
+        verdicts = results(item, "p99")
+        hits += verdicts["cell-0"] == WORSE
+        assert sum(value == WORSE for name, value in verdicts.items() if name not in ("cell-0", WHOLE_RUN)) <= 1
+    assert hits >= 5
+
+
+def test_too_few_repetitions_leave_a_cell_undecided_and_say_how_many_are_needed() -> None:
+    item = trial(1, cells=2, repetitions=3, noise=0.01, change=0.5)
+    assert set(results(item, "p99").values()) == {UNDECIDED}
+    assert {row.reason for row in item.rows if row.measure == "p99"} == {
+        "3 and 3 repetitions; 4 a side are needed to judge a cell alone"
+    }
+    assert item.exit_code == 4
+
+
+def test_single_runs_are_judged_over_all_their_cells_or_not_at_all() -> None:
+    assert trial(1, cells=12, repetitions=1, noise=0.02, change=0.2).result == WORSE
+    assert trial(1, cells=2, repetitions=1, noise=0.02, change=0.2).result == UNDECIDED
+
+
+def test_quiet_runs_are_the_same() -> None:
+    assert trial(3, cells=4, repetitions=6, noise=0.004).result == SAME
+
+
+def test_a_cell_that_no_longer_carries_the_rate_leaves_the_run_undecided_by_name() -> None:
+    base, new = made_run(1, cells=4, repetitions=1, noise=0.001), made_run(2, cells=4, repetitions=1, noise=0.001)
+    slow = cell_facts(BASELINE, p99_us=9e5, throughput=806.0, cell_id="cell-0")
+    new[0] = measure(judged([slow]))[0]
+    item = compared(base, new)
+    row = next(row for row in item.rows if row.cell == "cell-0" and row.measure == "p99")
+    assert row.reason == "NEW has no figure: reached 806 of the 2,000 records/s asked for"
+    assert item.result in (UNDECIDED, WORSE)
+
+
+def test_a_broken_promise_is_worse_without_statistics() -> None:
+    sound = cell_facts({}, cell_id="chaos-x", kind="chaos", p99_us=1e4, damage={"lost": 0})
+    broken = cell_facts({}, cell_id="chaos-x", kind="chaos", p99_us=1e4, damage={"lost": 3})
+    broken.cell.document["expect"] = sound.cell.document["expect"] = {"lost": "none"}
+    item = compared(measure(judged([sound])), measure(judged([broken])))
+    row = next(row for row in item.rows if row.measure == "correctness")
+    assert (row.result, item.exit_code) == (WORSE, 1)
+    assert "3 lost, none expected" in row.reason
+
+
+UNLIKE = {
+    "acks": ({"acks": "1", "enable.idempotence": "false"}, {}, "durability, acks: BASE all, NEW 1"),
+    "host": ({}, {"cores": 64}, "host, cores: BASE 2, NEW 64"),
+}
+
+
+@pytest.mark.parametrize("case", UNLIKE)
+def test_unlike_durability_or_hosts_are_reasons_to_refuse(case: str) -> None:
+    properties, host, line = UNLIKE[case]
+    base = measure(judged([cell_facts(BASELINE, p99_us=1e4, cell_id="a")]))
+    factors: Mapping[str, str] = {**BASELINE, **properties}
+    new = measure(judged([cell_facts(factors, p99_us=1e4, cell_id="a")]))
+    found = compare_surroundings({"host": HOST}, {"host": {**HOST, **host}}, list(pair_up(base, new).values()))
+    assert line in found.unlike
+
+
+def test_a_speed_setting_is_what_is_compared_and_is_listed() -> None:
+    base = measure(judged([cell_facts(BASELINE, p99_us=1e4, cell_id="a")]))
+    new = measure(judged([cell_facts({**BASELINE, "linger.ms": "50"}, p99_us=1e4, cell_id="a")]))
+    found = compare_surroundings({"host": HOST}, {"host": HOST}, list(pair_up(base, new).values()))
+    assert found.unlike == ()
+    assert "linger.ms: BASE 5, NEW 50" in found.differs
+
+
+def test_repetitions_of_one_cell_are_put_together() -> None:
+    pairs: Pairs = pair_up(made_run(1, cells=2, repetitions=3), made_run(2, cells=3, repetitions=3))
+    assert {name: (len(base), len(new)) for name, (base, new) in pairs.items()} == {"cell-0": (3, 3), "cell-1": (3, 3)}
+
+
+def test_a_comparison_is_written_as_json_table_and_page(tmp_path: Path) -> None:
+    base = made_run(1, cells=2, repetitions=4)
+    item = Compared(
+        base="one", new="two", comparison=compared(base, made_run(2, cells=2, repetitions=4)),
+        likeness=compare_surroundings({}, {}, list(pair_up(base, base).values())), forced=False,
+        only_base=(), only_new=("x",),
+    )  # fmt: skip
+    page = write(tmp_path, item)
+    document = json.loads((tmp_path / "results" / "compare-one.json").read_text())
+    assert len(document["rows"]) == len((tmp_path / "results" / "compare-one.csv").read_text().splitlines()) - 1
+    assert 'data-chart="p99"' in page.read_text()
+    assert text(item)[-1] == f"result: {item.comparison.result}"
+
+
+def test_figures_survive_the_file_and_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    items = judged([cell_facts(BASELINE, p99_us=1e4)])
+    write_measurements(tmp_path, items)
+    assert read_measurements(tmp_path) == measure(items)
+    (tmp_path / "results" / "measurements.json").write_text('{"schema_version": 99}')
+    with pytest.raises(MeasurementsError, match="schema version 99, expected 1"):
+        read_measurements(tmp_path)
+
+
+def test_the_interval_of_the_change_holds_the_truth_as_often_as_stated() -> None:
+    inside = total = 0
+    for seed in range(30):
+        for row in trial(seed, cells=6, repetitions=4, noise=0.05, change=0.10).rows:
+            if row.measure == "p99" and row.cell != WHOLE_RUN and row.change is not None:
+                inside += row.change.low <= math.log(1.10) <= row.change.high
+                total += 1
+    assert total == 180
+    assert inside >= 0.89 * total

@@ -1,0 +1,208 @@
+"""Planted effects come back within their intervals; what cannot be compared is named; the recommendation is honest."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from reports.sweep.analysis import SweepAnalysis, analyse_sweep
+from reports.sweep.effects import FACTORIAL, ONE_AT_A_TIME
+from reports.sweep.observations import CLIENT_BOUND, NOT_SUSTAINED
+from reports.sweep.results import write_sweep
+from tests.reports.sweep_facts import BASELINE, Factors, cell_facts, judged, one_at_a_time, planted_sweep
+
+CHANGES = {"batch.size": ["4096", "131072"], "linger.ms": ["0", "50"], "compression.type": ["lz4"]}
+FACTOR = {"4096": 1.5, "131072": 0.7, "0": 1.1, "50": 2.0, "lz4": 0.9}
+
+
+def truth(factors: Factors) -> float:
+    return 20_000.0 * math.prod(FACTOR.get(value, 1.0) for value in factors.values())
+
+
+def analysed(items: list[object] | object) -> SweepAnalysis:
+    found = analyse_sweep(items)  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def oaat(seed: int, *, noise: float = 0.05, repetitions: int = 3, round_noise: float = 0.0) -> SweepAnalysis:
+    return analysed(
+        planted_sweep(
+            one_at_a_time(CHANGES), truth, repetitions=repetitions, noise=noise, seed=seed, round_noise=round_noise,
+            baseline=BASELINE,
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("round_noise", [0.0, 0.3], ids=["calm host", "host that drifts between rounds"])
+def test_planted_effects_lie_within_their_intervals_as_often_as_stated(round_noise: float) -> None:
+    inside = total = 0
+    width = []
+    for seed in range(24):
+        found = oaat(seed, round_noise=round_noise)
+        assert found.design == ONE_AT_A_TIME
+        for effect in found.effects["p99"].effects:
+            inside += effect.estimate.low <= math.log(FACTOR[effect.value]) <= effect.estimate.high
+            total += 1
+            width.append(effect.estimate.high - effect.estimate.low)
+    # 95 % of 120, about three standard errors below; the rounds' drift must not widen the intervals.
+    assert total == 120
+    assert inside >= 0.88 * total
+    assert sum(width) / total < 0.25
+
+
+def test_main_effects_and_an_interaction_of_a_grid_are_found_and_others_are_not() -> None:
+    names = ("batch.size", "linger.ms", "acks")
+    grid = [dict(zip(names, values, strict=True)) for values in itertools.product(("1", "2"), ("0", "5"), ("1", "all"))]
+
+    def p99(factors: Factors) -> float:
+        both = factors["batch.size"] == "2" and factors["linger.ms"] == "5"
+        return 10_000 * (0.5 if factors["batch.size"] == "2" else 1) * (1.5 if both else 1)
+
+    found = analysed(planted_sweep(grid, p99, repetitions=4, noise=0.03, seed=11)).effects["p99"]
+    assert found.design == FACTORIAL
+    interactions = {item.settings: item.estimate for item in found.interactions}
+    assert len(interactions) == 3
+    strong = interactions[("batch.size", "linger.ms")]
+    assert strong.low <= math.log(1.5) <= strong.high
+    assert strong.excludes_zero
+    assert not interactions[("acks", "batch.size")].excludes_zero
+    main = {effect.setting: effect.estimate for effect in found.effects}
+    # Over the grid the effect of batch.size is the mean over both values of linger.ms.
+    assert main["batch.size"].low <= math.log(0.5) + math.log(1.5) / 2 <= main["batch.size"].high
+    assert not main["acks"].excludes_zero
+
+
+def test_a_fractional_design_names_the_pairs_that_it_cannot_tell_apart() -> None:
+    half = [
+        {"a": a, "b": b, "c": c, "d": d}
+        for a, b, c, d in itertools.product("01", repeat=4)
+        if (int(a) + int(b) + int(c) + int(d)) % 2 == 0
+    ]
+    found = analysed(planted_sweep(half, lambda f: 1e4 * 2 ** int(f["a"]), repetitions=2, noise=0.02, seed=4))
+    effects = found.effects["p99"]
+    assert {effect.setting for effect in effects.effects if effect.clear} == {"a"}
+    aliases = {item.settings: item.inseparable for item in effects.interactions}
+    assert aliases[("a", "b")] == ("c x d",)
+
+
+def test_a_setting_with_many_values_gets_one_slope() -> None:
+    values = [str(2**power) for power in range(10, 19)]
+    cells = [{"batch.size": value, "linger.ms": str(7 * i % 9)} for i, value in enumerate(values)]
+    found = analysed(
+        planted_sweep(cells, lambda f: 1e6 / math.sqrt(float(f["batch.size"])), repetitions=3, noise=0.02, seed=5)
+    ).effects["p99"]
+    effect = next(item for item in found.effects if item.setting == "batch.size")
+    assert (effect.reference, effect.value) == ("1024", "262144")
+    assert effect.estimate.ratio[0] == pytest.approx(1 / 16, rel=0.1)
+
+
+def test_a_cell_that_did_not_carry_the_rate_is_named_and_its_p99_is_not_compared() -> None:
+    cells = [cell_facts(BASELINE, p99_us=9_000, baseline=True)]
+    cells.append(cell_facts({**BASELINE, "batch.size": "1024"}, p99_us=4_000_000, throughput=806.0))
+    cells.append(cell_facts({**BASELINE, "batch.size": "2048"}, p99_us=900_000, throughput=900.0, cpu_share=0.97))
+    found = analysed(judged(cells))
+    slow, bound = found.observations[1:]
+    assert (slow.state, slow.reason) == (NOT_SUSTAINED, "reached 806 of the 2,000 records/s asked for")
+    assert bound.state == CLIENT_BOUND
+    assert bound.values == {}
+    assert "p99" not in slow.values
+    assert any("batch.size=1024" in line and "806 of the 2,000" in line for line in found.warnings)
+    assert any("batch.size=2048" in line and "client-bound" in line for line in found.warnings)
+    assert found.recommendation.point is not None
+    assert dict(found.recommendation.point.configuration)["batch.size"] == "16384"
+
+
+def test_where_every_cell_carries_the_rate_the_report_says_that_throughput_shows_nothing() -> None:
+    assert any("throughput says nothing about capacity" in line for line in oaat(1).warnings)
+
+
+def test_the_recommendation_takes_the_lowest_p99_and_says_how_sure_it_is() -> None:
+    own = oaat(7, noise=0.01, repetitions=4).recommendation
+    assert own.point is not None
+    assert dict(own.point.configuration)["batch.size"] == "131072"
+    assert own.certainty is not None
+    assert own.certainty > 0.95
+    assert own.sentences[0].startswith("Clear choice: run ")
+    assert own.ties == ()
+    # Two settings help, each alone: together they were not measured, and the report says so.
+    assert own.combination is not None
+    assert dict(own.combination.settings)["compression.type"] == "lz4"
+    low, high = own.combination.p99.ratio[1:]
+    assert low <= 20_000 * 0.7 * 0.9 <= high
+    assert "were not measured" in own.combination.sentence
+
+
+def test_in_noise_no_choice_is_called_clear() -> None:
+    sure = sum("Clear choice" in oaat(seed, noise=0.8).recommendation.sentences[0] for seed in range(12))
+    assert sure <= 2
+
+
+def test_settings_that_may_lose_records_are_never_recommended_but_their_price_is_told() -> None:
+    loose = {**BASELINE, "acks": "1"}
+    cells = [cell_facts(BASELINE, p99_us=20_000 + 10 * r, repetition=r, baseline=True) for r in (1, 2, 3)]
+    cells += [
+        cell_facts(loose, p99_us=5_000 + 10 * r, repetition=r, properties={"enable.idempotence": "false"})
+        for r in (1, 2, 3)
+    ]
+    cells.append(
+        cell_facts(
+            {}, cell_id="chaos", kind="chaos", p99_us=50_000, damage={"lost": 412},
+            properties={"acks": "1", "enable.idempotence": "false"},
+        )
+    )  # fmt: skip
+    found = analysed(judged(cells))
+    own = found.recommendation
+    assert own.point is not None
+    assert dict(own.point.configuration)["acks"] == "all"
+    assert any(
+        "if losing acknowledged records is acceptable, " in text and "412 lost" in text for text in own.sentences
+    )
+    damage = {dict(point.configuration)["acks"]: point.damage for point in found.points}
+    assert (damage["1"].lost, damage["1"].cells) == (412, 1)
+    assert damage["all"].lost == 0
+
+
+def test_without_a_usable_cell_there_is_no_recommendation_but_a_reason() -> None:
+    cells = [cell_facts({"linger.ms": v}, p99_us=1e4, properties={"acks": "0"}) for v in ("0", "5")]
+    own = analysed(judged(cells)).recommendation
+    assert own.point is None
+    assert own.sentences[0].startswith("No recommendation: no configuration keeps every acknowledged record")
+
+
+def test_one_repetition_is_called_what_it_is() -> None:
+    found = oaat(1, repetitions=1)
+    assert not any(effect.repeated for effect in found.effects["p99"].effects)
+    assert "Nothing was repeated" in " ".join(found.recommendation.sentences)
+    assert not found.sensitivities[0].repeated
+
+
+def test_the_smallest_effect_is_found_four_times_in_five() -> None:
+    own = next(item for item in oaat(2, repetitions=5).sensitivities if item.measure == "p99")
+    effect = 1 + own.smallest_effect
+    cells = one_at_a_time({"linger.ms": ["50"], "batch.size": ["4096"], "compression.type": ["lz4"]})
+    seen = 0
+    for seed in range(40):
+        found = analysed(
+            planted_sweep(
+                cells, lambda f: 1e4 * (effect if f["linger.ms"] == "50" else 1.0), repetitions=5, noise=0.05,
+                seed=seed, baseline=BASELINE,
+            )
+        )  # fmt: skip
+        seen += next(item for item in found.effects["p99"].effects if item.setting == "linger.ms").clear
+    assert 0.6 <= seen / 40 <= 0.95
+
+
+def test_tables_and_json_are_written_behind_every_chart(tmp_path: Path) -> None:
+    items = planted_sweep(one_at_a_time(CHANGES), truth, repetitions=2, noise=0.05, seed=1, baseline=BASELINE)
+    assert write_sweep(tmp_path, items) is not None
+    document = json.loads((tmp_path / "results" / "sweep.json").read_text())
+    assert document["recommendation"]["settings"]["batch.size"]
+    for name in ("effects", "interactions", "surface", "sensitivity", "behaviour"):
+        lines = (tmp_path / "results" / f"{name}.csv").read_text().splitlines()
+        assert len(lines) > 1 or name == "interactions"
+    assert write_sweep(tmp_path / "none", items[:1]) is None
