@@ -274,6 +274,17 @@ class ProcessCluster:
                 newest = answer if newest is None else max(newest, answer)
         return None if newest is None else newest[1]
 
+    def group_coordinator(self, group: str) -> int | None:
+        for broker in self._askable():
+            probe = self.probe(broker)
+            try:
+                found = probe.group_coordinator(group)
+            finally:
+                probe.close()
+            if found is not None:
+                return found
+        return None
+
     # --- one broker -------------------------------------------------------------------------------------------------
 
     def is_running(self, broker_id: int) -> bool:

@@ -45,6 +45,7 @@ class FakePort:
         self.lag: int | None = None
         self.running = [1, 2, 3]
         self.current_controller = 3
+        self.current_coordinator = 1
         self.links = [f"client-{j}" for j in (1, 2, 3)] + [
             f"{kind}-{i}-{j}" for kind in ("internal", "controller") for i in (1, 2, 3) for j in (1, 2, 3) if i != j
         ]
@@ -60,6 +61,9 @@ class FakePort:
 
     def controller(self):
         return self.current_controller
+
+    def coordinator(self):
+        return self.current_coordinator
 
     def pids(self):
         return dict.fromkeys(self.running, 1)
@@ -292,6 +296,7 @@ def test_conditions(text, change, holds):
         ("controller", (3,)),
         ("broker:1", (1,)),
         ("others", (1, 3)),
+        ("coordinator", (1,)),
         ("minority", (2,)),
         ("majority", (1, 3)),
         ("all", (1, 2, 3)),
