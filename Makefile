@@ -92,6 +92,10 @@ lint: setup-dev  ## ruff, mypy strict, import contracts
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results
 	$(BIN)/python -m benchmarks.brokers
 
+.PHONY: prove
+prove: setup-dev  ## the statistics on made data of known truth: A/A, planted changes, planted effects (some minutes)
+	$(BIN)/python -m tests.reports.prove
+
 .PHONY: clean
 clean:  ## undo faults and end processes that a crashed run left, remove build products (keeps runs/)
 	-@[ ! -x $(BIN)/harness ] || $(BIN)/harness clean

@@ -240,6 +240,17 @@ def curve_data(facts: CellFacts) -> dict[str, Rows]:
             }
             for quantile, us in (latency.curve if latency else ())
         ]
+        if latency and latency.curve and latency.max_us is not None:
+            # The largest of n samples stands at 1 - 1/n: beyond what carries a percentile, but the user felt it.
+            place = 1 - 1 / max(2, latency.n)
+            rows.append(
+                {
+                    "inverse": round(1 / (1 - place), 2),
+                    "percentile": round(place * 100, 5),
+                    "ms": max(round(latency.max_us / 1000, 3), 0.001),
+                    "series": series,
+                }
+            )
     return {"curve": rows}
 
 

@@ -157,8 +157,8 @@ def _curve() -> Chart:
             x=alt.X(
                 "inverse:Q",
                 scale=alt.Scale(type="log", nice=False),
-                axis=alt.Axis(values=[1, 2, 10, 100, 1000, 10000, 100000], labelExpr=labels),
-                title="percentile, as far as the sample carries",
+                axis=alt.Axis(values=[1, 2, 10, 100, 1000, 10000, 100000, 1000000, 10000000], labelExpr=labels),
+                title="percentile, as far as the sample carries; the last point is the maximum",
             ),
             y=alt.Y("ms:Q", scale=alt.Scale(type="log"), title="latency, ms (log)", axis=alt.Axis(format="~g")),
             color=alt.Color("series:N", scale=alt.Scale(domain=_CURVES), title=None),

@@ -19,5 +19,8 @@ class Criteria:
     schedule_lag_us_p99_max: int = 20_000
     # Acknowledged rate of the slower third of the window over the faster third; a calm open loop has 1.0.
     steady_ratio_min: float = 0.6
+    # Share of all cores that other programs, or other guests of the machine, may take while a cell is measured.
+    foreign_share_max: float = 0.15
+    steal_share_max: float = 0.05
     # Window that is long enough to be judged for steadiness.
     steady_window_us_min: int = 2_000_000

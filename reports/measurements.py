@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from reports.lawful import configuration_of
 from reports.model import PREDICTED_KINDS, Json
+from reports.noise import host_noise
 from reports.outputs import Judged, replace_text
 from reports.sweep.observations import Observation, observe
 
@@ -76,7 +77,7 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
         durability=_durability(item),
         load={str(name): value for name, value in cell.part("workload").items()},
         properties={str(name): str(value) for name, value in cell.part("properties").items()},
-        noise=host_noise(item),
+        noise=host_noise(item.facts),
     )
 
 
@@ -98,19 +99,6 @@ def _durability(item: Judged) -> dict[str, str]:
         "unclean election": "on" if own.unclean_election else "off",
         **flush,
     }
-
-
-def host_noise(item: Judged) -> dict[str, float]:
-    """Means over the cell of the host's samples, by name."""
-    samples: dict[str, list[float]] = {}
-    for line in item.facts.cell.stats:
-        values = line.get("values")
-        if line.get("source") != "host" or not isinstance(values, dict):
-            continue
-        for name, value in values.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                samples.setdefault(str(name), []).append(float(value))
-    return {name: round(sum(found) / len(found), 4) for name, found in samples.items()}
 
 
 def write_measurements(directory: Path, judged: Sequence[Judged]) -> None:

@@ -11,13 +11,15 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports import chart_data
+from reports import chart_data, generator
 from reports.anomalies import ANOMALIES
 from reports.charts import specifications
+from reports.criteria import Criteria
 from reports.definitions import DEFINITIONS
 from reports.lawful import TYPICAL, Configuration, configuration_of, rule, table
 from reports.model import PREDICTED_KINDS, CellFacts, Json, Run, Story
 from reports.narrative import Step, story_steps, verdict_sentences
+from reports.noise import disturbance
 from reports.outputs import Judged, overall
 from reports.replica_logs import pictures
 from reports.sweep import charts as sweep_charts
@@ -54,9 +56,11 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         charts[f"curve-{item.facts.cell.cell_id}"] = {"spec": "curve", "data": chart_data.curve_data(item.facts)}
     analysis = analyse_sweep(judged)
     charts.update(sweep_view.charts(analysis) if analysis else {})
+    charts.update(generator.chart(judged))
     payload = {
         "specs": {
             **specifications(**_limits(sweep)),
+            "generator": generator.specification(),
             **sweep_charts.specifications(**sweep_view.ratio_limits(analysis)),
         },
         "charts": {name: {"spec": c["spec"], "data": _columns(c["data"])} for name, c in charts.items()},
@@ -69,6 +73,8 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         signs=_SIGNS,
         sentences=verdict_sentences(judged, analysis),
         recommendation=sweep_view.recommendation_view(analysis) if analysis else None,
+        generator=generator.view(judged),
+        criteria=Criteria(),
         analysis=sweep_view.view(analysis) if analysis else None,
         cells=cells,
         kinds=PREDICTED_KINDS,
@@ -175,6 +181,7 @@ def _cell_view(item: Judged) -> Json:
         "achieved": achieved_ratio(facts),
         "health": {k: v for k, v in (cell.outcome.get("health") or {}).items() if isinstance(v, int | float)},
         "host": _host_noise(facts),
+        "disturbed": disturbance(facts),
         "open": cell.kind == "chaos" or item.verdict.result != PASS,
         "censored": facts.counts.failed + facts.counts.unknown,
     }

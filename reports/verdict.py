@@ -13,6 +13,7 @@ from reports.anomalies import ANOMALIES, BY_NAME
 from reports.criteria import Criteria
 from reports.lawful import LAWFUL, Configuration, configuration_of, rule
 from reports.model import PREDICTED_KINDS, CellFacts
+from reports.noise import disturbance
 
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 EXIT_CODES = {PASS: 0, FAIL: 1, INCONCLUSIVE: 4}
@@ -306,6 +307,9 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
     lag = facts.latency["schedule_lag"].quantiles.get("p99") if "schedule_lag" in facts.latency else None
     if lag is not None and lag > criteria.schedule_lag_us_p99_max:
         notes.append(f"schedule lag p99 {lag / 1000:.0f} ms: the latencies contain that delay of the generator")
+    disturbed = disturbance(facts, criteria)
+    if disturbed:
+        notes.append(disturbed)
     recovered = facts.set_count("recovered")
     if recovered:
         notes.append(f"{recovered} record(s) without an acknowledgement were found in the log (recovered)")

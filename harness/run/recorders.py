@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from harness.clusters.base import ClusterState
+from harness.run.host import HostSampler
 from runlog.events import JsonlWriter, RunClock, parse_line
 
 PROBE_INTERVAL_S: Final = 0.1
@@ -195,7 +196,7 @@ class StatsSampler:
         self, cluster: HasPids, load_pid: Callable[[], int | None], clock: RunClock, writer: JsonlWriter
     ) -> None:
         self._cluster, self._load_pid, self._clock, self._writer = cluster, load_pid, clock, writer
-        self._host: tuple[int, int] | None = None
+        self._host = HostSampler()
         self._cpu: dict[str, tuple[int, float, float]] = {}
 
     def step(self) -> None:
@@ -209,11 +210,9 @@ class StatsSampler:
             self._sample_process(t_us, source, pid)
 
     def _sample_host(self, t_us: int) -> None:
-        busy, total = host_ticks()
-        if self._host is not None and total > self._host[1]:
-            share = (busy - self._host[0]) / (total - self._host[1])
-            self._write(t_us, "host", {"cpu_share": round(share, 4), "psi_cpu_some_avg10": pressure()})
-        self._host = (busy, total)
+        values = self._host.sample()
+        if values is not None:
+            self._write(t_us, "host", values)
 
     def _sample_process(self, t_us: int, source: str, pid: int) -> None:
         sample = process_sample(pid)
@@ -230,21 +229,6 @@ class StatsSampler:
 
     def _write(self, t_us: int, source: str, values: Mapping[str, Any]) -> None:
         self._writer.append({"t_us": t_us, "source": source, "name": "resources", "values": dict(values)})
-
-
-def host_ticks() -> tuple[int, int]:
-    """(busy, total) ticks of all cores since boot; waiting for a disk is not busy."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    return sum(fields) - fields[3] - fields[4], sum(fields)
-
-
-def pressure() -> float | None:
-    """Share of the last ten seconds in which some task waited for a core, in percent; None on an old kernel."""
-    try:
-        first = Path("/proc/pressure/cpu").read_text().split("\n", 1)[0]
-        return float(first.split("avg10=")[1].split()[0])
-    except (OSError, IndexError, ValueError):
-        return None
 
 
 def process_sample(pid: int) -> tuple[float, int] | None:

@@ -20,7 +20,7 @@ _LOAD: Final = (
     "schedule",
 )  # fmt: skip
 _NOISE_FACTOR: Final = 2.0
-_NOISE_MIN: Final = {"psi_cpu_some_avg10": 10.0, "steal_share": 0.02}
+_NOISE_MIN: Final = {"psi_cpu_some_avg10": 10.0, "steal_share": 0.02, "foreign_share": 0.1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,12 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
         for item in observations
         if item.state != OK
     ]
+    disturbed = [item for item in observations if item.disturbed]
+    if disturbed:
+        lines.append(
+            f"{len(disturbed)} of {len(observations)} cells were disturbed by the host (first {name(disturbed[0])}: "
+            f"{disturbed[0].disturbed}); their scatter is in the intervals"
+        )
     carried = [item for item in observations if item.state == OK and item.asked_per_s]
     if carried and len(carried) == len(observations):
         lines.append(

@@ -15,6 +15,7 @@ from reports.criteria import Criteria
 from reports.lawful import IMPOSSIBLE, LAWFUL, configuration_of, rule
 from reports.lawful import Configuration as Promised
 from reports.model import Cell, CellFacts
+from reports.noise import disturbance
 from reports.outputs import Judged
 from reports.sweep.behaviour import Behaviour, behaviour_of
 from reports.verdict import FAIL, achieved_ratio
@@ -59,6 +60,7 @@ class Observation:
     contract: str  # the same with duplicates and order
     asked_per_s: float | None
     behaviour: Behaviour
+    disturbed: str = ""  # how the host was taken from it; the figures stay in
     note: str = ""
 
 
@@ -100,6 +102,7 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         contract=_contract(safety, promised),
         asked_per_s=asked_per_s(facts),
         behaviour=behaviour,
+        disturbed=disturbance(facts, criteria),
         note=cell.text("note"),
     )
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from reports import generator
 from reports.measurements import write_measurements
 from reports.outputs import Judged, replace_text, write_csv
 from reports.sweep.analysis import SweepAnalysis, analyse_sweep
@@ -13,8 +14,9 @@ from reports.sweep.tables import as_json, tables
 
 
 def write_figures(directory: Path, judged: Sequence[Judged]) -> SweepAnalysis | None:
-    """measurements.json of every run, and the analysis of a sweep."""
+    """measurements.json and generator.csv of every run, and the analysis of a sweep."""
     write_measurements(directory, judged)
+    write_csv(directory / "results" / "generator.csv", *generator.table(judged))
     return write_sweep(directory, judged)
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness.clusters.base import ClusterState, PartitionState
 from harness.clusters.observer import merged
-from harness.run.recorders import JournalTail, LeaderProbe, host_ticks, process_sample
+from harness.run.host import HostSampler, _descendants_ticks, host_ticks
+from harness.run.recorders import JournalTail, LeaderProbe, process_sample
 from harness.run.wire_log import WireLogTail
 from runlog.events import JsonlWriter, RunClock, read_jsonl
 
@@ -94,5 +98,31 @@ def test_samples_of_this_process_and_host_are_plausible() -> None:
     assert sample[0] > 0
     assert sample[1] > 1_000_000
     assert process_sample(2**22 + 1) is None
-    busy, total = host_ticks()
-    assert 0 < busy <= total
+    ticks = host_ticks()
+    assert 0 <= ticks.stolen <= ticks.busy <= ticks.total
+
+
+def test_work_of_a_child_is_ours_and_not_foreign() -> None:
+    sampler = HostSampler()
+    assert sampler.sample() is None, "shares need two samples"
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import time\nend = time.time() + 3\nwhile time.time() < end: pass"]
+    )
+    try:
+        time.sleep(0.1)
+        sampler.sample()  # now the child is known
+        own_before = sum(_descendants_ticks(os.getpid()).values())
+        time.sleep(0.7)
+        values = sampler.sample()
+        own = sum(_descendants_ticks(os.getpid()).values()) - own_before
+    finally:
+        child.kill()
+        child.wait(timeout=5)
+    assert values is not None
+    assert own > 0
+    busy, foreign, stolen = values["cpu_share"], values["foreign_share"], values["steal_share"]
+    assert busy is not None
+    assert foreign is not None
+    assert stolen is not None
+    assert 0 <= foreign < busy
+    assert 0 <= stolen <= busy

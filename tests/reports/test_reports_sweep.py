@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from reports import generator
+from reports.model import CellFacts
 from reports.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.sweep.effects import FACTORIAL, ONE_AT_A_TIME
 from reports.sweep.observations import CLIENT_BOUND, NOT_SUSTAINED
@@ -206,3 +209,26 @@ def test_tables_and_json_are_written_behind_every_chart(tmp_path: Path) -> None:
         lines = (tmp_path / "results" / f"{name}.csv").read_text().splitlines()
         assert len(lines) > 1 or name == "interactions"
     assert write_sweep(tmp_path / "none", items[:1]) is None
+
+
+def host_line(t_us: int, foreign: float) -> dict[str, object]:
+    return {"t_us": t_us, "source": "host", "values": {"foreign_share": foreign, "steal_share": 0.0}}
+
+
+def test_a_cell_whose_host_was_taken_is_marked_and_keeps_its_figures() -> None:
+    def with_host(value: str, foreign: float) -> CellFacts:
+        facts = cell_facts({"linger.ms": value}, p99_us=1e4)
+        # What happened before the measured window does not count.
+        lines = (host_line(-1, 0.9), *(host_line(t, foreign) for t in range(0, 9_000_000, 500_000)))
+        return replace(facts, cell=replace(facts.cell, stats=(*facts.cell.stats, *lines)))
+
+    items = judged([with_host("0", 0.01), with_host("5", 0.4)])
+    found = analysed(items)
+    assert [bool(item.disturbed) for item in found.observations] == [False, True]
+    assert "p99" in found.observations[1].values
+    assert any(line.startswith("1 of 2 cells were disturbed by the host") for line in found.warnings)
+    assert "other programs took 40% of all cores" in items[1].verdict.notes[0]
+    header, rows = generator.table(items)
+    assert rows[1][header.index("foreign_share")] == 0.4
+    assert "disturbed host" in str(rows[1][-1])
+    assert rows[0][-1] == ""

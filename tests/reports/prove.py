@@ -1,0 +1,109 @@
+"""`make prove`: the statistics at length, on made data of known truth. Prints a table; exit code 1 if a claim fails.
+
+The same trials in small run in test_reports_comparison.py and test_reports_sweep.py.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from reports.compare.comparison import WHOLE_RUN, WORSE
+from reports.sweep.cell_means import cell_means
+from reports.sweep.effects import estimate_effects
+from reports.sweep.observations import observe
+from tests.reports.comparison_trials import trial
+from tests.reports.sweep_facts import BASELINE, Factors, one_at_a_time, planted_sweep
+
+FACTOR = {"4096": 1.5, "131072": 0.7, "0": 1.1, "50": 2.0, "lz4": 0.9}
+CHANGES = {"batch.size": ["4096", "131072"], "linger.ms": ["0", "50"], "compression.type": ["lz4"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    text: str
+    count: int
+    total: int
+    at_least: float = 0.0
+    at_most: float = 1.0
+
+    @property
+    def share(self) -> float:
+        return self.count / self.total
+
+    @property
+    def holds(self) -> bool:
+        """Within three standard errors of the bound: a sound claim fails once in a thousand runs of this table."""
+        error = 3 * math.sqrt(0.05 * 0.95 / self.total)
+        return self.at_least - error <= self.share <= self.at_most + error
+
+
+def _false_alarms(trials: int) -> Iterator[Claim]:
+    settings: list[tuple[str, Callable[[int], str]]] = [
+        ("6 cells, 4 repetitions", lambda seed: trial(seed, cells=6, repetitions=4, noise=0.03).result),
+        ("2 cells, 6 repetitions", lambda seed: trial(seed, cells=2, repetitions=6, noise=0.08).result),
+        ("12 cells, once each", lambda seed: trial(seed, cells=12, repetitions=1, noise=0.05).result),
+        (
+            "8 cells, 5 repetitions, some four times as noisy",
+            lambda seed: trial(seed, cells=8, repetitions=5, noise=0.04, unequal=True).result,
+        ),
+    ]
+    for name, run in settings:
+        worse = sum(run(seed) == WORSE for seed in range(trials))
+        yield Claim(text=f"A/A says worse: {name}", count=worse, total=trials, at_most=0.05)
+
+
+def _planted(trials: int) -> Iterator[Claim]:
+    found = sum(
+        trial(seed, cells=6, repetitions=5, noise=0.03, change=0.10).result == WORSE for seed in range(trials)
+    )  # fmt: skip
+    yield Claim(text="10 % slower everywhere is called worse", count=found, total=trials, at_least=0.95)
+    one = [trial(seed, cells=6, repetitions=6, noise=0.02, change=0.10, changed_cells=1) for seed in range(trials)]
+    hits = sum(any(r.cell == "cell-0" and r.measure == "p99" and r.result == WORSE for r in c.rows) for c in one)
+    yield Claim(text="10 % slower in one cell of six is found there", count=hits, total=trials, at_least=0.95)
+    wrong = sum(any(r.result == WORSE and r.cell not in ("cell-0", WHOLE_RUN) for r in c.rows) for c in one)
+    yield Claim(text="... and another cell is blamed", count=wrong, total=trials, at_most=0.05)
+
+
+def _effects(trials: int) -> Iterator[Claim]:
+    def truth(factors: Factors) -> float:
+        return 20_000.0 * math.prod(FACTOR.get(value, 1.0) for value in factors.values())
+
+    for name, noise, drift in (("calm", 0.05, 0.0), ("host drifts between rounds", 0.05, 0.3), ("noisy", 0.3, 0.1)):
+        inside = total = 0
+        for seed in range(trials):
+            observations = observe(
+                planted_sweep(
+                    one_at_a_time(CHANGES), truth, repetitions=3, noise=noise, seed=seed, round_noise=drift,
+                    baseline=BASELINE,
+                )
+            )  # fmt: skip
+            means = cell_means(observations, "p99")
+            assert means is not None
+            base = next(item.configuration for item in observations if item.baseline)
+            for effect in estimate_effects(means, base).effects:
+                inside += effect.estimate.low <= math.log(FACTOR[effect.value]) <= effect.estimate.high
+                total += 1
+        yield Claim(
+            text=f"planted effects within their 95 % interval: {name}", count=inside, total=total, at_least=0.95
+        )
+
+
+def main(trials: int = 300) -> int:
+    started = time.monotonic()
+    claims = []
+    for source in (_false_alarms(trials), _planted(max(50, trials // 3)), _effects(max(50, trials // 3))):
+        for claim in source:
+            claims.append(claim)
+            bound = f"at least {claim.at_least:.0%}" if claim.at_least else f"at most {claim.at_most:.0%}"
+            sign = "ok  " if claim.holds else "FAIL"
+            print(f"{sign} {claim.text}: {claim.count} of {claim.total} = {claim.share:.1%} ({bound})", flush=True)
+    print(f"{time.monotonic() - started:.0f} s")
+    return 0 if all(claim.holds for claim in claims) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 300))
