@@ -59,8 +59,8 @@ def check_broker_target(target: str) -> None:
     """Raises TargetError for what `resolve_brokers` could never resolve."""
     if not _ROLE.fullmatch(target):
         raise TargetError(
-            f"{target!r} is no broker target: leader, followers, follower:N, others, controller, coordinator, broker:N, "
-            "minority, majority or all"
+            f"{target!r} is no broker target: leader, followers, follower:N, others, controller, coordinator, "
+            "broker:N, minority, majority or all"
         )
 
 

@@ -61,8 +61,10 @@ def test_duckdb_finds_the_same_sets_with_the_rules_as_they_are_written(planted: 
     expected = oracle(planted.directory)
     for cell, facts in zip(planted.cells, planted.facts, strict=True):
         for anomaly in WITH_SQL:
-            found = identities(facts.observed[anomaly.name])
-            assert found == expected[anomaly.name].get(cell.cell_id, set()), (cell.cell_id, anomaly.name)
+            found, wanted = facts.observed[anomaly.name], expected[anomaly.name].get(cell.cell_id, set())
+            assert found.count == len(wanted), (cell.cell_id, anomaly.name)
+            if found.complete:
+                assert identities(found) == wanted, (cell.cell_id, anomaly.name)
 
 
 def test_predicted_sets_equal_the_planted_ones_with_and_without_a_journal(planted: Planted) -> None:
