@@ -61,7 +61,7 @@ def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
         if anomaly.name not in JUDGED_ELSEWHERE
     ]
     checks += _criteria(facts)
-    if facts.cell.kind != "chaos":
+    if facts.cell.kind not in ("chaos", "search"):  # a try above the limit falls behind, as it should
         checks += [_generator(facts, criteria), _steady(facts, criteria)]
     return Verdict(
         result=worst([check.result for check in checks]), checks=tuple(checks), notes=_notes(facts, criteria)

@@ -156,7 +156,7 @@ def _unknown_rows(
 
 def _remove(live: Path) -> None:
     """Remove what compaction consumed; the marker goes last. Files of others stay, and so does the directory then."""
-    for pattern in (f"*{segment.SUFFIX}", f"*{inflight.SUFFIX}", "*.claim"):
+    for pattern in (f"*{segment.SUFFIX}", f"*{segment.SPARE_SUFFIX}", f"*{inflight.SUFFIX}", "*.claim"):
         for path in live.glob(pattern):
             path.unlink()
     (live / _MARKER).unlink()

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from runlog.schema import SCHEMA_VERSION, STREAMS, Stream
 
 SUFFIX = ".seg"
+SPARE_SUFFIX = ".spare"
 COMMIT_MARK = 0xC5
 ROWS_PER_SEGMENT = 131_072
 SEGMENTS_MAX = 2_048  # about 268 million rows per writer: far above a cell, and a bound on the disk a runaway can fill
@@ -56,9 +57,9 @@ class SegmentWriter:
     """Appends rows of one stream. Not thread-safe: whoever shares one brings the lock."""
 
     __slots__ = (
-        "_buffer", "_directory", "_dtype", "_end", "_map", "_pack_into", "_path", "_position", "_row",
-        "_rows_in_closed_segments", "_rows_per_segment", "_segments_max", "_segments_opened", "_stream", "_width",
-        "_writer",
+        "_buffer", "_directory", "_dtype", "_end", "_is_closed", "_map", "_pack_into", "_path", "_position", "_row",
+        "_rows_in_closed_segments", "_rows_per_segment", "_segments_max", "_segments_opened", "_spare", "_stream",
+        "_width", "_writer",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +85,8 @@ class SegmentWriter:
         self._rows_per_segment = rows_per_segment
         self._segments_max = segments_max
         self._segments_opened = 0
+        self._spare: tuple[Path, mmap.mmap] | None = None  # the next file, when it was prepared
+        self._is_closed = False
         self._rows_in_closed_segments = 0
         self._map: mmap.mmap | None = None
         self._buffer: mmap.mmap | bytearray = bytearray()  # the open map
@@ -152,8 +155,25 @@ class SegmentWriter:
             self._position = position + count * self._width
             done += count
 
+    def prepare(self) -> None:
+        """Allocate the next file ahead of need: that takes milliseconds, which nobody should wait for who holds a lock.
+        May be called from another thread than the rest, by one at a time."""
+        if self._spare is None and not self._is_closed and self._map is not None:
+            path = self._directory / f"{self._stream.name}-{self._writer}{SPARE_SUFFIX}"
+            path.unlink(missing_ok=True)
+            self._spare = (path, _create_mapped(path, _HEADER_BYTES + self._rows_per_segment * self._width))
+
     def close(self) -> None:
-        """Unmap and give back the unused space. Safe to call twice."""
+        """Nothing is written after this. Safe to call twice."""
+        self._is_closed = True
+        self._close_segment()
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare[1].close()
+            spare[0].unlink(missing_ok=True)
+
+    def _close_segment(self) -> None:
+        """Unmap and give back the unused space."""
         if self._map is None or self._path is None:
             return
         self._rows_in_closed_segments += self._rows_in_open_segment()
@@ -168,7 +188,7 @@ class SegmentWriter:
         return (self._position - _HEADER_BYTES) // self._width if self._map is not None else 0
 
     def _rotate(self) -> int:
-        self.close()
+        self._close_segment()
         if self._segments_opened >= self._segments_max:
             raise SegmentsFull(
                 f"{self._stream.name} writer {self._writer}: {self._segments_max} segments of "
@@ -176,7 +196,12 @@ class SegmentWriter:
             )
         path = self._directory / f"{self._stream.name}-{self._writer}-{self._segments_opened:06d}{SUFFIX}"
         size = _HEADER_BYTES + self._rows_per_segment * self._width
-        self._map = _create_mapped(path, size)
+        spare, self._spare = self._spare, None
+        if spare is None:
+            self._map = _create_mapped(path, size)
+        else:
+            os.rename(spare[0], path)
+            self._map = spare[1]
         self._buffer = self._map
         _FILE_HEADER.pack_into(self._map, 0, _MAGIC, SCHEMA_VERSION, self._width, self._stream.name.encode())
         self._path = path

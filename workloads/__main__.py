@@ -19,14 +19,16 @@ import gevent
 from pydantic import ValidationError
 
 from workloads import clients  # noqa: F401  (imported before "ready", so that a plan starts at once)
+from workloads.affinity import keep_to_one_core
 from workloads.conductor import Conductor, LoadFailed
 from workloads.fleet import Fleet, FleetError, LocalFleet, WorkerFleet, run_worker
 from workloads.model import Plan
+from workloads.payloads import PayloadError
 from workloads.process import Json
 from workloads.web import WebError
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
-_SWITCH_INTERVAL_S = 0.0005  # the default of 5 ms is how late a sending thread could be behind a receiving one
+_SWITCH_INTERVAL_S = 0.0002  # the default of 5 ms is how late a sending thread could be behind a receiving one
 
 
 def emit(event: Json) -> None:
@@ -36,8 +38,8 @@ def emit(event: Json) -> None:
 
 def main(arguments: list[str]) -> int:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    if len(arguments) == 2 and arguments[0] == "--worker":
-        return _run_as_worker(int(arguments[1]))
+    if len(arguments) == 3 and arguments[0] == "--worker":
+        return _run_as_worker(int(arguments[1]), int(arguments[2]))
     if arguments:
         sys.stderr.write("usage: python -m workloads    (reads one plan, a line of JSON, from stdin)\n")
         return EXIT_USAGE
@@ -54,7 +56,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(plan: Plan) -> int:
-    fleet: Fleet = LocalFleet(plan) if plan.workload.processes == 1 else WorkerFleet(plan)
+    is_local = plan.workload.processes == 1
+    if is_local:
+        keep_to_one_core(plan.client, 0)
+    try:
+        fleet: Fleet = LocalFleet(plan) if is_local else WorkerFleet(plan)
+    except PayloadError as error:
+        emit({"event": "error", "message": str(error), "fatal": True})
+        return EXIT_FAILED
     conductor = Conductor(plan, fleet, emit)
     for number in (signal.SIGTERM, signal.SIGINT):
         gevent.signal_handler(number, conductor.request_stop)
@@ -69,10 +78,11 @@ def _run(plan: Plan) -> int:
     return EXIT_OK
 
 
-def _run_as_worker(port: int) -> int:
+def _run_as_worker(port: int, number: int) -> int:
     # Ctrl-C reaches the whole process group: the master decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     plan = Plan.model_validate_json(sys.stdin.readline())
+    keep_to_one_core(plan.client, number)
     closed = threading.Event()
 
     def watch_stdin() -> None:

@@ -15,13 +15,12 @@ from workloads import web
 from workloads.context import CONNECT_TIMEOUT_S, Phases
 from workloads.fleet import Fleet
 from workloads.model import Plan
-from workloads.process import FOLD_INTERVAL_S, Json, live_figures, merge_reports
+from workloads.process import LOOK_S, TELL_INTERVAL_S, Json, live_figures, merge_reports
 from workloads.producer import CLOSE_TIMEOUT_S
 
 Emit = Callable[[Json], None]
 START_DELAY_MS = 200  # from "all are ready" to the first send, so that every process hears of it in time
 CONSUMERS_IDLE_US = 500_000  # a tail reader that got nothing for this long has read all there is
-_LOOK_S = 0.02
 _PROGRESS = ("sent", "acked", "failed", "unknown", "received")
 
 
@@ -76,7 +75,7 @@ class Conductor:
                 return False
             if time.monotonic() > deadline_s:
                 raise LoadFailed(f"{state['ready']} of {users} users are ready after {CONNECT_TIMEOUT_S:g} s")
-            gevent.sleep(_LOOK_S)
+            gevent.sleep(LOOK_S)
         return True
 
     def _send_and_drain(self) -> None:
@@ -106,20 +105,20 @@ class Conductor:
                 stop_told = True
                 self._fleet.stop_sending(deadline_ns)
             self._progress()
-            gevent.sleep(_LOOK_S)
+            gevent.sleep(LOOK_S)
         produced_us = self._clock.now_us()
         while (state := self._fleet.state())["consuming"] and time.monotonic_ns() < deadline_ns:
             if self._clock.now_us() - max(state["last_received_us"], produced_us) > CONSUMERS_IDLE_US:
                 break
             self._progress()
-            gevent.sleep(_LOOK_S)
+            gevent.sleep(LOOK_S)
         self._fleet.stop_receiving()
         consumers_deadline_s = time.monotonic() + CLOSE_TIMEOUT_S
         while self._fleet.state()["consuming"] and time.monotonic() < consumers_deadline_s:
-            gevent.sleep(_LOOK_S)
+            gevent.sleep(LOOK_S)
 
     def _finish(self) -> None:
-        gevent.sleep(FOLD_INTERVAL_S)  # the last rows reach the counts
+        gevent.sleep(TELL_INTERVAL_S)  # the last rows reach the counts
         self._progress(now=True)
         done = merge_reports(self._fleet.reports())
         client = done.pop("client")
@@ -134,13 +133,13 @@ class Conductor:
             if self._stop_requested:
                 return False
             self._progress()
-            gevent.sleep(min(left_s, _LOOK_S))
+            gevent.sleep(min(left_s, LOOK_S))
         return not self._stop_requested
 
     def _progress(self, *, now: bool = False) -> None:
         if not now and time.monotonic() < self._next_progress_s:
             return
-        self._next_progress_s = time.monotonic() + FOLD_INTERVAL_S
+        self._next_progress_s = time.monotonic() + TELL_INTERVAL_S
         state = self._fleet.state()
         progress = {name: state[name] for name in _PROGRESS}
         progress |= live_figures(state, len(self._plan.workload.reader_groups))

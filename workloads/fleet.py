@@ -17,7 +17,7 @@ from locust.env import Environment
 
 from workloads.context import Phases
 from workloads.model import Plan
-from workloads.process import FOLD_INTERVAL_S, Json, LoadProcess, merge_states
+from workloads.process import LOOK_S, TELL_INTERVAL_S, Json, LoadProcess, merge_states
 from workloads.users import user_classes
 
 LOOPBACK = "127.0.0.1"
@@ -87,7 +87,7 @@ class LocalFleet:
         return merge_states([self._process.state()])
 
     def reports(self) -> list[Json]:
-        self._process.fold(now=True)
+        self._process.fold(everything=True)
         return [self._process.report()]
 
     def quit(self) -> None:
@@ -112,8 +112,8 @@ class WorkerFleet:
 
     def start_users(self) -> None:
         plan_line = self._plan.model_dump_json().encode() + b"\n"
-        for _number in range(self._plan.workload.processes):
-            command = [sys.executable, "-m", "workloads", "--worker", str(self._port)]
+        for number in range(self._plan.workload.processes):
+            command = [sys.executable, "-m", "workloads", "--worker", str(self._port), str(number)]
             worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
             self._workers.append(worker)
             assert worker.stdin is not None
@@ -183,11 +183,19 @@ def run_worker(plan: Plan, port: int, stdin_closed: Any) -> None:
         "load_stop_sending", lambda msg, **_rest: context.stop_sending(msg.data["drain_deadline_ns"])
     )
     runner.register_message("load_stop_receiving", lambda **_rest: context.receiving_stopped.set())
-    runner.register_message("load_report_request", lambda **_rest: runner.send_message("load_report", process.report()))
+
+    def report(**_rest: Any) -> None:
+        process.fold(everything=True)
+        runner.send_message("load_report", process.report())
+
+    runner.register_message("load_report_request", report)
+    next_tell_s = 0.0
     while not stdin_closed():
         process.fold()
-        runner.send_message("load_state", process.state())
-        gevent.sleep(FOLD_INTERVAL_S / 2)
+        if time.monotonic() >= next_tell_s:
+            next_tell_s = time.monotonic() + TELL_INTERVAL_S / 2
+            runner.send_message("load_state", process.state())
+        gevent.sleep(LOOK_S)
     context.stop_sending(time.monotonic_ns())
     context.receiving_stopped.set()
     runner.quit()

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 BUCKETS_PER_E_FOLD = 64
 _BUCKETS = 2_048  # up to e**32 us: no value is clamped
 
+_FEW = 256
+
 
 class LogHistogram:
     """Negative values count as 0."""
@@ -25,7 +27,10 @@ class LogHistogram:
             return
         values = np.maximum(values_us, 0)
         buckets = (np.log1p(values) * BUCKETS_PER_E_FOLD).astype(np.int64)
-        self._counts += np.bincount(buckets, minlength=_BUCKETS)
+        if len(buckets) < _FEW:
+            np.add.at(self._counts, buckets, 1)  # does not touch all buckets for a few values
+        else:
+            self._counts += np.bincount(buckets, minlength=_BUCKETS)
         self.max_us = max(self.max_us, int(values.max()))
 
     def quantile_us(self, share: float) -> int:

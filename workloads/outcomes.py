@@ -109,6 +109,10 @@ class OutcomeLog:
             rows["appended_us"][known] = append_ms[known] * 1_000 - wall_clock_offset_us(self._t0_ns)
         self._complete(numbers, rows, sent_us=(outcomes["sent_ns"] - self._t0_ns) // 1_000)
 
+    def prepare(self) -> None:
+        """From the main thread, now and then: the next file of the run log is there before it is needed."""
+        self._writer.prepare()
+
     def close(self) -> None:
         with self._lock:
             self._writer.close()

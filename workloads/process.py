@@ -6,6 +6,7 @@ worker can send them to the master as they are, and `merge_states` and `merge_re
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -18,9 +19,11 @@ from workloads.counters import Counters
 from workloads.health import HUB_TICK_S, GeneratorHealth
 from workloads.histogram import LogHistogram
 from workloads.model import Plan
+from workloads.stages import Stages
 from workloads.users import LoadMembers
 
-FOLD_INTERVAL_S = 0.5
+TELL_INTERVAL_S = 0.5
+LOOK_S = 0.02
 Json = dict[str, Any]  # what json.dumps takes
 _SUMMED = ("ready", "producing", "consuming", "sent", "acked", "failed", "unknown", "received")
 
@@ -37,11 +40,12 @@ class LoadProcess:
         self._cpu_share: float | None = None
         self._phases: Phases | None = None
         self._window = _Window()
-        self._next_fold_s = 0.0
         environment.load_members = self.members
 
     def begin(self, phases: Phases) -> None:
         self._phases = phases
+        clock = self.context.clock
+        self._counters.window_us = (clock.to_us(phases.measure_ns), clock.to_us(phases.end_ns))
         self.health.start()
         self.context.begin(phases)
         gevent.spawn(self._watch_window, phases)
@@ -62,20 +66,21 @@ class LoadProcess:
             self.health.cpu_share() if self._cpu_share is None and self._phases is not None else self._cpu_share or 0.0
         )
 
-    def fold(self, *, now: bool = False) -> None:
-        """Twice a second, or now: each time costs the sending threads about a millisecond."""
-        if not now and time.monotonic() < self._next_fold_s:
-            return
-        self._next_fold_s = time.monotonic() + FOLD_INTERVAL_S / 2
+    def fold(self, *, everything: bool = False) -> None:
+        """Take in what was logged; to be called every LOOK_S, so that each time is short."""
         self._counters.fold(
             [loop.writer_name for loop in self.members.producers],
             [loop.writer_name for loop in self.members.consumers],
             self._environment.runner.stats,
+            everything=everything,
         )
-        lag = LogHistogram()
         for loop in self.members.producers:
-            lag.merge_json(loop.lag.to_json())
-        self._window.turn(latency=self._counters.latency, end_to_end=self._counters.end_to_end, schedule_lag=lag)
+            loop.prepare()
+        if self._window.is_due():
+            lag = LogHistogram()
+            for loop in self.members.producers:
+                lag.merge_json(loop.lag.to_json())
+            self._window.turn(latency=self._counters.latency, end_to_end=self._counters.end_to_end, schedule_lag=lag)
 
     def state(self) -> Json:
         """Counts so far. Call `fold` first for fresh ones."""
@@ -110,10 +115,12 @@ class LoadProcess:
                 for loop in producers
             ],
             "lag": lag.to_json(),
+            "stages": self._counters.stages.to_json(),
             "hub": self.health.hub.to_json(),
             "cpu_share": round(self._measured_cpu_share(), 4),
             "gc_ms": round(self.health.gc_ms, 3),
             "gc_ms_max": round(self.health.gc_ms_max, 3),
+            "cores": sorted(os.sched_getaffinity(0)),
             "late_sends": sum(loop.late_sends for loop in producers),
             "backpressure_sends": sum(loop.backpressure_sends for loop in producers),
             "unsent": sum(loop.unsent for loop in producers),
@@ -133,9 +140,10 @@ class _Window:
         self._recent: dict[str, LogHistogram] = {}
         self._turned_s = 0.0
 
+    def is_due(self) -> bool:
+        return time.monotonic() - self._turned_s >= TELL_INTERVAL_S * 0.9
+
     def turn(self, **so_far: LogHistogram) -> None:
-        if time.monotonic() - self._turned_s < FOLD_INTERVAL_S * 0.9:
-            return
         self._turned_s = time.monotonic()
         empty = LogHistogram()
         self._recent = {name: found.since(self._earlier.get(name, empty)) for name, found in so_far.items()}
@@ -182,7 +190,7 @@ def merge_states(states: list[Json]) -> Json:
 
 def merge_reports(reports: list[Json]) -> Json:
     """The `done` event: producers, health and effective settings of the whole cell."""
-    lag, hub = LogHistogram(), LogHistogram()
+    lag, hub, stages = LogHistogram(), LogHistogram(), Stages()
     producers: list[Json] = []
     client: Json = {}
     for report in reports:
@@ -190,6 +198,7 @@ def merge_reports(reports: list[Json]) -> Json:
         client.update(report["client"])
         lag.merge_json(report["lag"])
         hub.merge_json(report["hub"])
+        stages.merge_json(report["stages"])
     health = {
         "schedule_lag_us_p50": lag.quantile_us(0.5),
         "schedule_lag_us_p99": lag.quantile_us(0.99),
@@ -197,6 +206,7 @@ def merge_reports(reports: list[Json]) -> Json:
         "hub_lag_us_p99": hub.quantile_us(0.99),
         "cpu_share": max((report["cpu_share"] for report in reports), default=0.0),
         "cpu_share_by_process": [report["cpu_share"] for report in reports],
+        "cores_by_process": [report["cores"] for report in reports],
         "gc_ms": round(sum(report["gc_ms"] for report in reports), 3),
         "gc_ms_max": max((report["gc_ms_max"] for report in reports), default=0.0),
         **{
@@ -204,6 +214,7 @@ def merge_reports(reports: list[Json]) -> Json:
             for name in ("late_sends", "backpressure_sends", "unsent", "foreign_records")
         },
         "payload_zlib_ratio": next((report["payload_zlib_ratio"] for report in reports), 0.0),
+        "stages": stages.figures(),
         "payload": next((report["payload"] for report in reports), {}),
     }
     effective: Json = next((report["client_effective"] for report in reports if report["client_effective"]), {})

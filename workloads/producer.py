@@ -1,11 +1,12 @@
 """One producer user in its own OS thread: sends all that is due and never waits for an answer.
 
-The thread wakes about once a millisecond. A record that is late keeps its intended time. When the client has no space
-the thread waits for it (that is the cluster's or the client's delay, and counts as latency); when the thread itself
-was late, that is the generator's, and goes into `lag`. Outcomes are written by outcomes.py.
+The thread sends all that is due, then sleeps until the next record is, but at least half a millisecond: at high rates
+turns of a few records would cost more than the records. A record that is late keeps its intended time. When the client
+has no space the thread waits for it (that is the cluster's or the client's delay, and counts as latency); when the
+thread itself was late, that is the generator's, and goes into `lag`. Outcomes are written by outcomes.py.
 
-The clock is read once for a run of at most RUN_RECORDS records that are due together: at 200,000 records a second such
-a run takes about 0.1 ms, and `sent_us` may be that much early. At low rates a run is one record.
+The clock is read once for a run of at most RUN_RECORDS records that are due together. Such a run takes about 0.1 ms, so
+that `sent_us` may be that much early; at low rates a run is one record.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from workloads.model import Closed
 from workloads.outcomes import OutcomeLog, topic_of
 from workloads.schedule import Share
 
-TICK_S = 0.001
+TURN_NS = 500_000  # from the start of one turn to that of the next, at least; half of it is the mean lag at high rates
+TICK_S = 0.001  # between two tries while the client has no space
+CLOSED_LOOP_TICK_S = 0.000_1  # whoever waits for each answer must not be told of it late
 IDLE_POLL_S = 0.02  # so that a stop is noticed soon at low rates
 SENDS_PER_TURN_MAX = 1_000  # between two looks at outcomes
 RUN_RECORDS = 64
@@ -71,6 +74,10 @@ class ProducerUserLoop:
     def writer_name(self) -> str:
         return self._log.writer_name
 
+    def prepare(self) -> None:
+        if not self.is_finished:
+            self._log.prepare()
+
     def run(self) -> None:
         """Connect, wait for the start, send by the schedule, drain, close. Errors go to the context."""
         try:
@@ -101,12 +108,12 @@ class ProducerUserLoop:
             if now_ns >= phases.drain_end_ns or (self._is_closed_loop and now_ns >= phases.end_ns):
                 break  # the cluster took no more: the rest stays unsent and is reported as such
             if now_ns < next_ns:
-                client.poll(min(max((next_ns - now_ns) / 1e9, TICK_S), IDLE_POLL_S))
+                client.poll(min((next_ns - now_ns) / 1e9, IDLE_POLL_S))
                 continue
             due = share.count_until(min(now_ns, phases.end_ns) - phases.start_ns) - self.handed
             self._send(client, phases, min(due, SENDS_PER_TURN_MAX))
             client.poll(0)
-            next_ns = self._next_intended_ns(phases)
+            next_ns = max(self._next_intended_ns(phases), now_ns + TURN_NS)
         # In a closed loop the schedule is a ceiling, and what was not reached is not owed.
         self.unsent = 0 if stopped.is_set() or self._is_closed_loop else total - self.handed
 
@@ -136,7 +143,7 @@ class ProducerUserLoop:
         """How many of the records the client took. The others are noted as in flight too: try again or take back."""
         number, incarnation, first_seq = self.number, self.incarnation, self.handed
         pool, keys, topics = self._context.pool, self._context.keys, self._topics
-        value_of, send, topic = pool.value, client.send, topics[0]
+        value_of, send, topic, key = pool.value, client.send, topics[0], None
         sent_ns = time.monotonic_ns()
         if self._is_closed_loop:
             intended_ns = np.full(len(intended_ns), sent_ns)  # whoever waits for answers intends nothing earlier
@@ -146,7 +153,8 @@ class ProducerUserLoop:
         for due_ns in intended_ns.tolist():
             if len(topics) > 1:
                 topic = topics[topic_of(number, seq, len(topics))]
-            key = keys[seq % len(keys)] if keys is not None else None
+            if keys is not None:
+                key = keys[seq % len(keys)]
             if not send(topic, value_of(number, incarnation, seq, due_ns), key, seq):
                 break
             seq += 1
@@ -158,7 +166,7 @@ class ProducerUserLoop:
         """The client or the bound of sends in flight has no room. False when the run is over."""
         if self._context.sending_stopped.is_set():
             return False
-        client.poll(TICK_S)
+        client.poll(CLOSED_LOOP_TICK_S if self._is_closed_loop else TICK_S)
         now_ns = self._blocked_until_ns = time.monotonic_ns()
         return now_ns < (phases.end_ns if self._is_closed_loop else phases.drain_end_ns)
 

@@ -72,6 +72,20 @@ def test_the_fast_appends_write_what_append_writes(tmp_path: Path) -> None:
         assert [tuple(found.tolist()) for found in content.rows] == [row, row]
 
 
+def test_a_prepared_file_becomes_the_next_one_and_an_unused_one_goes(tmp_path: Path) -> None:
+    writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=10)
+    for seq in range(25):
+        writer.append(*_row(seq))
+        writer.prepare()
+    assert len(list(tmp_path.glob(f"*{segment.SPARE_SUFFIX}"))) == 1
+    assert _seqs(tmp_path) == list(range(25))
+    writer.close()
+    writer.prepare()
+    assert list(tmp_path.glob(f"*{segment.SPARE_SUFFIX}")) == []
+    assert len(segment.list_segments(tmp_path, SEND)) == 3
+    assert _seqs(tmp_path) == list(range(25))
+
+
 def test_rows_appended_in_bulk_are_those_appended_one_by_one(tmp_path: Path) -> None:
     writer = segment.SegmentWriter(tmp_path, SEND, "p1", rows_per_segment=10)
     writer.append(*_row(0))

