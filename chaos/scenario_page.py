@@ -12,13 +12,13 @@ from chaos.model import Case, Scenario, builtin_scenarios, load_builtin
 
 _HEAD = """# Scenarios
 
-Written by `python -m chaos.scenario_page > docs/scenarios.md`. Each is one YAML file in `chaos/scenarios`; write your own
-in the same form (`harness validate FILE`, JSON Schema by `harness schema scenario`) and run it with
+Written by `python -m chaos.scenario_page > docs/scenarios.md`. Each is one YAML file in `chaos/scenarios`; write your
+own in the same form (`harness validate FILE`, JSON Schema by `harness schema scenario`) and run it with
 `harness chaos FILE`. Numbers like S06 are those of the catalogue that a Kafka engineer expects.
 
-Expected per damage: **none**; **predicted**, exactly the records that journals, log dumps or the wire foretell, and more
-than nothing; **exact**, those or nothing; **any**. All other anomalies ([lawful.md](lawful.md)) must be absent where they
-are unlawful. A fault without proof of its effect makes the cell inconclusive.
+Expected per damage: **none**; **predicted**, exactly the records that journals, log dumps or the wire foretell, and
+more than nothing; **exact**, those or nothing; **any**. All other anomalies ([lawful.md](lawful.md)) must be absent
+where they are unlawful. A fault without proof of its effect makes the cell inconclusive.
 """
 
 
