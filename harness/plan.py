@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from harness.designs import ONE_AT_A_TIME
-from harness.suite import KAFKA_DEFAULTS, KNOBS, ChaosEntry, Suite, Sweep
+from harness.suite import KAFKA_DEFAULTS, KNOBS, ChaosEntry, Search, Suite, Sweep
 from harness.sweep_plan import SweepConfiguration, sweep_configurations
 from workloads.model import Workload, topic_names
 
@@ -54,7 +54,7 @@ CasesOf = Callable[[ChaosEntry], Sequence[ScenarioCase]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCell:
     cell_id: str
-    kind: Literal["sweep", "chaos"]
+    kind: Literal["sweep", "chaos", "search"]
     title: str
     client: str
     repetition: int
@@ -137,7 +137,8 @@ def _sweep_cell(
 ) -> PlannedCell:
     topic = {**suite.topic.model_dump(), **one.topic}
     workload = suite.workload.model_validate({**suite.workload.model_dump(), **one.workload})
-    title = one.title + (f" ({one.note})" if one.note else "")
+    # Where values are combined, what one of them demands would be repeated in half of the titles.
+    title = one.title + (f" ({one.note})" if one.note and sweep.design == ONE_AT_A_TIME else "")
     if workload.is_closed_loop:
         title += " [closed loop]"
     return PlannedCell(
@@ -159,6 +160,34 @@ def _sweep_cell(
         changed=one.changed if sweep.design == ONE_AT_A_TIME else "",
         factors=one.factors,
         note=one.note,
+    )
+
+
+def search_cell(
+    suite: Suite, search: Search, rate_per_s: float, *, number: int, fraction: float | None, seed: int, client: str
+) -> PlannedCell:
+    """One try of a rate search; with `fraction` a point of the load curve, `number` then counts its repetitions."""
+    rate = float(f"{rate_per_s:.4g}")
+    name = f"search-probe-{number}" if fraction is None else f"search-load-{round(fraction * 100)}-r{number}"
+    title = (
+        f"try {number}: {rate:g} records/s" if fraction is None else f"{fraction:.0%} of the limit: {rate:g} records/s"
+    )
+    return PlannedCell(
+        cell_id=name,
+        kind="search",
+        title=title,
+        client=client,
+        repetition=number,
+        properties={**suite.properties, **search.properties},
+        topic_config=suite.topic.config,
+        partitions=suite.topic.partitions,
+        replication_factor=suite.topic.replication_factor,
+        workload=suite.workload.model_copy(update={"rate_per_s": rate}),
+        broker_settings=suite.cluster.settings,
+        proxied=False,
+        baseline=False,
+        expect=NO_DAMAGE,
+        seed=seed,
     )
 
 

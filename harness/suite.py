@@ -120,6 +120,36 @@ class Sweep(_Strict):
         return self
 
 
+class Contract(_Strict):
+    """What a rate must keep to count as sustained, beside: no acknowledged record lost, doubled or out of order."""
+
+    p99_ms: float = Field(default=50, gt=0, description="corrected latency; unanswered sends count as endless")
+    backlog_growth_share: float = Field(
+        default=0.02, gt=0, le=0.5, description="growth of what is due and not acknowledged, over the rate"
+    )
+
+
+class Search(_Strict):
+    """The highest rate that keeps the contract, by tries; then the latency at fractions of it."""
+
+    properties: KafkaSettings = Field(description="client properties of every try")
+    low_per_s: float = Field(gt=0)
+    high_per_s: float = Field(gt=0, le=10_000_000)
+    contract: Contract = Field(default_factory=Contract)
+    tolerance: float = Field(default=0.1, gt=0, le=1, description="the search ends when the interval is so narrow")
+    probes_max: int = Field(default=16, ge=3, le=200)
+    fractions: list[Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=lambda: [0.5, 0.7, 0.9])
+    repetitions: int = Field(default=2, ge=1, le=20, description="of each fraction")
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Search:
+        if self.high_per_s < 1.5 * self.low_per_s:
+            raise ValueError(
+                f"high_per_s is {self.high_per_s:g}, expected at least 1.5 x low_per_s ({self.low_per_s:g})"
+            )
+        return self
+
+
 class ChaosEntry(_Strict):
     """One scenario; `cases` empty means all of its cases."""
 
@@ -139,11 +169,16 @@ class Suite(_Strict):
     properties: KafkaSettings = Field(default_factory=dict, description="client properties of every cell")
     sweep: Sweep | None = None
     chaos: list[ChaosEntry] = Field(default_factory=list)
+    search: Search | None = None
 
     @model_validator(mode="after")
     def _has_cells(self) -> Suite:
-        if self.sweep is None and not self.chaos:
-            raise ValueError("a suite needs `sweep`, `chaos` or both: this one has no cell")
+        if self.sweep is None and not self.chaos and self.search is None:
+            raise ValueError("a suite needs `sweep`, `chaos` or `search`: this one has no cell")
+        if self.search is not None and self.workload.schedule.kind not in ("constant", "poisson"):
+            raise ValueError(
+                f"search sets the rate: schedule kind is {self.workload.schedule.kind}, not constant or poisson"
+            )
         if self.chaos and self.workload.topics > 1:
             raise ValueError(
                 f"workload.topics is {self.workload.topics}: damage is predicted for one topic, "

@@ -11,7 +11,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports import chart_data, generator
+from reports import chart_data, generator, search
 from reports.anomalies import ANOMALIES
 from reports.charts import specifications
 from reports.criteria import Criteria
@@ -57,10 +57,13 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
     analysis = analyse_sweep(judged)
     charts.update(sweep_view.charts(analysis) if analysis else {})
     charts.update(generator.chart(judged))
+    found = search.read_search(Path(run.directory))
+    charts.update(search.charts(found, judged) if found else {})
     payload = {
         "specs": {
             **specifications(**_limits(sweep)),
             "generator": generator.specification(),
+            **(search.specifications() if found else {}),
             **sweep_charts.specifications(**sweep_view.ratio_limits(analysis)),
         },
         "charts": {name: {"spec": c["spec"], "data": _columns(c["data"])} for name, c in charts.items()},
@@ -74,6 +77,7 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         sentences=verdict_sentences(judged, analysis),
         recommendation=sweep_view.recommendation_view(analysis) if analysis else None,
         generator=generator.view(judged),
+        search=search.view(found, judged) if found else None,
         criteria=Criteria(),
         analysis=sweep_view.view(analysis) if analysis else None,
         cells=cells,

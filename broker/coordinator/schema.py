@@ -29,6 +29,13 @@ class Writer:
         """`version` is the int16 that opens every key and value."""
         self._pieces: list[bytes] = [_INT16.pack(version)]
 
+    @classmethod
+    def part(cls) -> Writer:
+        """Of a tagged field: without a version."""
+        writer = cls(0)
+        writer._pieces.clear()
+        return writer
+
     def __bytes__(self) -> bytes:
         return b"".join(self._pieces)
 
@@ -112,6 +119,13 @@ class Reader:
     def __init__(self, data: bytes) -> None:
         self._data, self._position = data, 0
         self.version = self.int16()
+
+    @classmethod
+    def part(cls, data: bytes) -> Reader:
+        """Of a tagged field: without a version."""
+        reader = cls(b"\0\0")
+        reader._data, reader._position = data, 0
+        return reader
 
     def _take(self, size: int) -> bytes:
         if size < 0:

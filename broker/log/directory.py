@@ -89,11 +89,13 @@ class LogDirectory:
 
     def write_log_start_offsets(self, logs: Iterable[PartitionLog]) -> None:
         """What DeleteRecords moved into the middle of a segment; without it the records would be back after a crash."""
-        offsets: PartitionOffsets = {}
+        offsets = dict(self._log_starts)  # of logs that are not open yet, too
         for log in logs:
             parsed = parse_directory_name(log.name)
             if parsed and log.log_start_offset > log.first_segment_offset:
                 offsets[parsed] = log.log_start_offset
+            elif parsed:
+                offsets.pop(parsed, None)
         if offsets != self._log_starts:
             self._log_starts = offsets
             write_offsets(self._filesystem, f"{self.path}/{LOG_START_FILE}", offsets)

@@ -31,7 +31,7 @@ from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker, encode_end_marker
 from broker.log.verification import VerificationGuard, VerificationGuards
-from broker.wire.records import NO_SEQUENCE, BatchHeader, iter_batches, set_base_offset_and_epoch
+from broker.wire.records import NO_SEQUENCE, BatchHeader, decode_records, iter_batches, set_base_offset_and_epoch
 
 PRODUCERS_SUFFIX = ".producers"
 _NO_LIMIT = 2**63 - 1
@@ -108,7 +108,7 @@ class PartitionLog:
         self.directory = directory
         self.name = name
         self.topic_id = topic_id
-        self.config = config or LogConfig()
+        self._config = config or LogConfig()
         self._filesystem = filesystem
         filesystem.make_directory(directory)
         finish_swaps(filesystem, directory, open_segment=self._open_segment)
@@ -119,7 +119,7 @@ class PartitionLog:
         self._active = found.segments[-1]
         self._bases = [segment.base_offset for segment in self._segments]
         self._log_start_offset = max(self._bases[0], log_start_offset or 0)
-        self._roll_jitter_ms = 0
+        self._find_roll_time()
         delete_stray_files(filesystem, directory, set(self._bases))
         self._unflushed: set[int] = set()  # bases of segments with writes since their last fsync
         self._records_since_flush = 0
@@ -283,12 +283,15 @@ class PartitionLog:
         if not headers:
             raise LogCorruptError(f"{self.name}: nothing to append")
         last_offset = headers[-1].last_offset
-        active, config = self._active, self.config
+        active, config = self._active, self._config
         if not active.has_room_for(len(buffer), last_offset, config.segment_bytes) or (
-            active.size_bytes and self._is_due_to_roll(headers[0].max_timestamp)
+            headers[0].max_timestamp > self._roll_at_ms or active.larger_index_bytes > config.segment_index_bytes
         ):
-            self._roll(headers[0].base_offset)
+            self.roll(headers[0].base_offset)
+        is_first = not active.size_bytes
         self._active.append(buffer, headers)
+        if is_first or self._active is not active:
+            self._find_roll_time()
         self._unflushed.add(self._active.base_offset)
         position = 0
         for header in headers:
@@ -303,17 +306,29 @@ class PartitionLog:
                 self.flush()
         return AppendResult(Verdict.OK, headers[0].base_offset, last_offset, headers)
 
-    def _is_due_to_roll(self, timestamp_ms: int) -> bool:
-        active, config = self._active, self.config
-        age_ms = timestamp_ms - active.first_timestamp
-        if active.first_timestamp >= 0 and age_ms > config.roll_ms - self._roll_jitter_ms:
-            return True
-        return active.is_index_full(config.segment_index_bytes)
+    def _find_roll_time(self) -> None:
+        """The timestamp beyond which a batch begins a new segment, from the active segment's first and the settings."""
+        self._roll_at_ms, config = _NO_LIMIT, self._config
+        if self._active.size_bytes and self._active.first_timestamp >= 0:
+            jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+            if jitter_ms:  # different for each log and segment, the same in each run
+                jitter_ms = crc32(f"{self.name}/{self._active.base_offset}".encode()) % jitter_ms
+            self._roll_at_ms = self._active.first_timestamp + config.roll_ms - jitter_ms
 
-    def roll(self) -> None:
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        """In effect at once; the index interval from the next segment on."""
+        self._config = config
+        self._find_roll_time()
+
+    def roll(self, base_offset: int | None = None) -> None:
         """End the active segment, so that retention or compaction may have it. Nothing happens if it is empty."""
         if self._active.size_bytes:
-            self._roll(self.log_end_offset)
+            self._roll(self.log_end_offset if base_offset is None else base_offset)
 
     def _note_producer(self, header: BatchHeader, batch: Buffer) -> None:
         marker = decode_end_marker(batch) if header.is_control else None
@@ -337,9 +352,7 @@ class PartitionLog:
         self._active = self._open_segment(base_offset)
         self._segments.append(self._active)
         self._bases.append(base_offset)
-        jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
-        # Different for each log and segment, the same in each run.
-        self._roll_jitter_ms = crc32(f"{self.name}/{base_offset}".encode()) % jitter_ms if jitter_ms else 0
+        self._find_roll_time()
 
     def assign_epoch(self, leader_epoch: int) -> None:
         """Called on becoming leader, before the first append: what comes from now on is of this epoch."""
@@ -421,10 +434,17 @@ class PartitionLog:
         if self._log_start_offset == first.base_offset:
             largest = max(largest, first.max_timestamp)
         else:  # its largest timestamp may be among the deleted records
-            position = first.position_of(self._log_start_offset)
-            times = (batch.header.max_timestamp for batch in first.batches(position, bodies=False))
-            largest = max(largest, max(times, default=-1))
+            largest = max(largest, max(self._timestamps_from_log_start(first), default=-1))
         return self.offset_for_timestamp(largest) if largest >= 0 else None
+
+    def _timestamps_from_log_start(self, first: Segment) -> Iterator[int]:
+        """Of each batch the largest, but of one that the log start cuts in two that of the records that are left."""
+        for batch in first.batches(first.position_of(self._log_start_offset), bodies=False):
+            if batch.header.base_offset >= self._log_start_offset:
+                yield batch.header.max_timestamp
+                continue
+            data = first.read(batch.header.base_offset, 0, _NO_LIMIT, minimum_one_batch=True)
+            yield from (time for offset, time, *_ in decode_records(data) if offset >= self._log_start_offset)
 
     # -- the beginning of the log
 
@@ -494,8 +514,10 @@ class PartitionLog:
             self._drop_last_segment()
         self._active = self._segments[-1]
         self._active.truncate_to(offset)
+        self._find_roll_time()
         self._unflushed.add(self._active.base_offset)
         after = self.log_end_offset
+        self._log_start_offset = min(self._log_start_offset, after)  # it may have lain inside the batch that went
         self.epochs.truncate_to(after)
         self._rebuild_producers()
         return TruncationResult(before, after)
@@ -508,6 +530,7 @@ class PartitionLog:
         self._active = self._open_segment(offset)
         self._segments, self._bases = [self._active], [offset]
         self._log_start_offset = offset
+        self._find_roll_time()
         self.epochs.clear()
         self._delete_producer_snapshots(above=-1)
         self.producers.clear()

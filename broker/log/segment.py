@@ -54,6 +54,7 @@ class Segment:
         "aborted",
         "base_offset",
         "first_timestamp",
+        "larger_index_bytes",
         "max_timestamp",
         "max_timestamp_offset",
         "next_offset",
@@ -82,6 +83,11 @@ class Segment:
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
+        self.larger_index_bytes = 0  # of its indexes with one more entry
+        self._measure_indexes()
+
+    def _measure_indexes(self) -> None:
+        self.larger_index_bytes = max((len(self._index) + 1) * ENTRY_BYTES, (len(self._times) + 1) * ENTRY.size)
 
     def _path(self, kind: str) -> str:
         return self._path_stem + kind + self._suffix
@@ -122,6 +128,7 @@ class Segment:
             self.first_timestamp = timestamp
         if self._index.batch_appended(header.last_offset - self.base_offset, position, size_bytes):
             self._times.add(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+            self._measure_indexes()
 
     def read(self, offset: int, max_bytes: int, max_offset: int, minimum_one_batch: bool) -> bytes:
         """Whole batches from the one that holds `offset` on, below `max_offset`, at most `max_bytes`.
@@ -269,6 +276,7 @@ class Segment:
         timestamp, relative_offset = self._times.last
         if timestamp >= self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = timestamp, self.base_offset + relative_offset
+        self._measure_indexes()
 
     def truncate_to(self, offset: int) -> None:
         """Cut at the start of the batch that holds `offset`."""
@@ -285,10 +293,6 @@ class Segment:
         if self.size_bytes == 0:
             return True
         return self.size_bytes + size_bytes <= segment_bytes and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
-
-    def is_index_full(self, limit_bytes: int) -> bool:
-        """Would one more entry outgrow segment.index.bytes? The entries of the time index are the longer ones."""
-        return (len(self._index) + 1) * ENTRY_BYTES > limit_bytes or (len(self._times) + 1) * ENTRY.size > limit_bytes
 
     def first_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record from `from_offset` on that reaches `timestamp_ms`."""

@@ -7,7 +7,11 @@
     lifecycle    registration, heartbeats, controlled shutdown      metadata_store  quorum-state and the metadata log
     partitions   logs + replication cores of this broker            fetcher      pulls from a leader broker
     isr          AlterPartition to the controller                   handlers/    one file per API
+    forwarding   client requests that the controller serves         topic_config a topic's effective settings
+    cleaner      compacts logs between requests                     fetch_sessions  incremental fetches (KIP-227)
+    quotas       rates by client id, how long to wait               memory       bytes of requests that are arriving
+    broker_settings, settings_page   every setting of Kafka, and docs/settings.md from it
+    produce_checks  what a topic's settings ask of a batch          groups, transactions, coordinators  see coordinator/
 
-Nobody imports this package but its own tests: a broker is started as a process. Groups and transactions will live in
-broker/coordinator; FindCoordinator answers COORDINATOR_NOT_AVAILABLE until then.
+Nobody imports this package but its own tests: a broker is started as a process.
 """

@@ -146,7 +146,6 @@ REFUSED: Mapping[str, str] = {
     "delegation.token.secret.key": _NO_AUTHENTICATION,
     "max.connections.per.ip.overrides": "max.connections.per.ip holds for every address",
     "principal.builder.class": _NO_PLUGINS,
-    "queued.max.request.bytes": "not bounded in sum; socket.request.max.bytes and max.connections bound it",
     "replica.selector.class": "consumers read from leaders",
     "security.inter.broker.protocol": _NO_AUTHENTICATION,
     "security.providers": _NO_PLUGINS,

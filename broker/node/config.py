@@ -143,6 +143,7 @@ class NodeConfig:
     socket_send_buffer_bytes: int = 102_400
     socket_receive_buffer_bytes: int = 102_400
     queued_max_requests: int = 500
+    queued_max_request_bytes: int = 1 << 30  # Kafka: no limit; many connections could each announce 100 MiB
     fetch_max_bytes: int = 55 << 20
     max_connections: int = 2_000
     socket_listen_backlog_size: int = 512  # Kafka: 50
@@ -301,6 +302,7 @@ _MAY_BE_NEGATIVE = frozenset(
         "log_local_retention_ms",
         "compression_gzip_level",
         "compression_zstd_level",
+        "queued_max_request_bytes",
     }
 )
 # Kafka's coarser names of the same settings: they count where the finer ones are absent, in this order.

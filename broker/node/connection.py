@@ -2,8 +2,8 @@
 
 Frames are handled in the receive buffer (no copy), so a handler must be done with a frame's memory when it returns.
 Answers that are ready together leave in one write; small pieces are joined, payloads of a fetch never are (measured:
-joining costs up to 0.9 CPU seconds a GB). Bounds: requests without an answer per connection, bytes of a request, and
-the transport's write buffer, each of which stops reading.
+joining costs up to 0.9 CPU seconds a GB). Bounds: requests without an answer per connection, bytes of a request, of all
+requests that are arriving, and the transport's write buffer, each of which stops reading.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import TypeAlias, cast
 
 from broker.node.logs import Logger
+from broker.node.memory import RequestMemory
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import (
     RequestHeader,
@@ -25,7 +26,7 @@ from broker.wire.codec import (
     encode_unsupported_api_versions,
 )
 from broker.wire.errors import ProtocolError
-from broker.wire.framing import FrameReader
+from broker.wire.framing import INITIAL_BUFFER_BYTES, FrameReader
 from broker.wire.messages import Message
 
 # An answer, or None for acks=0 -> milliseconds that the client must wait.
@@ -125,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
         request_bytes_max: int,
         on_open: Callable[[Connection], bool],
         on_close: Callable[[Connection], None],
+        memory: RequestMemory,
     ) -> None:
         self.listener = listener
         self.listener_name = listener_name
@@ -133,6 +135,10 @@ class Connection(asyncio.BufferedProtocol):
         self._logger = logger
         self._on_open, self._on_close = on_open, on_close
         self._reader = FrameReader(frame_bytes_max=request_bytes_max)
+        self._memory = memory
+        self._taken_bytes = 0  # of the memory, for the request that is arriving
+        self._waits_for_memory = False
+        self._wanted_bytes = 0
         self._transport: asyncio.Transport | None = None
         self._requests: deque[Request] = deque()  # not answered or not yet sent, in order of arrival
         self._is_handling = False
@@ -158,6 +164,8 @@ class Connection(asyncio.BufferedProtocol):
         self._requests.clear()
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
+        self._memory.give_up(self._memory_granted)
+        self._give_memory_back()
         self._on_close(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -195,6 +203,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
         finally:
             self._is_handling = False
+        self._mind_memory()
         self._flush()
         self._pause_or_resume()
 
@@ -219,7 +228,30 @@ class Connection(asyncio.BufferedProtocol):
     def _is_full(self) -> bool:
         if self._is_write_blocked or len(self._requests) >= IN_FLIGHT_REQUESTS_MAX:
             return True
-        return self._throttle_timer is not None
+        return self._throttle_timer is not None or self._waits_for_memory
+
+    def _mind_memory(self) -> None:
+        """A request that needs more than the first buffer takes its bytes of the memory, or is not read further yet."""
+        if not self._reader.buffered_bytes and not self._taken_bytes:
+            return  # the usual case: nothing is left of what came
+        size_bytes = self._reader.unfinished_frame_bytes
+        if not size_bytes:
+            self._give_memory_back()
+        elif size_bytes > INITIAL_BUFFER_BYTES and not self._taken_bytes and not self._waits_for_memory:
+            self._wanted_bytes = size_bytes
+            if self._memory.take(size_bytes, self._memory_granted):
+                self._taken_bytes = size_bytes
+            else:
+                self._waits_for_memory = True
+
+    def _memory_granted(self) -> None:
+        self._waits_for_memory, self._taken_bytes = False, self._wanted_bytes
+        self._pause_or_resume()
+
+    def _give_memory_back(self) -> None:
+        taken, self._taken_bytes = self._taken_bytes, 0
+        if taken:
+            self._memory.give_back(taken)
 
     @property
     def is_waiting(self) -> bool:

@@ -216,7 +216,8 @@ class Partitions:
             config=ReplicationConfig(
                 broker_id=self._config.node_id, replica_lag_time_max_ms=self._config.replica_lag_time_max_ms
             ),
-            high_watermark=self._high_watermarks.get(key, 0),
+            # What was deleted had been committed.
+            high_watermark=max(self._high_watermarks.get(key, 0), log.log_start_offset),
             log_end_offset=log.log_end_offset,
         )
         hosted = HostedPartition(

@@ -2,7 +2,7 @@
 
 Bounds, changeable at run time: connections in all (max.connections), from one address (max.connections.per.ip) and per
 second (max.connection.creation.rate, beyond which a new one is not read for a while); idle ones are closed
-(connections.max.idle.ms).
+(connections.max.idle.ms). queued.max.request.bytes bounds the memory of large requests (memory.py).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from broker.node.clock import monotonic_ms
 from broker.node.config import NodeConfig
 from broker.node.connection import Connection, Request
 from broker.node.logs import Logger
+from broker.node.memory import RequestMemory
 from broker.node.quotas import RateWindow
 from broker.wire.apis import Listener
 
@@ -27,6 +28,7 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._connections: dict[Connection, None] = {}  # in order of arrival
         self._by_host: Counter[str] = Counter()
+        self._memory = RequestMemory(limit_bytes=config.queued_max_request_bytes)
         self._openings = RateWindow(count=config.quota_window_num, size_ms=config.quota_window_size_seconds * 1000)
 
     def reconfigure(self, config: NodeConfig) -> None:
@@ -65,6 +67,7 @@ class Server:
                 request_bytes_max=self._config.socket_request_max_bytes,
                 on_open=self._opened,
                 on_close=self._closed,
+                memory=self._memory,
             )
 
         return make

@@ -43,13 +43,21 @@ def broker_overrides(image: MetadataImage, node_id: int) -> dict[str, str]:
     return {**image.broker_configs.get("", {}), **image.broker_configs.get(str(node_id), {})}
 
 
-def topic_defaults(config: NodeConfig) -> dict[str, str]:
+def topic_defaults(config: NodeConfig) -> Mapping[str, str]:
     """The value of each topic setting on this broker, without overrides."""
+    if _latest and _latest[0][0] is config:
+        return _latest[0][1]
     described = config.described()
-    return {
+    defaults = {
         name: setting.default if setting.broker_key is None else described[setting.broker_key]
         for name, setting in TOPIC_SETTINGS.items()
     }
+    _latest[:] = [(config, defaults)]
+    return defaults
+
+
+# The last configuration asked for and its answer: the same one is asked for once a partition.
+_latest: list[tuple[NodeConfig, Mapping[str, str]]] = []
 
 
 def topic_config(config: NodeConfig, image: MetadataImage, topic: str) -> TopicConfig:

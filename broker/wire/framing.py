@@ -15,6 +15,7 @@ from broker.wire.errors import RemoteProtocolError
 # Kafka's socket.request.max.bytes is 100 MiB.
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 INITIAL_BUFFER_BYTES = 64 * 1024
+KEPT_BUFFER_BYTES = 8 * 1024 * 1024  # a buffer that grew beyond it is let go once it is empty
 _LENGTH = struct.Struct(">i")
 
 
@@ -40,6 +41,12 @@ class FrameReader:
     def buffered_bytes(self) -> int:
         return self._end - self._start
 
+    @property
+    def unfinished_frame_bytes(self) -> int:
+        """Size of the frame under way, 0 if none is or its length is not known yet."""
+        missing = self._missing_bytes()
+        return missing + self.buffered_bytes if missing else 0
+
     def receive_bytes(self, data: bytes | bytearray | memoryview) -> None:
         view = self.writable(len(data))
         view[: len(data)] = data
@@ -50,6 +57,8 @@ class FrameReader:
         wanted = max(size_hint_bytes, self._missing_bytes(), 1)
         if self._start == self._end:
             self._start = self._end = 0
+            if len(self._buffer) > KEPT_BUFFER_BYTES:
+                self._buffer = bytearray(INITIAL_BUFFER_BYTES)
         if len(self._buffer) - self._end < wanted:
             self._make_room(wanted)
         return memoryview(self._buffer)[self._end :]

@@ -13,11 +13,12 @@ from harness.errors import ExitCode, UsageError
 from harness.run.progress import Progress
 from harness.run.reporting import make_report
 from harness.run.stop import StopFlag, signals_set
-from reports.compare.comparison import compare, pair_up
+from reports.compare.comparison import Row, compare, pair_up, search_row
 from reports.compare.likeness import Likeness, compare_surroundings
 from reports.compare.outputs import Compared, text, write
 from reports.measurements import Measurement, MeasurementsError, read_measurements
 from reports.model import Json
+from reports.search import read_search
 from runlog.events import read_json
 
 
@@ -45,7 +46,7 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark_m
     compared = Compared(
         base=sides[0].directory.name,
         new=sides[1].directory.name,
-        comparison=compare(pairs, relevant=relevant),
+        comparison=compare(pairs, relevant=relevant, limit=_limit(sides[0].directory, sides[1].directory, relevant)),
         likeness=likeness,
         forced=force and bool(likeness.unlike),
         only_base=tuple(sorted(names[0] - names[1])),
@@ -71,6 +72,14 @@ def _read(directory: Path, spark_master: str | None) -> _Side:
             make_report(directory, spark_master=spark_master, stop=stop, progress=Progress(0))
         cells = read_measurements(directory)
     return _Side(directory=directory, manifest=read_json(directory / "manifest.json"), cells=cells)
+
+
+def _limit(base: Path, new: Path, relevant: float) -> Row | None:
+    """The row of the rate searches, if both runs made one."""
+    found = [read_search(directory) for directory in (base, new)]
+    if found[0] is None or found[1] is None:
+        return None
+    return search_row(found[0], found[1], relevant)
 
 
 def _some(names: set[str]) -> str:

@@ -115,6 +115,12 @@ def _seed(suite: Suite, options: RunOptions) -> int:
     return suite.seed if options.seed is None else options.seed
 
 
+def extra_cells(suite: Suite) -> int:
+    """At most so many cells that a rate search adds while it runs."""
+    search = suite.search
+    return 0 if search is None else search.probes_max + search.repetitions * len(set(search.fractions))
+
+
 def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> None:
     """What would be done, in order; one line a cell."""
     print(f"suite {suite.name}: {len(cells)} cells, cluster {options.engine}, seed {_seed(suite, options)}")
@@ -124,11 +130,18 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
             f"{workload.rate_per_s:g}/s x {workload.record_size_bytes} B, {workload.warmup_ms}+{workload.measure_ms} ms"
         )
         print(f"{order:3}  {cell.cell_id:48}  {cell.client:10}  {load:36}  {cell.title}")
+    if suite.search is not None:
+        search = suite.search
+        fractions = ", ".join(f"{fraction:.0%}" for fraction in search.fractions)
+        print(
+            f"then a search between {search.low_per_s:g} and {search.high_per_s:g} records/s, at most "
+            f"{search.probes_max} tries, and the latency at {fractions} of the limit"
+        )
 
 
 def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, stop: StopFlag) -> ExitCode:
     run_dir = create_run_directory(RUNS, suite.name, options.run_dir)
-    progress = Progress(len(cells))
+    progress = Progress(len(cells) + extra_cells(suite))
     client = options.client or suite.client
     seed = _seed(suite, options)
     progress.say(f"{suite.name}: {len(cells)} cells on {options.engine} with client {client}, seed {seed}; {run_dir}")

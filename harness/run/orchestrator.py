@@ -19,18 +19,19 @@ from harness.clusters.base import Cluster, ClusterKey, Engine
 from harness.clusters.factory import build_cluster, external_cluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, ExitCode, HarnessError
-from harness.plan import PlannedCell
+from harness.plan import PlannedCell, search_cell
 from harness.run.attempts import ATTEMPTS_MAX, put_aside, unsteady
 from harness.run.cell import CellRun, Outcome
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from harness.run.progress import Progress
 from harness.run.rundir import build_manifest
+from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
 from harness.run.timeline_driver import timeline_driver
 from harness.run.warm_up import warm_up
 from harness.run.workload_process import WorkloadProcess
-from harness.suite import Suite
+from harness.suite import Search, Suite
 from runlog.events import RunClock, write_manifest
 
 CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read; only for the estimate of time left
@@ -95,6 +96,8 @@ class Run:
             client_runtime(self._request.client)  # what is missing is told before anything is started
             self._fill_standby()
             self._run_cells(statuses)
+            if self._request.suite.search is not None and not self._stop.is_set():
+                self._search(self._request.suite.search)
         except HarnessError:
             if not self._stop.is_set():  # else it is a consequence of stopping in the middle of something
                 raise
@@ -126,6 +129,37 @@ class Run:
             if outcome.status == "failed":
                 self._drop_cluster()  # the next cell begins on a cluster that nothing has happened to
 
+    def _search(self, search: Search) -> None:
+        """Tries rates until the interval is narrow, then measures fractions of the limit; search.json grows along."""
+        trace = SearchTrace(self._context.run_dir, search)
+        request = self._request
+        for number, rate in enumerate(trace.rates(), start=1):
+            planned = search_cell(
+                request.suite, search, rate, number=number, fraction=None, seed=request.seed, client=request.client
+            )
+            outcome = self._run_extra(planned)
+            if outcome is None:
+                return
+            trace.take(planned, outcome)
+            self._progress.say(trace.last_line())
+        for planned in trace.load_curve(request.suite, seed=request.seed, client=request.client):
+            if self._run_extra(planned) is None:
+                return
+
+    def _run_extra(self, planned: PlannedCell) -> Outcome | None:
+        """A cell that was not in the plan; None when the run was stopped."""
+        if self._stop.is_set():
+            return None
+        order = len(self._manifest["cells"])
+        self._manifest["cells"] = [*self._manifest["cells"], planned.cell_id]
+        write_manifest(self._context.run_dir, self._manifest)
+        self._progress.begin_cell(order + 1, planned.title, 0.0)
+        outcome = self._run_cell(planned, self._cluster_for(planned), order, ())
+        self._progress.end_cell(outcome.status, outcome.reason)
+        if outcome.status == "failed":
+            self._drop_cluster()
+        return outcome
+
     def _attempt_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> Outcome:
         """A sweep cell that the host disturbed is run again; what was put aside stays in its notes."""
         notes: list[str] = []
@@ -152,7 +186,7 @@ class Run:
         chaos = timeline_driver(planned, cluster, self._context) if planned.kind == "chaos" else None
         cell = CellRun(self._context, planned, cluster, load, order, chaos)
         cell.add_notes(notes)
-        if order + STANDBY < len(self._request.cells):
+        if planned.kind == "search" or order + STANDBY < len(self._request.cells):
             cell.on_load_finished = self._fill_standby
         return cell.carry_out()
 

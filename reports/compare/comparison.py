@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,6 +29,7 @@ FALSE_DISCOVERIES: Final = 0.05
 RELEVANT: Final = 0.05  # a smaller change does not matter, unless the caller says otherwise
 WHOLE_RUN: Final = "whole run"
 GAP: Final = Measure(name="gap", title="longest gap without acknowledgement", unit="ms", more_is_better=False)
+SUSTAINED: Final = Measure(name="sustained_rate", title="sustained rate", unit="records/s", more_is_better=True)
 CORRECTNESS: Final = "correctness"
 _CELLS_MIN: Final = 3  # fewer cells make no whole
 
@@ -72,7 +73,8 @@ def pair_up(base: Sequence[Measurement], new: Sequence[Measurement]) -> Pairs:
     return {name: (cells, sides[1][name]) for name, cells in sides[0].items() if name in sides[1]}
 
 
-def compare(pairs: Pairs, *, relevant: float = RELEVANT, seed: int = 1) -> Comparison:
+def compare(pairs: Pairs, *, relevant: float = RELEVANT, seed: int = 1, limit: Row | None = None) -> Comparison:
+    """`limit` is the row of a rate search, if both runs hold one (search_row)."""
     cell_rows: list[Row] = []
     whole_rows: list[Row] = []
     for measure in (*MEASURES, GAP):
@@ -82,18 +84,53 @@ def compare(pairs: Pairs, *, relevant: float = RELEVANT, seed: int = 1) -> Compa
     cell_rows = _adjusted(cell_rows, relevant)
     whole_rows = _adjusted(whole_rows, relevant)
     correctness = [_correctness(name, base, new) for name, (base, new) in pairs.items()]
+    if limit is not None:
+        whole_rows.append(limit)
     rows = (*whole_rows, *correctness, *cell_rows)
-    return Comparison(rows=rows, relevant=relevant, result=_overall(whole_rows, correctness, cell_rows))
+    return Comparison(
+        rows=rows,
+        relevant=relevant,
+        result=_overall(whole_rows, correctness, cell_rows, measured=_was_to_measure(pairs)),
+    )
 
 
-def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[Row]) -> str:
+def _was_to_measure(pairs: Pairs) -> bool:
+    return any(cell.kind != "chaos" for base, _ in pairs.values() for cell in base)
+
+
+def search_row(base: Mapping[str, Any], new: Mapping[str, Any], relevant: float) -> Row:
+    """The sustained rates of two searches (search.json). Each interval is of one search: the two share no noise."""
+    rates = [float(side["rate_per_s"]) for side in (base, new)]
+    errors = [math.log(side["high_per_s"] / side["low_per_s"]) / (2 * 1.96) for side in (base, new)]
+    change = interval(math.log(rates[1] / rates[0]), math.hypot(*errors), math.inf)
+    margin = math.log1p(relevant)
+    result, reason = UNDECIDED, "the intervals of the two limits are too wide; lower search.tolerance"
+    outside = [name for name, side in (("BASE", base), ("NEW", new)) if side["ended_at"]]
+    if base["contract"] != new["contract"]:
+        reason = f"the contracts differ: BASE {base['contract']}, NEW {new['contract']}"
+    elif outside:
+        reason = f"the limit of {' and '.join(outside)} lies outside of what was searched"
+    elif change.excludes_zero and abs(change.value) >= margin:
+        result, reason = (BETTER if change.value > 0 else WORSE), "the interval excludes no change"
+    elif -margin <= change.low and change.high <= margin:
+        result, reason = SAME, f"the interval lies within ±{relevant:.0%}"
+    return Row(
+        cell=WHOLE_RUN, title="rate search", measure=SUSTAINED.name, unit=SUSTAINED.unit, base=rates[0], new=rates[1],
+        change=change, repetitions=(len(base["probes"]), len(new["probes"])), p=None, q=None, result=result,
+        reason=reason,
+    )  # fmt: skip
+
+
+def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[Row], *, measured: bool) -> str:
     """Anything worse is worse. Cells that stay undecided one by one do not matter where the whole run is decided,
     except those of which one side has no figure at all."""
     everything = [*whole, *correctness, *cells]
     if any(row.result == WORSE for row in everything):
         return WORSE
     one_sided = [row for row in cells if (row.base is None) != (row.new is None)]
-    deciding = [*(whole or cells), *one_sided, *correctness]
+    # Correctness alone decides for chaos; a run that was to measure something and has no figure decides nothing.
+    figures = [*(whole or cells), *one_sided]
+    deciding = [*figures, *correctness] if figures or not measured else []
     if not deciding or any(row.result == UNDECIDED for row in deciding):
         return UNDECIDED
     return BETTER if any(row.result == BETTER for row in everything) else SAME

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports import generator
+from reports import generator, search
 from reports.measurements import write_measurements
 from reports.outputs import Judged, replace_text, write_csv
 from reports.sweep.analysis import SweepAnalysis, analyse_sweep
@@ -17,6 +17,9 @@ def write_figures(directory: Path, judged: Sequence[Judged]) -> SweepAnalysis | 
     """measurements.json and generator.csv of every run, and the analysis of a sweep."""
     write_measurements(directory, judged)
     write_csv(directory / "results" / "generator.csv", *generator.table(judged))
+    found = search.read_search(directory)
+    for name, (header, rows) in (search.tables(found, judged) if found else {}).items():
+        write_csv(directory / "results" / name, header, rows)
     return write_sweep(directory, judged)
 
 

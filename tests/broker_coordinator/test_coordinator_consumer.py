@@ -14,6 +14,7 @@ from broker.coordinator.groups.events import (
     DescribeConsumerGroup,
     DescribedConsumerGroup,
     JoinResult,
+    OffsetToCommit,
     Topic,
     TopicsChanged,
 )
@@ -99,7 +100,8 @@ def test_a_lost_answer_is_given_again(world: GroupWorld) -> None:
     world.beat("a", 0)
     world.beat("b", 0)
     assert world.beat("a", 1, owned=t(0, 1)).member_epoch == 2
-    again = world.beat("a", 1, owned=t(0, 1))  # the answer never came: it still speaks of epoch 1
+    # The answer never came: it still speaks of epoch 1, and sends all it has.
+    again = world.beat("a", 1, owned=t(0, 1), rebalance_timeout_ms=REBALANCE_MS, subscribed_topic_names=("t",))
     assert (again.error_code, again.member_epoch, again.assignment) == (ErrorCode.none, 2, t(0, 1))
     assert world.beat("a", 1, owned=t(0, 3)).error_code is ErrorCode.fenced_member_epoch
     assert world.beat("a", 0).assignment == t(0, 1)  # or begins anew
@@ -173,11 +175,35 @@ def test_the_assignor_that_most_members_ask_for_is_used(world: GroupWorld) -> No
 def test_commits_are_taken_of_the_current_epoch_only(world: GroupWorld) -> None:
     world.beat("m", 0)
     assert world.commit(member_id="m", generation=1).partitions == {("t", 0): ErrorCode.none}
-    assert world.commit(member_id="m", generation=0).error_code is ErrorCode.stale_member_epoch
+    assert world.commit(member_id="m", generation=2).error_code is ErrorCode.stale_member_epoch
+    old = world.commit(member_id="m", generation=1, knows_member_epochs=False)
+    assert old.error_code is ErrorCode.unsupported_version
     assert world.commit(member_id="x", generation=1).error_code is ErrorCode.unknown_member_id
     assert world.commit().error_code is ErrorCode.unknown_member_id
     assert world.fetch(member_id="m", member_epoch=0).error_code is ErrorCode.stale_member_epoch
     assert world.fetch(member_id="m", member_epoch=1).partitions["t", 0].offset == 5
+
+
+def test_a_commit_of_an_earlier_epoch_counts_for_partitions_held_ever_since(world: GroupWorld) -> None:
+    """KIP-1251: the epoch rose while the commit was on its way."""
+
+    def commit(partition: int, epoch: int) -> ErrorCode:
+        place = OffsetToCommit(topic="t", partition=partition, offset=1, leader_epoch=-1, metadata="", topic_id=T)
+        found = world.commit(member_id="b", generation=epoch, offsets=(place,)).error_code
+        assert isinstance(found, ErrorCode)
+        return found
+
+    world.beat("a", 0)
+    world.beat("b", 0)
+    world.beat("a", 1, owned=t(0, 1))
+    world.beat("b", 2)  # has 2 and 3 since epoch 2
+    world.beat("a", -1)
+    world.beat("b", 2)  # has 0 and 1 since epoch 3
+    world.fail_over()
+    assert [commit(2, 3), commit(2, 2), commit(0, 3)] == [ErrorCode.none] * 3
+    assert commit(0, 2) is ErrorCode.stale_member_epoch
+    assert commit(2, 1) is ErrorCode.stale_member_epoch
+    assert commit(2, 4) is ErrorCode.stale_member_epoch
 
 
 def test_a_new_coordinator_goes_on_with_every_epoch_and_assignment(world: GroupWorld) -> None:

@@ -206,6 +206,7 @@ def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
                 state=1,
                 assigned={TOPIC_ID: frozenset([0])},
                 pending_revocation={TOPIC_ID: frozenset([1])},
+                epochs={(TOPIC_ID, 0): 2, (TOPIC_ID, 1): 3},
             ),
         ),
     ]
@@ -222,6 +223,9 @@ def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
     assert found[6]["data"]["topicPartitions"][0]["partitions"] == [0, 2]
     assert found[7]["data"]["memberEpoch"] == 4
     assert found[7]["data"]["partitionsPendingRevocation"][0]["partitions"] == [1]
+    assert found[7]["data"]["assignedPartitions"][0]["assignmentEpochs"] == [2]
+    last = encode(records[7])
+    assert decode(last.key, last.value) == records[7]
 
 
 def _dump(directory: Path, records: list[Record]) -> list[tuple[Any, Any]]:

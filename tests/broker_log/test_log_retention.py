@@ -91,6 +91,29 @@ def test_log_start_may_lie_inside_a_segment_and_survives_a_clean_stop(tmp_path: 
     assert [tuple(entry) for entry in again.epochs.entries] == [(3, 12)]
 
 
+def test_cutting_the_batch_that_holds_the_log_start_moves_the_start_back(tmp_path: Path) -> None:
+    log = PartitionLog(str(tmp_path / "t-0"), name="t-0")
+    append(log, 1, count=4)
+    append(log, 2, count=10)
+    log.advance_log_start(7)
+    log.truncate_to(9)  # in the same batch of 4..13, which goes as a whole
+    assert (log.log_start_offset, log.log_end_offset) == (4, 4)
+    log.check_invariants()
+
+
+def test_log_starts_of_logs_that_are_not_open_are_not_forgotten(tmp_path: Path) -> None:
+    directory = LogDirectory(str(tmp_path))
+    logs = [directory.open_log("t", partition) for partition in range(2)]
+    for log in logs:
+        append(log, 1, count=10)
+        log.advance_log_start(3)
+    directory.close(logs)
+    again = LogDirectory(str(tmp_path))
+    first = again.open_log("t", 0)
+    again.write_log_start_offsets([first])
+    assert again.open_log("t", 1).log_start_offset == 3
+
+
 def test_a_log_that_lost_more_than_it_deleted_begins_at_its_start(tmp_path: Path) -> None:
     log = PartitionLog(str(tmp_path / "t-0"), name="t-0", log_start_offset=50)
     assert (log.log_start_offset, log.log_end_offset) == (50, 50)

@@ -10,7 +10,7 @@ import kafka
 import pytest
 from cluster_helper import Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, leader, produce, wait_brokers
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from link_helper import RawClient
 
@@ -206,3 +206,26 @@ def _bounds(running: Cluster) -> None:
         with RawClient(running.ports[1]["DIRECT"]) as other, pytest.raises((ConnectionError, OSError)):
             other.call(ApiKey.API_VERSIONS, 0, request(ApiKey.API_VERSIONS, 0))
         client.call(ApiKey.API_VERSIONS, 0, request(ApiKey.API_VERSIONS, 0))
+
+
+def test_committed_offsets_survive_compaction_and_a_crash(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "offsets.topic.num.partitions": 1, "offsets.topic.segment.bytes": 1024}
+    settings |= {"log.cleaner.min.cleanable.ratio": 0.01, "group.initial.rebalance.delay.ms": 0}
+    with Cluster(tmp_path, brokers=1, settings=settings) as running:
+        wait_brokers(running, timeout_s=30)
+        create_topic(running, "t")
+        produce(running, "t", ["a"] * 5)
+        partition = TopicPartition("t", 0)
+        consumer = Consumer({"bootstrap.servers": running.bootstrap(), "group.id": "g", "enable.auto.commit": False})
+        consumer.assign([partition])
+        for number in range(60):
+            consumer.commit(offsets=[TopicPartition("t", 0, number)], asynchronous=False)
+        topics = {"__consumer_offsets"}
+        wait_until(lambda: {e["topic"] for e in running.events("log_compacted")} == topics, "compaction", 20)
+        size = sum(path.stat().st_size for path in (running.log_dir(1) / "__consumer_offsets-0").glob("*.log"))
+        running.kill(1)
+        running.start(1)
+        wait_brokers(running, timeout_s=30)
+        assert consumer.committed([partition], 20)[0].offset == 59
+        consumer.close()
+        assert size < 60 * 100

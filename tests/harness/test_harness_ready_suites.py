@@ -52,6 +52,15 @@ def test_smoke_stays_below_two_minutes_and_has_a_page() -> None:
     assert "harness run smoke" in (ROOT / "docs" / "suites" / "smoke.md").read_text()
 
 
+def test_the_rate_search_has_a_page_and_stays_within_its_time() -> None:
+    suite = load_suite("max-rate")
+    assert suite.search is not None
+    each_ms = suite.workload.warmup_ms + suite.workload.measure_ms + CELL_OVERHEAD_MS
+    cells = suite.search.probes_max + suite.search.repetitions * len(suite.search.fractions)
+    assert cells * each_ms / 60_000 < 5.5
+    assert "harness run max-rate" in (ROOT / "docs" / "suites" / "max-rate.md").read_text()
+
+
 def test_the_corpus_is_found_beside_its_suite_and_a_missing_one_is_named(tmp_path: Path) -> None:
     corpus = load_suite("compression").workload.corpus
     assert corpus is not None

@@ -5,11 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reports.compare.comparison import BETTER, SAME, UNDECIDED, WHOLE_RUN, WORSE, Comparison, Pairs, compare, pair_up
+from reports.compare.comparison import (
+    BETTER,
+    SAME,
+    UNDECIDED,
+    WHOLE_RUN,
+    WORSE,
+    Comparison,
+    Pairs,
+    compare,
+    pair_up,
+    search_row,
+)
 from reports.compare.likeness import compare_surroundings
 from reports.compare.outputs import Compared, text, write
 from reports.measurements import Measurement, MeasurementsError, measure, read_measurements, write_measurements
@@ -150,3 +162,31 @@ def test_the_interval_of_the_change_holds_the_truth_as_often_as_stated() -> None
                 total += 1
     assert total == 180
     assert inside >= 0.89 * total
+
+
+def limit(rate: float, *, width: float = 0.04, ended: str = "") -> dict[str, object]:
+    return {
+        "rate_per_s": rate, "low_per_s": rate * (1 - width), "high_per_s": rate * (1 + width), "ended_at": ended,
+        "contract": {"p99_ms": 50}, "probes": [{}] * 9,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("new", "result"),
+    [
+        (limit(8_000), WORSE),
+        (limit(12_500), BETTER),
+        (limit(10_000), UNDECIDED),
+        (limit(8_000, width=0.3), UNDECIDED),
+        (limit(8_000, ended="low"), UNDECIDED),
+        ({**limit(8_000), "contract": {"p99_ms": 5}}, UNDECIDED),
+    ],
+)
+def test_two_rate_searches_are_compared_by_their_intervals(new: dict[str, object], result: str) -> None:
+    assert search_row(limit(10_000), new, 0.05).result == result
+    assert search_row(limit(10_000, width=0.01), limit(10_050, width=0.01), 0.05).result == SAME
+
+
+def test_a_run_that_has_no_figure_is_not_called_the_same() -> None:
+    empty = [replace(item, values={}) for item in made_run(1, cells=2, repetitions=1)]
+    assert compared(empty, empty).result == UNDECIDED

@@ -23,6 +23,7 @@ from broker.coordinator.groups.events import (
     OffsetToCommit,
 )
 from broker.coordinator.groups.offsets import Place
+from broker.coordinator.groups.reconcile import Current
 from broker.coordinator.groups.records import OffsetKey, OffsetValue, Record, encode
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
@@ -236,9 +237,19 @@ def _consumer_commit_problem(group: ConsumerGroup, event: CommitOffsets) -> Erro
     member = group.members.get(event.member_id)
     if member is None:
         return ErrorCode.unknown_member_id
-    if event.generation != member.current.member_epoch:
+    if not (event.knows_member_epochs or event.is_transactional):
+        return ErrorCode.unsupported_version
+    if not _may_commit(member.current, event):
         return ErrorCode.illegal_generation if event.is_transactional else ErrorCode.stale_member_epoch
     return ErrorCode.none
+
+
+def _may_commit(current: Current, event: CommitOffsets) -> bool:
+    """In the member's epoch; or in an earlier one, for partitions that it has had ever since (KIP-1251)."""
+    if event.generation >= current.member_epoch:
+        return event.generation == current.member_epoch
+    epochs = [current.epochs.get((each.topic_id, each.partition)) for each in event.offsets]
+    return all(epoch is not None and epoch <= event.generation for epoch in epochs)
 
 
 def _fetch_problem(group: ClassicGroup | ConsumerGroup | None, event: FetchOffsets) -> ErrorCode:

@@ -19,7 +19,7 @@ from broker.coordinator.groups.assignors import ASSIGNORS, MemberSpec
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.consumer_group import LEFT_FOR_A_WHILE, ConsumerGroup, ConsumerMember, metadata_hash
 from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, Topic
-from broker.coordinator.groups.reconcile import Current, MemberState, reconcile, subtract
+from broker.coordinator.groups.reconcile import Current, MemberState, places, reconcile, subtract
 from broker.coordinator.groups.records import (
     CurrentMemberKey,
     CurrentMemberValue,
@@ -94,10 +94,10 @@ class ConsumerProtocol:
         self._reconcile(draft, member_id, event, now_ms)
         member = group.members[member_id]
         member.session_deadline_ms = now_ms + self._config.group_consumer_session_timeout_ms
-        is_full = event.rebalance_timeout_ms >= 0 and event.owned is not None
+        subscribes = event.subscribed_topic_names is not None or event.subscribed_topic_regex is not None
+        is_full = event.rebalance_timeout_ms >= 0 and subscribes and event.owned is not None
         has_changed = dict(member.current.assigned) != dict(before.assigned)
-        is_behind = event.member_epoch != before.member_epoch  # it missed an answer
-        tells_all = is_join or is_full or has_changed or is_behind
+        tells_all = is_join or is_full or has_changed  # a client that missed an answer sends all it has: is_full
         return ConsumerHeartbeatResult(
             error_code=ErrorCode.none,
             member_id=member_id,
@@ -212,7 +212,13 @@ class ConsumerProtocol:
         if event.member_epoch == LEFT_FOR_A_WHILE:
             # What it was to give up is free; the rest waits for it as long as its session lasts.
             current = group.members[member_id].current
-            away = replace(current, member_epoch=LEFT_FOR_A_WHILE, pending_revocation={}, state=MemberState.STABLE)
+            kept = {place: epoch for place, epoch in current.epochs.items() if place in set(places(current.assigned))}
+            away = Current(
+                member_epoch=LEFT_FOR_A_WHILE,
+                previous_member_epoch=current.previous_member_epoch,
+                assigned=current.assigned,
+                epochs=kept,
+            )
             draft.add(_current_record(group.group_id, member_id, away))
             group.members[member_id].revoke_deadline_ms = None
         else:
@@ -351,5 +357,6 @@ def _current_record(group_id: str, member_id: str, current: Current) -> Record:
         state=int(current.state),
         assigned=current.assigned,
         pending_revocation=current.pending_revocation,
+        epochs=current.epochs,
     )
     return CurrentMemberKey(group_id=group_id, member_id=member_id), value

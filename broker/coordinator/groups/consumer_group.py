@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from broker.coordinator.groups.events import DescribedConsumer, DescribedConsumerGroup, Topic
-from broker.coordinator.groups.reconcile import Current, MemberState
+from broker.coordinator.groups.reconcile import Current, MemberState, places, unite
 from broker.coordinator.groups.records import (
     Assignment,
     CurrentMemberKey,
@@ -23,6 +23,7 @@ from broker.coordinator.groups.records import (
     Key,
     MemberKey,
     MemberValue,
+    Partition,
     TargetEpochKey,
     TargetEpochValue,
     TargetMemberKey,
@@ -114,13 +115,11 @@ class ConsumerGroup:
             return "Empty"
         if self.epoch > self.target_epoch:
             return "Assigning"
-        if any(not self._is_reconciled(member) for member in self.members.values()):
-            return "Reconciling"
-        return "Stable"
-
-    def _is_reconciled(self, member: ConsumerMember) -> bool:
-        is_there = member.current.member_epoch in (self.target_epoch, LEFT_FOR_A_WHILE)
-        return is_there and member.current.state is MemberState.STABLE
+        is_stable = all(
+            member.current.member_epoch == self.target_epoch and member.current.state is MemberState.STABLE
+            for member in self.members.values()
+        )
+        return "Stable" if is_stable else "Reconciling"
 
     def is_free(self, topic_id: UUID, partition: int) -> bool:
         return (topic_id, partition) not in self._holders
@@ -150,7 +149,8 @@ class ConsumerGroup:
                 client_host=member.value.client_host,
                 subscribed_topic_names=member.value.subscribed_topic_names,
                 subscribed_topic_regex=member.value.subscribed_topic_regex,
-                assignment=member.current.assigned,
+                # What it has to give up is still with it.
+                assignment=unite(member.current.assigned, member.current.pending_revocation),
                 target=self.targets.get(member.member_id, {}),
             )
             for _, member in sorted(self.members.items())
@@ -172,6 +172,7 @@ class ConsumerGroup:
                 member.current.state,
                 dict(member.current.assigned),
                 dict(member.current.pending_revocation),
+                dict(member.current.epochs),
             )
             for member_id, member in self.members.items()
         }
@@ -185,6 +186,7 @@ class ConsumerGroup:
             for partition in _places(member.current):
                 assert partition not in held, f"{partition} is held by {held[partition]} and {member.member_id}"
                 held[partition] = member.member_id
+            assert set(member.current.epochs) == set(_places(member.current))
             assert bool(member.current.pending_revocation) == (member.current.state is MemberState.UNREVOKED_PARTITIONS)
         assert held == self._holders
         targeted: set[tuple[UUID, int]] = set()
@@ -203,13 +205,8 @@ def metadata_hash(topics: Mapping[str, Topic]) -> int:
     return zlib.crc32(data) << 31 | zlib.adler32(data) & 0x7FFFFFFF | 1
 
 
-def _places(current: Current) -> list[tuple[UUID, int]]:
-    return [
-        (topic_id, partition)
-        for assignment in (current.assigned, current.pending_revocation)
-        for topic_id, partitions in assignment.items()
-        for partition in partitions
-    ]
+def _places(current: Current) -> list[Partition]:
+    return [*places(current.assigned), *places(current.pending_revocation)]
 
 
 def _current_of(value: CurrentMemberValue) -> Current:
@@ -219,4 +216,5 @@ def _current_of(value: CurrentMemberValue) -> Current:
         state=MemberState(value.state),
         assigned=value.assigned,
         pending_revocation=value.pending_revocation,
+        epochs=value.epochs,
     )

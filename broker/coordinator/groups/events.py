@@ -112,6 +112,7 @@ class CommitOffsets:
     wall_ms: int
     producer_id: int = -1
     producer_epoch: int = -1
+    knows_member_epochs: bool = True  # version 9 of OffsetCommit and above, which members of KIP-848 groups must use
 
     @property
     def is_transactional(self) -> bool:

@@ -8,12 +8,12 @@ Shown by tests/broker_coordinator/test_coordinator_consumer_model.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from uuid import UUID
 
-from broker.coordinator.groups.records import Assignment
+from broker.coordinator.groups.records import Assignment, Partition
 
 
 class MemberState(IntEnum):
@@ -33,6 +33,7 @@ class Current:
     state: MemberState = MemberState.STABLE
     assigned: Assignment = field(default_factory=dict)
     pending_revocation: Assignment = field(default_factory=dict)
+    epochs: Mapping[Partition, int] = field(default_factory=dict)  # the epoch in which it got each of both
 
 
 def intersect(left: Assignment, right: Assignment) -> dict[UUID, frozenset[int]]:
@@ -50,6 +51,12 @@ def unite(left: Assignment, right: Assignment) -> dict[UUID, frozenset[int]]:
         topic_id: left.get(topic_id, frozenset()) | right.get(topic_id, frozenset())
         for topic_id in sorted(left.keys() | right.keys())
     }
+
+
+def places(assignment: Assignment) -> Iterator[Partition]:
+    for topic_id, partitions in assignment.items():
+        for partition in partitions:
+            yield topic_id, partition
 
 
 def reconcile(
@@ -74,6 +81,7 @@ def reconcile(
             state=MemberState.UNREVOKED_PARTITIONS,
             assigned=kept,
             pending_revocation=to_revoke,
+            epochs=current.epochs,
         )
     wanted = subtract(target, kept)
     free = {
@@ -87,6 +95,10 @@ def reconcile(
         previous_member_epoch=current.member_epoch,
         state=state,
         assigned=unite(kept, free),
+        epochs={
+            **{place: current.epochs.get(place, current.member_epoch) for place in places(kept)},
+            **{place: target_epoch for place in places(free)},
+        },
     )
     is_waiting = current.state is state and not free and not to_revoke and current.member_epoch == target_epoch
     return current if is_waiting and not current.pending_revocation else after

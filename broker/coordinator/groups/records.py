@@ -9,7 +9,7 @@ tests/broker_coordinator/test_coordinator_group_records.py, and with Kafka's own
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
@@ -20,6 +20,7 @@ NO_LEADER_EPOCH = -1
 ZERO_ID = UUID(int=0)
 
 Assignment: TypeAlias = Mapping[UUID, frozenset[int]]  # topic id -> partitions
+Partition: TypeAlias = tuple[UUID, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,7 @@ class CurrentMemberValue:
     state: int
     assigned: Assignment
     pending_revocation: Assignment
+    epochs: Mapping[Partition, int] = field(default_factory=dict)  # of both: the epoch each was assigned in (KIP-1251)
 
 
 Key: TypeAlias = (
@@ -145,6 +147,7 @@ Value: TypeAlias = (
 )
 Record: TypeAlias = tuple[Key, Value | None]
 
+ASSIGNMENT_EPOCHS_TAG = 0
 OFFSET_TYPE, OLD_OFFSET_TYPE, CLASSIC_GROUP_TYPE = 1, 0, 2
 _GROUP_TYPES: dict[type, int] = {ClassicGroupKey: 2, GroupEpochKey: 3, TargetEpochKey: 6}
 _MEMBER_TYPES: dict[type, int] = {MemberKey: 5, TargetMemberKey: 7, CurrentMemberKey: 8}
@@ -185,8 +188,8 @@ def _encode_value(value: Value) -> bytes:
             return bytes(writer.tags())
         case CurrentMemberValue():
             writer = Writer(0).int32(value.member_epoch).int32(value.previous_member_epoch).int8(value.state)
-            _write_assignment(writer, value.assigned)
-            _write_assignment(writer, value.pending_revocation)
+            _write_assignment(writer, value.assigned, value.epochs)
+            _write_assignment(writer, value.pending_revocation, value.epochs)
             return bytes(writer.tags())
 
 
@@ -217,9 +220,15 @@ def _encode_member(value: MemberValue) -> bytes:
     return bytes(writer.compact_nullable_string(value.server_assignor).tags())
 
 
-def _write_assignment(writer: Writer, assignment: Assignment) -> None:
+def _write_assignment(writer: Writer, assignment: Assignment, epochs: Mapping[Partition, int] | None = None) -> None:
     def write(item: tuple[UUID, frozenset[int]]) -> None:
-        writer.uuid(item[0]).compact_array(sorted(item[1]), writer.int32).tags()
+        topic_id, partitions = item[0], sorted(item[1])
+        tags = {}
+        if epochs:  # parallel to the partitions
+            tagged = Writer.part()
+            tagged.compact_array([epochs[topic_id, partition] for partition in partitions], tagged.int32)
+            tags[ASSIGNMENT_EPOCHS_TAG] = bytes(tagged)
+        writer.uuid(topic_id).compact_array(partitions, writer.int32).tags(tags)
 
     writer.compact_array(sorted(assignment.items()), write)
 
@@ -281,12 +290,14 @@ def _decode_flexible(
         case TargetMemberKey():
             return TargetMemberValue(partitions=_read_assignment(reader))
         case CurrentMemberKey():
+            epochs: dict[Partition, int] = {}
             return CurrentMemberValue(
                 member_epoch=reader.int32(),
                 previous_member_epoch=reader.int32(),
                 state=reader.int8(),
-                assigned=_read_assignment(reader),
-                pending_revocation=_read_assignment(reader),
+                assigned=_read_assignment(reader, epochs),
+                pending_revocation=_read_assignment(reader, epochs),
+                epochs=epochs,
             )
 
 
@@ -355,10 +366,15 @@ def _decode_member(reader: Reader) -> MemberValue:
     )
 
 
-def _read_assignment(reader: Reader) -> dict[UUID, frozenset[int]]:
+def _read_assignment(reader: Reader, epochs: dict[Partition, int] | None = None) -> dict[UUID, frozenset[int]]:
+    """`epochs` is filled with those that are told."""
+
     def read() -> tuple[UUID, frozenset[int]]:
-        topic_id, partitions = reader.uuid(), frozenset(reader.compact_array(reader.int32))
-        reader.tags()
-        return topic_id, partitions
+        topic_id, partitions = reader.uuid(), reader.compact_array(reader.int32)
+        tagged = reader.tags().get(ASSIGNMENT_EPOCHS_TAG)
+        if tagged is not None and epochs is not None:
+            part = Reader.part(tagged)
+            epochs.update(zip([(topic_id, each) for each in partitions], part.compact_array(part.int32), strict=False))
+        return topic_id, frozenset(partitions)
 
     return dict(reader.compact_array(read))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
     from broker.node.connection import Request
 
+MEMBER_EPOCHS_SINCE_VERSION = 9
 TOPIC_IDS_SINCE_VERSION = 10
 
 
@@ -31,6 +32,9 @@ def handle(broker: Broker, request: Request) -> None:
         state = None if name is None else image.topics.get(name)
         for each in topic.partitions:
             if name is None or state is None:
+                continue
+            if not 0 <= each.partition_index < len(state.partitions):
+                codes[name, each.partition_index] = ErrorCode.unknown_topic_or_partition
                 continue
             offsets.append(
                 OffsetToCommit(
@@ -65,7 +69,7 @@ def handle(broker: Broker, request: Request) -> None:
         answer(result.error_code)
 
     if not offsets:
-        answer(absent)
+        answer(ErrorCode.none)  # every partition has its own error
         return
 
     def event(token: int) -> CommitOffsets:
@@ -77,6 +81,7 @@ def handle(broker: Broker, request: Request) -> None:
             generation=message.generation_id_or_member_epoch,
             offsets=tuple(offsets),
             wall_ms=wall_ms(),
+            knows_member_epochs=request.version >= MEMBER_EPOCHS_SINCE_VERSION,
         )
 
     broker.groups.ask(message.group_id, event, CommitResult, done=done, refused=answer)

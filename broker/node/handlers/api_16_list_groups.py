@@ -32,7 +32,7 @@ def handle(broker: Broker, request: Request) -> None:
                 "group_id": group.group_id,
                 "protocol_type": group.protocol_type,
                 "group_state": group.state,
-                "group_type": group.group_type.capitalize(),
+                "group_type": group.group_type,
             }
             for group in groups
             if (not states or group.state.lower() in states) and (not types or group.group_type in types)

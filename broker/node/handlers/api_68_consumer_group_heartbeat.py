@@ -40,7 +40,7 @@ def handle(broker: Broker, request: Request) -> None:
                 error_message=result.error_message,
                 member_id=result.member_id,
                 member_epoch=result.member_epoch,
-                heartbeat_interval=config.group_consumer_heartbeat_interval_ms,
+                heartbeat_interval=config.group_consumer_heartbeat_interval_ms if result.member_epoch > 0 else 0,
                 assignment=assignment,
             )
         )

@@ -94,7 +94,7 @@ def _member(member: DescribedConsumer, names: Mapping[UUID, str]) -> dict[str, o
         "client_id": member.client_id,
         "client_host": member.client_host,
         "subscribed_topic_names": member.subscribed_topic_names,
-        "subscribed_topic_regex": member.subscribed_topic_regex,
+        "subscribed_topic_regex": member.subscribed_topic_regex or "",
         "assignment": _assignment(member.assignment, names),
         "target_assignment": _assignment(member.target, names),
         "member_type": CONSUMER_MEMBER,

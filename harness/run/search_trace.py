@@ -1,0 +1,119 @@
+"""A rate search as it runs: tries evaluated, search.json written after each, the load curve's cells at the end.
+
+Joins the pure search with the contract's evaluation; the report reads search.json. Shown by
+tests/harness/test_harness_search.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from harness.plan import PlannedCell, search_cell
+from harness.run.cell import Outcome
+from harness.run.contract import Evaluation, evaluate
+from harness.search import RateSearch, limits_named
+from harness.suite import Search, Suite
+from runlog.events import write_json
+
+FILE_NAME: Final = "search.json"
+SCHEMA_VERSION: Final = 1
+
+
+class SearchTrace:
+    def __init__(self, run_dir: Path, search: Search) -> None:
+        self._run_dir, self._spec = run_dir, search
+        self._search = RateSearch(
+            low_per_s=search.low_per_s,
+            high_per_s=search.high_per_s,
+            tolerance=search.tolerance,
+            probes_max=search.probes_max,
+        )
+        self._tries: list[dict[str, Any]] = []
+        self._curve: list[dict[str, Any]] = []
+
+    def rates(self) -> Iterator[float]:
+        """Rates to try, one after the other; `take` must be called in between."""
+        while (rate := self._search.next_rate()) is not None:
+            yield rate
+
+    def take(self, planned: PlannedCell, outcome: Outcome) -> None:
+        rate = planned.workload.rate_per_s
+        found = evaluate(
+            self._run_dir, planned.cell_id, contract=self._spec.contract, rate_per_s=rate,
+            window_us=outcome.window_us if outcome.status == "done" else None, health=outcome.health,
+        )  # fmt: skip
+        self._search.take(rate, passed=found.passed)
+        self._tries.append(self._line(planned.cell_id, rate, found))
+        self.write()
+
+    def _line(self, cell_id: str, rate: float, found: Evaluation) -> dict[str, Any]:
+        estimate = self._search.estimate()
+        return {
+            "cell_id": cell_id,
+            "rate_per_s": rate,
+            "passed": found.passed,
+            "broken": list(found.broken),
+            "reasons": list(found.reasons),
+            "p99_ms": found.p99_ms,
+            "acked_per_s": round(found.acked_per_s, 1),
+            "backlog_growth_share": round(found.backlog_slope_share, 4),
+            "estimate_per_s": round(estimate.rate_per_s, 1),
+            "low_per_s": round(estimate.low_per_s, 1),
+            "high_per_s": round(estimate.high_per_s, 1),
+        }
+
+    def last_line(self) -> str:
+        last = self._tries[-1]
+        verdict = "keeps the contract" if last["passed"] else f"breaks it: {'; '.join(last['reasons'])}"
+        return (
+            f"{last['rate_per_s']:g} records/s {verdict}; the limit is now {last['estimate_per_s']:,.0f} "
+            f"({last['low_per_s']:,.0f} to {last['high_per_s']:,.0f})"
+        )
+
+    def load_curve(self, suite: Suite, *, seed: int, client: str) -> list[PlannedCell]:
+        """Fractions of the found rate, repetitions in rounds of random order."""
+        limit = self._search.estimate().rate_per_s
+        cells = []
+        for repetition in range(1, self._spec.repetitions + 1):
+            fractions = sorted(set(self._spec.fractions))
+            random.Random(f"{seed}/load/{repetition}").shuffle(fractions)
+            cells += [
+                search_cell(
+                    suite, self._spec, limit * fraction, number=repetition, fraction=fraction, seed=seed, client=client
+                )
+                for fraction in fractions
+            ]
+            self._curve += [{"fraction": fraction, "repetition": repetition} for fraction in fractions]
+        for line, cell in zip(self._curve, cells, strict=True):
+            line |= {"cell_id": cell.cell_id, "rate_per_s": cell.workload.rate_per_s}
+        self.write()
+        return cells
+
+    def document(self) -> dict[str, Any]:
+        estimate = self._search.estimate()
+        failed = [name for one in self._tries if not one["passed"] for name in one["broken"]]
+        near = [
+            reason
+            for one in self._tries
+            if not one["passed"] and one["rate_per_s"] <= estimate.high_per_s * 1.5
+            for reason in one["reasons"]
+        ]
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "contract": self._spec.contract.model_dump(),
+            "searched_per_s": [self._spec.low_per_s, self._spec.high_per_s],
+            "rate_per_s": round(estimate.rate_per_s, 1),
+            "low_per_s": round(estimate.low_per_s, 1),
+            "high_per_s": round(estimate.high_per_s, 1),
+            "ended_at": self._search.ended_at(),
+            "limited_by": limits_named(failed),
+            "limit_reasons": near[-3:],
+            "probes": self._tries,
+            "load_curve": self._curve,
+        }
+
+    def write(self) -> None:
+        write_json(self._run_dir / FILE_NAME, self.document())

@@ -1,0 +1,56 @@
+"""The section of a rate search says the rate with its uncertainty, what limited it, and never more than was found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports.search import charts, curve_rows, read_search, sentence, tables
+from reports.sweep.results import write_figures
+from tests.reports.sweep_facts import cell_facts, judged
+
+TRY = {
+    "cell_id": "search-probe-1", "rate_per_s": 5000.0, "passed": False, "broken": ["p99"],
+    "reasons": ["p99 900 ms, allowed 50 ms"], "p99_ms": 900.0, "acked_per_s": 4000.0, "backlog_growth_share": 0.2,
+    "estimate_per_s": 4200.0, "low_per_s": 3900.0, "high_per_s": 4500.0,
+}  # fmt: skip
+DOCUMENT: dict[str, Any] = {
+    "schema_version": 1, "contract": {"p99_ms": 50.0, "backlog_growth_share": 0.02}, "searched_per_s": [500, 9000],
+    "rate_per_s": 4218.7, "low_per_s": 3912.2, "high_per_s": 4511.1, "ended_at": "", "limited_by": ["p99", "backlog"],
+    "limit_reasons": ["p99 900 ms, allowed 50 ms"], "probes": [TRY, {**TRY, "passed": True, "reasons": []}],
+    "load_curve": [{"fraction": 0.5, "repetition": 1, "cell_id": "search-load-50-r1", "rate_per_s": 2109.0}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "Highest sustained rate 4,220 records/s (95 %: 3,910 to 4,510) by 2 tries"),
+        ({}, "Limited by latency."),
+        ({"limited_by": ["generator"]}, "Limited by the load generator itself: the cluster carries more."),
+        ({"ended_at": "high"}, "Even 9,000 records/s keep the contract"),
+        ({"ended_at": "low"}, "Not even 500 records/s keep the contract"),
+    ],
+)
+def test_the_sentence_says_what_was_found(changes: dict[str, Any], text: str) -> None:
+    assert text in sentence({**DOCUMENT, **changes})
+
+
+def test_the_load_curve_takes_its_latencies_from_the_analysed_cells(tmp_path: Path) -> None:
+    items = judged([cell_facts({}, cell_id="search-load-50-r1", kind="search", p99_us=12_000)])
+    assert [(row["series"], row["ms"]) for row in curve_rows(DOCUMENT, items)] == [("p99", 12.0)]
+    assert set(charts(DOCUMENT, items)) == {"search-trace", "search-curve"}
+    assert set(charts(DOCUMENT, [])) == {"search-trace"}
+    (tmp_path / "search.json").write_text(json.dumps(DOCUMENT))
+    assert write_figures(tmp_path, items) is None
+    for name, (_, rows) in tables(DOCUMENT, items).items():
+        assert len((tmp_path / "results" / name).read_text().splitlines()) == len(rows) + 1
+
+
+def test_a_missing_or_foreign_file_gives_no_section(tmp_path: Path) -> None:
+    assert read_search(tmp_path) is None
+    (tmp_path / "search.json").write_text('{"schema_version": 9}')
+    assert read_search(tmp_path) is None
