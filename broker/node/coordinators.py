@@ -32,6 +32,7 @@ Refused: TypeAlias = Callable[[ErrorCode], None]
 
 REQUESTS_OPEN_MAX = 20_000  # a shard; parked joins count. More is refused: COORDINATOR_NOT_AVAILABLE
 BLOCKED_TICK_MS = 200  # a due timer of a shard whose log takes no appends is looked at again after this
+LOAD_TURN_MS = 20  # how long loading may keep everything else of this broker waiting
 RELOAD_MS = 1_000  # after a defect dropped a shard, before it is loaded again
 CREATE_TOPIC_VERSION = 7
 CREATE_TIMEOUT_MS = 5_000
@@ -344,6 +345,7 @@ class CoordinatorHost(Generic[S]):
 
     async def _load(self, slot: _Slot[S]) -> None:
         log, begin_ms = slot.hosted.log, monotonic_ms()
+        turn_ms = begin_ms
         offset = log.log_start_offset
         try:
             # The end is looked up anew: markers of transactions are appended by others, also now.
@@ -355,7 +357,9 @@ class CoordinatorHost(Generic[S]):
                     offset = batch.header.next_offset
                     for entry in entries_of(batch.header, batch.buffer):
                         slot.shard.replay(entry)
-                await asyncio.sleep(0)  # other work of this broker goes on
+                    if monotonic_ms() - turn_ms >= LOAD_TURN_MS:
+                        await asyncio.sleep(0)  # other work of this broker goes on
+                        turn_ms = monotonic_ms()
         except Exception:
             self._fail(slot, "load_failed", traceback.format_exc())
             return

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from kafka import KafkaConsumer
 from kafka.structs import TopicPartition as KafkaPythonPartition
 
 from broker.coordinator.keys import partition_for
+from harness.clusters.kafka.jars import ensure_jars, java_command
 
 pytestmark = pytest.mark.slow
 
@@ -221,6 +224,24 @@ def test_admin_lists_describes_changes_and_deletes_groups(cluster: Cluster) -> N
         delete_group(client, "used")
 
 
+def test_clients_do_not_write_to_the_topic_of_the_coordinators(cluster: Cluster) -> None:
+    client = admin(cluster)
+    wanted = ConsumerGroupTopicPartitions("any", [TopicPartition("guarded", 0, 1)])
+    create_topic(cluster, "guarded")
+    client.alter_consumer_group_offsets([wanted])["any"].result(20)  # the topic is there now
+    errors: list[str] = []
+    producer = Producer({"bootstrap.servers": cluster.bootstrap(), **QUIET})
+    producer.produce(
+        "__consumer_offsets",
+        b"junk",
+        key=b"junk",
+        on_delivery=lambda error, _: errors.append(error.name() if error else ""),
+    )
+    assert producer.flush(20) == 0
+    assert errors == ["TOPIC_EXCEPTION"]
+    assert committed(cluster, "guarded", "any", 1) == [1]
+
+
 def test_kafka_python_and_aiokafka_go_on_where_they_committed(cluster: Cluster) -> None:
     create_topic(cluster, "pythons")
     produce(cluster, "pythons", [f"v{number}" for number in range(10)])
@@ -230,11 +251,14 @@ def test_kafka_python_and_aiokafka_go_on_where_they_committed(cluster: Cluster) 
             "group_id": "kp",
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",
-            "metadata_max_age_ms": 500,  # the broker it asks first may not have heard of the topic yet
         }
-        consumer = KafkaConsumer("pythons", bootstrap_servers=cluster.bootstrap().split(","), **properties)
+        consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap().split(","), **properties)
         try:
+            # Its assignor takes a topic that it has not heard of for one without partitions, and may leave it at that.
             deadline = time.monotonic() + 30
+            while not consumer.partitions_for_topic("pythons"):
+                assert time.monotonic() < deadline, "kafka-python does not see the topic"
+            consumer.subscribe(["pythons"])
             while not consumer.poll(200, max_records=4):
                 assert time.monotonic() < deadline, "kafka-python reads nothing"
             assert consumer.committed(place) in (None, offset)
@@ -262,6 +286,35 @@ def test_kafka_python_and_aiokafka_go_on_where_they_committed(cluster: Cluster) 
 
     assert asyncio.run(read_three()) == [0, 1, 2]
     assert asyncio.run(read_three()) == [3, 4, 5]
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(180)
+def test_the_java_consumer_reads_and_commits_by_either_protocol(cluster: Cluster) -> None:
+    create_topic(cluster, "java", partitions=2)
+    fill(cluster, "java", 2, "a")
+    java = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
+    tool = [*java, "org.apache.kafka.tools.VerifiableConsumer", "--bootstrap-server", cluster.bootstrap()]
+    tool += ["--topic", "java", "--reset-policy", "earliest", "--max-messages", "20"]
+    consumers = {
+        protocol: subprocess.Popen(
+            [*tool, "--group-id", f"java-{protocol}", "--group-protocol", protocol],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=cluster.directory,
+        )
+        for protocol in ("classic", "consumer")
+    }
+    try:
+        for protocol, process in consumers.items():
+            out, _ = process.communicate(timeout=90)
+            events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+            assert sum(event["count"] for event in events if event["name"] == "records_consumed") == 20, out[-2000:]
+            assert committed(cluster, "java", f"java-{protocol}", 2) == [10, 10]
+    finally:
+        for process in consumers.values():
+            process.kill()
 
 
 def test_offsets_survive_a_restart_of_every_broker(cluster: Cluster) -> None:

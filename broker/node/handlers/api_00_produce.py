@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from broker.log.verification import VerificationGuard
 from broker.node.clock import wall_ms
 from broker.node.control import AnyRequest
+from broker.node.internal_topics import may_produce
 from broker.node.partitions import HostedPartition
 from broker.node.produce_checks import has_keys, is_timely, recompressed
 from broker.node.verification import PRODUCE_ADDS_SINCE_VERSION, Producer, produce_error
@@ -102,6 +103,8 @@ def _produce(
         return ErrorCode.invalid_required_acks
     if hosted is None:
         return ErrorCode.unknown_topic_or_partition
+    if not may_produce(hosted.topic, request.client_id):
+        return ErrorCode.invalid_topic_exception
     error = hosted.replica.check_append(acks=acks)
     if error is not ErrorCode.none:
         return error

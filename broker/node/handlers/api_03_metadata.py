@@ -12,6 +12,7 @@ from broker.controller.image import MetadataImage, TopicState
 from broker.node.channel import ChannelError
 from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
+from broker.node.internal_topics import is_internal
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
@@ -136,7 +137,7 @@ def _topic(image: MetadataImage, state: TopicState) -> dict[str, object]:
         "error_code": ErrorCode.none,
         "name": state.name,
         "topic_id": state.topic_id,
-        "is_internal": state.name.startswith("__"),
+        "is_internal": is_internal(state.name),
         "partitions": partitions,
         "topic_authorized_operations": UNKNOWN_OPERATIONS,
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
+from broker.node.internal_topics import is_internal
 from broker.node.partitions import HostedPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -36,7 +37,7 @@ def _delete(broker: Broker, topic: str, asked: Message) -> dict[str, object]:
     if hosted is None:
         exists = broker.metadata.image.partition(topic, asked.partition_index) is not None
         result["error_code"] = ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
-    elif topic.startswith("__"):
+    elif is_internal(topic):
         result["error_code"] = ErrorCode.invalid_topic_exception
     elif not hosted.replica.is_leader:
         result["error_code"] = ErrorCode.not_leader_or_follower

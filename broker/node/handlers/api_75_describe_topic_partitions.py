@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
 from broker.node.control import AnyRequest
+from broker.node.internal_topics import is_internal
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -70,7 +71,7 @@ def _topic(
         "error_code": ErrorCode.unknown_topic_or_partition if state is None else ErrorCode.none,
         "name": name,
         "topic_id": None if state is None else state.topic_id,
-        "is_internal": name.startswith("__"),
+        "is_internal": is_internal(name),
         "partitions": partitions,
         "topic_authorized_operations": UNKNOWN_OPERATIONS,
     }
