@@ -10,10 +10,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
+from broker.client.coordinators import TRANSACTION, find_coordinator
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import parse_admin
 from broker.client.core.errors import KafkaError
@@ -22,7 +24,7 @@ from broker.client.core.metadata import BrokerAddress, TopicState
 from broker.client.offsets import epoch_end_offset, list_offset
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import Message, request, to_ms
 
 _RESOURCE_TYPES = {"topic": 2, "broker": 4}
 
@@ -42,6 +44,34 @@ class ClusterDescription:
     cluster_id: str
     controller_id: int
     brokers: tuple[BrokerAddress, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionListing:
+    producer_id: int
+    state: str
+    coordinator: int  # broker id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionDescription:
+    coordinator: int
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerDescription:
+    """-1 where there is none."""
+
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    transaction_start_offset: int
 
 
 class Admin:
@@ -140,6 +170,106 @@ class Admin:
     def offset_for_leader_epoch(self, partition: TopicPartition, leader_epoch: int) -> tuple[int, int]:
         """(largest epoch not above `leader_epoch`, offset after its last record); (-1, -1) if there is none."""
         return epoch_end_offset(self._client, TopicPartition(*partition), leader_epoch, self._deadline_ms())
+
+    # -- transactions (KIP-664) -----------------------------------------------------------------------------------
+
+    def list_transactions(self, states: Sequence[str] = (), pattern: str = "") -> dict[str, TransactionListing]:
+        """Of all coordinators, by transactional id; only those in these states (e.g. "Ongoing") and of this pattern."""
+        deadline_ms = self._deadline_ms()
+
+        def build(version: int) -> Message:
+            filters = {"state_filters": states, "producer_id_filters": (), "duration_filter": -1}
+            return request(ApiKey.LIST_TRANSACTIONS, version, **filters, transactional_id_pattern=pattern or None)
+
+        def ask(node: int) -> list[Message]:
+            answer = self._client.call(node, ApiKey.LIST_TRANSACTIONS, build, deadline_ms)
+            _raise_error(answer.error_code, None, f"transactions of broker {node}")
+            if answer.unknown_state_filters:
+                raise KafkaError(-1, f"no such state: {', '.join(answer.unknown_state_filters)}", name="LOCAL_STATE")
+            return list(answer.transaction_states)
+
+        found = {}
+        for broker in self._client.fetch_metadata([], deadline_ms).brokers:
+            for each in self._client.retrying(partial(ask, broker.broker_id), deadline_ms):
+                found[each.transactional_id] = TransactionListing(
+                    producer_id=each.producer_id, state=each.transaction_state, coordinator=broker.broker_id
+                )
+        return found
+
+    def describe_transaction(self, transactional_id: str) -> TransactionDescription:
+        """As its coordinator has it. TRANSACTIONAL_ID_NOT_FOUND if it knows none of that name."""
+        deadline_ms = self._deadline_ms()
+
+        def build(version: int) -> Message:
+            return request(ApiKey.DESCRIBE_TRANSACTIONS, version, transactional_ids=[transactional_id])
+
+        def ask() -> TransactionDescription:
+            node = find_coordinator(self._client, TRANSACTION, transactional_id, deadline_ms)
+            answer = self._client.call(node, ApiKey.DESCRIBE_TRANSACTIONS, build, deadline_ms).transaction_states[0]
+            _raise_error(answer.error_code, None, f"transactional id {transactional_id!r}")
+            return TransactionDescription(
+                coordinator=node,
+                state=answer.transaction_state,
+                producer_id=answer.producer_id,
+                producer_epoch=answer.producer_epoch,
+                timeout_ms=to_ms(answer.transaction_timeout),
+                partitions=frozenset(
+                    TopicPartition(topic.topic, index) for topic in answer.topics for index in topic.partitions
+                ),
+            )
+
+        return self._client.retrying(ask, deadline_ms)
+
+    def describe_producers(self, partition: TopicPartition) -> dict[int, ProducerDescription]:
+        """What the partition's leader remembers of each producer id. An open transaction holds consumers back."""
+        chosen = TopicPartition(*partition)
+
+        def build(version: int) -> Message:
+            topics = [{"name": chosen.topic, "partition_indexes": [chosen.partition]}]
+            return request(ApiKey.DESCRIBE_PRODUCERS, version, topics=topics)
+
+        def parse(message: Message) -> dict[int, ProducerDescription]:
+            answer = message.topics[0].partitions[0]
+            _raise_error(answer.error_code, answer.error_message, f"{chosen.topic}-{chosen.partition}")
+            return {
+                each.producer_id: ProducerDescription(
+                    producer_epoch=each.producer_epoch,
+                    last_sequence=each.last_sequence,
+                    last_timestamp_ms=each.last_timestamp,
+                    coordinator_epoch=each.coordinator_epoch,
+                    transaction_start_offset=each.current_txn_start_offset,
+                )
+                for each in answer.active_producers
+            }
+
+        return self._client.ask_leader(chosen, ApiKey.DESCRIBE_PRODUCERS, build, parse, self._deadline_ms())
+
+    def abort_hanging_transaction(self, partition: TopicPartition, producer_id: int) -> None:
+        """Write an abort marker for a transaction that its coordinator no longer knows (`describe_producers` shows it).
+
+        Never for one that the coordinator still has: its own marker would come later, and end the next transaction.
+        """
+        chosen = TopicPartition(*partition)
+        producer = self.describe_producers(chosen).get(producer_id)
+        if producer is None or producer.transaction_start_offset < 0:
+            where = f"{chosen.topic}-{chosen.partition}"
+            raise KafkaError(ErrorCode.invalid_txn_state, f"producer {producer_id} has no transaction in {where}")
+
+        def build(version: int) -> Message:
+            marker = {
+                "producer_id": producer_id,
+                "producer_epoch": producer.producer_epoch,
+                "transaction_result": False,
+                "topics": [{"name": chosen.topic, "partition_indexes": [chosen.partition]}],
+                "coordinator_epoch": max(0, producer.coordinator_epoch),
+            }
+            return request(ApiKey.WRITE_TXN_MARKERS, version, markers=[marker])
+
+        def parse(message: Message) -> None:
+            code = message.markers[0].topics[0].partitions[0].error_code
+            _raise_error(code, None, f"marker in {chosen.topic}-{chosen.partition}")
+
+        self._client.ask_leader(chosen, ApiKey.WRITE_TXN_MARKERS, build, parse, self._deadline_ms())
 
     def close(self) -> None:
         self._client.close()

@@ -240,13 +240,13 @@ class Producer:
         """Once, before the first transaction: fences earlier producers of this transactional.id and ends what they
         left open. After a time-out (default: max.block.ms) it may be called again."""
         transactions = self._need_transactions("init_transactions")
-        with transactions.lock:
+        with transactions.call("init"):
             transactions.initialise(self._call_deadline_ms(timeout_s))
 
     def begin_transaction(self) -> None:
         transactions = self._need_transactions("begin_transaction")
         core = transactions.core
-        with transactions.lock:
+        with transactions.call("begin"):
             core.begin()
             with self._lock:
                 self._sender.produce_version_max = PRODUCE_VERSION_MAX if core.is_bumping else LEGACY_PRODUCE
@@ -265,7 +265,7 @@ class Producer:
             for partition, each in offsets.items()
         }
         member = GroupMetadata(group_id=group) if isinstance(group, str) else group
-        with transactions.lock:
+        with transactions.call("send-offsets"):
             if wanted:
                 transactions.add_offsets(wanted, member, self._call_deadline_ms(None))
 
@@ -275,7 +275,7 @@ class Producer:
         and only the same call, which asks again, tells it."""
         transactions = self._need_transactions("commit_transaction")
         deadline_ms = self._call_deadline_ms(timeout_s)
-        with transactions.lock:
+        with transactions.call("commit"):
             transactions.core.move(TransactionState.COMMITTING, call="commit_transaction()")
             self._finish_records(deadline_ms)
             with self._lock:
@@ -289,7 +289,7 @@ class Producer:
         """What is queued fails, what is on the wire is waited for, then the coordinator undoes it all."""
         transactions = self._need_transactions("abort_transaction")
         deadline_ms = self._call_deadline_ms(timeout_s)
-        with transactions.lock:
+        with transactions.call("abort"):
             transactions.core.move(TransactionState.ABORTING, call="abort_transaction()")
             with self._lock:
                 had_failures = self._sender.core.transaction_error is not None
@@ -333,8 +333,9 @@ class Producer:
 
     def metrics(self) -> dict[str, float]:
         """Kafka's metric names; see metrics.py."""
+        of_transactions = {} if self._transactions is None else self._transactions.metrics()
         with self._lock:
-            return self._sender.metrics.snapshot(
+            return of_transactions | self._sender.metrics.snapshot(
                 self._sender.core.counters,
                 in_flight=self._sender.core.in_flight_request_count,
                 buffer_total_bytes=self._config.buffer_memory,

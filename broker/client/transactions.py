@@ -7,12 +7,15 @@ each end brings the next epoch. Records are the sender thread's. Calls come one 
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from time import monotonic_ns
 
 from broker.client import native
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
+from broker.client.coordinators import GROUP, TRANSACTION, find_coordinator
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import ProducerConfig
 from broker.client.core.errors import KafkaError, TimedOutError
@@ -30,7 +33,6 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request
 
 FEATURE = "transaction.version"
-GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
 LEGACY_END_VERSION = 4
 LEGACY_OFFSETS_VERSION = 4
 
@@ -44,6 +46,21 @@ class TransactionClient:
         self._coordinators: dict[tuple[int, str], int] = {}
         self.core = TransactionCore()
         self.lock = native.new_lock()
+        self._spent_ns = dict.fromkeys(("init", "begin", "send-offsets", "commit", "abort"), 0)
+
+    def metrics(self) -> dict[str, float]:
+        """Kafka's names: the time that callers have spent in each call."""
+        return {f"txn-{call}-time-ns-total": float(spent) for call, spent in self._spent_ns.items()}
+
+    @contextlib.contextmanager
+    def call(self, name: str) -> Iterator[None]:
+        """Under the lock; counts the time, waiting for the lock included."""
+        began_ns = monotonic_ns()
+        with self.lock:
+            try:
+                yield
+            finally:
+                self._spent_ns[name] += monotonic_ns() - began_ns
 
     def close(self) -> None:
         self._client.close()
@@ -226,17 +243,9 @@ class TransactionClient:
         if node is not None:
             return node
 
-        def build(version: int) -> Message:
-            return request(ApiKey.FIND_COORDINATOR, version, key=key, key_type=key_type, coordinator_keys=[key])
-
-        answer = self._client.call(None, ApiKey.FIND_COORDINATOR, build, deadline_ms)
-        found = answer.coordinators[0] if hasattr(answer, "coordinators") else answer
-        if found.error_code is not ErrorCode.none:
-            raise KafkaError(found.error_code, f"coordinator of {key!r}: {found.error_message}")
-        self._client.fetch_metadata([], deadline_ms)  # tells the addresses
-        self._coordinators[(key_type, key)] = found.node_id
-        node_id: int = found.node_id
-        return node_id
+        node = find_coordinator(self._client, key_type, key, deadline_ms)
+        self._coordinators[(key_type, key)] = node
+        return node
 
 
 def _first_error(answer: Message) -> ErrorCode:

@@ -143,7 +143,7 @@ class ProducerState:
         return completed
 
     def _note_data(self, entry: ProducerEntry, header: BatchHeader) -> None:
-        if header.is_transactional:
+        if header.is_transactional and header.record_count > 0:  # compaction empties decided batches only
             self.transactions.begin(header.producer_id, header.base_offset)
         if header.base_sequence == NO_SEQUENCE:
             return

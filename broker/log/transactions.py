@@ -62,11 +62,13 @@ def encode_end_marker(
 
 
 def decode_end_marker(batch: Buffer) -> EndMarker | None:
-    """The marker in a control batch; None if the batch is of another control type (KRaft's own, or an unknown one).
-
-    Raises CorruptBatchError if it has no record with a control key.
+    """The marker in a control batch; None if it was compacted away or the batch is of another control type (KRaft's
+    own, or an unknown one). Raises CorruptBatchError for a record without a control key.
     """
-    _, _, key, value, _ = decode_records(batch)[0]
+    records = decode_records(batch)
+    if not records:
+        return None
+    _, _, key, value, _ = records[0]
     if key is None or len(key) < _CONTROL_KEY.size:
         raise CorruptBatchError(f"a control record with the key {key!r}: expected a version and a type")
     _, control_type = _CONTROL_KEY.unpack_from(key)

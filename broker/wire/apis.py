@@ -152,7 +152,7 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.BROKER_REGISTRATION, 0, 4, _CONTROLLER),
         _api(ApiKey.BROKER_HEARTBEAT, 0, 1, _CONTROLLER),
         _api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, _CLIENT),
-        _api(ApiKey.LIST_TRANSACTIONS, 0, 1, _CLIENT),
+        _api(ApiKey.LIST_TRANSACTIONS, 0, 2, _CLIENT),
         _api(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, _CONTROLLER),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, _CLIENT),
         _api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, _CLIENT),

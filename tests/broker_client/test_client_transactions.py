@@ -273,7 +273,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = {
         "transaction.state.log.num.partitions": STATE_PARTITIONS,
         "offsets.topic.num.partitions": 3,
-        "replica.lag.time.max.ms": 500,
+        "replica.lag.time.max.ms": 2_000,
         "controller.quorum.fetch.timeout.ms": 2_000,  # a busy machine must not change leaders under the test
         "controller.quorum.request.timeout.ms": 2_000,
     }
@@ -340,6 +340,9 @@ def test_commits_are_seen_and_aborts_are_not(
             epochs.append(client._transactions.core.producer_epoch)
         client.begin_transaction()  # with nothing in it
         client.commit_transaction(WAIT_S)
+        metrics = client.metrics()
+        assert all(metrics[f"txn-{call}-time-ns-total"] > 0 for call in ("init", "begin", "commit", "abort"))
+        assert metrics["txn-send-offsets-time-ns-total"] == 0
     assert epochs == ([1, 2, 3, 4] if version == 2 else [0, 0, 0, 0])
     for partition in range(2):
         assert values(cluster, topic, partition) == ["0-a", "0-b", "2-a", "2-b"]
@@ -364,9 +367,35 @@ def test_successor_fences_the_zombie(cluster: Cluster, admin: Admin) -> None:
 
 
 @pytest.mark.slow
+def test_admin_lists_describes_and_ends_an_open_transaction(cluster: Cluster, admin: Admin) -> None:
+    admin.create_topics([NewTopic("open", 1, 3)])
+    partition = TopicPartition("open", 0)
+    with producer(cluster, "open") as client:
+        client.begin_transaction()
+        client.send("open", b"value").get(WAIT_S)
+        described = admin.describe_transaction("open")
+        assert (described.state, described.partitions) == ("Ongoing", frozenset({partition}))
+        listed = admin.list_transactions(states=["Ongoing"], pattern="op.*")
+        assert {name: each.producer_id for name, each in listed.items()} == {"open": described.producer_id}
+        assert admin.list_transactions(pattern="op") == {}
+        active = admin.describe_producers(partition)[described.producer_id]
+        assert (active.transaction_start_offset, active.last_sequence) == (0, 0)
+        admin.abort_hanging_transaction(partition, described.producer_id)
+        assert values(cluster, "open") == []
+        with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
+            admin.abort_hanging_transaction(partition, described.producer_id)
+        client.abort_transaction(WAIT_S)
+    wait_until(lambda: admin.describe_transaction("open").state == "CompleteAbort", "the last markers", WAIT_S)
+    with pytest.raises(KafkaError, match="INVALID_REGULAR_EXPRESSION"):
+        admin.list_transactions(pattern="(")
+    with pytest.raises(KafkaError, match="TRANSACTIONAL_ID_NOT_FOUND"):
+        admin.describe_transaction("nobody")
+
+
+@pytest.mark.slow
 def test_timed_out_transaction_is_aborted_and_the_producer_goes_on(cluster: Cluster, admin: Admin) -> None:
     admin.create_topics([NewTopic("slow", 1, 3)])
-    with producer(cluster, "slow", **{"transaction.timeout.ms": 500}) as client:
+    with producer(cluster, "slow", **{"transaction.timeout.ms": 4_000}) as client:
         client.begin_transaction()
         client.send("slow", b"late").get(WAIT_S)
         assert values(cluster, "slow") == []  # waits for the abort

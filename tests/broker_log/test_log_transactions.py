@@ -13,6 +13,7 @@ from broker.log.producers import Verdict
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import EndMarker, decode_end_marker, encode_end_marker
 from broker.wire.errors import CorruptBatchError
+from broker.wire.record_filter import without_records
 from broker.wire.records import decode_records, encode_batch, iter_batches, parse_batch_header, validate_batches
 
 SMALL = LogConfig(segment_bytes=900, index_interval_bytes=200)
@@ -197,6 +198,16 @@ def test_offset_commits_of_a_transaction_have_no_sequences(tmp_path: Path) -> No
     assert log.last_stable_offset(2) == 0
     stale = encode_batch([b"o"], timestamps_ms=1, producer_id=1, producer_epoch=2, transactional=True)
     assert log.append(stale, leader_epoch=0).verdict is Verdict.INVALID_EPOCH
+
+
+def test_batch_that_compaction_emptied_begins_no_transaction(tmp_path: Path) -> None:
+    """Its marker may be gone: a follower that fetches the log anew would wait for it for ever."""
+    log = open_log(tmp_path)
+    emptied = without_records(parse_batch_header(data(1, 0, values=2)))
+    log.append_as_follower(emptied)
+    assert log.last_stable_offset(2) == 2
+    assert log.append(data(1, 2), leader_epoch=0).verdict is Verdict.OK  # and the sequence is still known
+    assert log.last_stable_offset(3) == 2
 
 
 # -- the index

@@ -23,7 +23,12 @@ WAIT_S = 60
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    settings = {"transaction.state.log.num.partitions": STATE_PARTITIONS}
+    settings = {
+        "transaction.state.log.num.partitions": STATE_PARTITIONS,
+        "offsets.topic.num.partitions": 3,
+        "controller.quorum.fetch.timeout.ms": 2_000,  # a busy machine must not change leaders under the test
+        "controller.quorum.request.timeout.ms": 2_000,
+    }
     with Cluster(tmp_path_factory.mktemp("java-transactions"), settings=settings) as running:
         wait_brokers(running, timeout_s=WAIT_S)
         yield running
@@ -44,16 +49,20 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 def count(cluster: Cluster, topic: str, isolation: str) -> int:
+    return len(records(cluster, topic, isolation))
+
+
+def records(cluster: Cluster, topic: str, isolation: str) -> list[bytes | None]:
     chosen = TopicPartition(topic, 0)
     properties = {"bootstrap.servers": cluster.bootstrap(), "auto.offset.reset": "earliest"}
     with Consumer({**properties, "isolation.level": isolation}) as consumer, Consumer(properties) as plain:
         wait_until(lambda: consumer.end_offsets([chosen]) == plain.end_offsets([chosen]), "a stable end", WAIT_S)
         end = consumer.end_offsets([chosen])[chosen]
         consumer.assign([chosen])
-        records = 0
+        found: list[bytes | None] = []
         while consumer.position(chosen) < end:
-            records += len(consumer.poll(1_000))
-    return records
+            found += [record.value for record in consumer.poll(1_000)]
+    return found
 
 
 def test_java_producer_commits_many_transactions_each_with_an_epoch_of_its_own(cluster: Cluster) -> None:
@@ -68,6 +77,24 @@ def test_java_producer_commits_many_transactions_each_with_an_epoch_of_its_own(c
     epochs = [event["producer_epoch"] for event in decided]
     assert len(epochs) >= 5
     assert epochs == list(range(1, len(epochs) + 1))  # each end bumped it: KIP-890 part 2
+
+
+def test_transactional_message_copier_with_random_aborts_copies_each_message_once(cluster: Cluster) -> None:
+    """Kafka's own exactly-once system-test tool: offsets and records in one transaction, every fourth or so aborted."""
+    create_topic(cluster, "copy-in")
+    create_topic(cluster, "copy-out")
+    values = [b"%d" % number for number in range(200)]
+    with Producer({"bootstrap.servers": cluster.bootstrap()}) as producer:
+        for value in values:
+            producer.send("copy-in", value, partition=0)
+    run(
+        "TransactionalMessageCopier", "--broker-list", cluster.bootstrap(), "--input-topic", "copy-in",
+        "--input-partition", 0, "--output-topic", "copy-out", "--consumer-group", "copiers", "--transaction-size", 10,
+        "--transactional-id", "copier", "--enable-random-aborts", "--use-group-metadata",
+    )  # fmt: skip
+    assert records(cluster, "copy-out", "read_committed") == values
+    ends = [event for event in cluster.events("transaction_decided") if event["transactional_id"] == "copier"]
+    assert sum(event["is_commit"] for event in ends) >= 20
 
 
 def test_transactions_tool_lists_describes_and_finds_the_producers(cluster: Cluster) -> None:

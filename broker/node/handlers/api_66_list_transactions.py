@@ -1,12 +1,14 @@
-"""ListTransactions (key 66), versions 0-1: the transactional ids that this broker coordinates (KIP-664).
+"""ListTransactions (key 66), versions 0-2: the transactional ids that this broker coordinates (KIP-664). Complete.
 
-Filters: states, producer ids, a least duration (version 1). Not done: version 2, a pattern for the id (KIP-1152): Kafka
-matches it with RE2 in linear time, which Python's `re` does not promise, and no client may stop a broker.
+Filters: states, producer ids, a least duration (version 1), a pattern for the whole id (version 2, KIP-1152), matched
+by RE2 as in Kafka: in linear time, so that no client can stop a broker.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import re2
 
 from broker.coordinator.transactions.metadata import Transaction
 from broker.coordinator.transactions.types import TransactionState
@@ -20,6 +22,8 @@ from broker.wire.messages import response
 if TYPE_CHECKING:
     from broker.node.broker import Broker
 
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False  # the client is told
 _LABELS = {state.label for state in TransactionState}
 
 
@@ -27,6 +31,11 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     message, host = request.message, broker.coordinators[KEY_TYPE]
     unknown = [each for each in message.state_filters if each not in _LABELS]
     error = ErrorCode.coordinator_load_in_progress if host.is_loading() else ErrorCode.none
+    text, pattern = getattr(message, "transactional_id_pattern", None) or "", None
+    try:
+        pattern = re2.compile(text, _OPTIONS) if text else None
+    except re2.error:
+        error = ErrorCode.invalid_regular_expression
     states: list[dict[str, object]] = []
     if error is ErrorCode.none:
         duration_ms = getattr(message, "duration_filter", -1)
@@ -35,6 +44,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
                 _listed(each)
                 for each in shard.transactions()
                 if _is_wanted(each, set(message.state_filters), set(message.producer_id_filters), duration_ms)
+                and (pattern is None or pattern.fullmatch(each.transactional_id))
             ]
     request.respond(
         response(
