@@ -69,6 +69,10 @@ test: setup-dev chromium  ## all tests; a skip of something that must run is a f
 test-fast: setup-dev  ## the tests that need no process, Spark or browser
 	$(BIN)/python -m pytest -m "not slow and not spark and not kafka and not chromium and not toxiproxy"
 
+.PHONY: prove-checker
+prove-checker: setup-dev  ## 1,000 run logs with planted anomalies of every kind: all found, nothing else
+	PLANTED_CASES=1000 $(BIN)/python -m pytest -q tests/reports/test_reports_planted.py --timeout 1800
+
 .PHONY: chromium
 chromium:
 	@command -v chromium >/dev/null || { \

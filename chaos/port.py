@@ -25,6 +25,9 @@ class ClusterPort(Protocol):
 
     def controller(self) -> int | None: ...
 
+    def coordinator(self) -> int | None:
+        """Of the first consumer group of this cell's load; None if there is no group, or nobody knows."""
+
     def kill(self, broker_id: int) -> None:
         """SIGKILL."""
 

@@ -1,6 +1,7 @@
 """Targets are roles, resolved to broker ids and link names when a fault is injected, not when a scenario is read.
 
-Brokers: `leader`, `followers`, `follower:0`, `others` (all but the leader), `controller`, `broker:2`, `minority` (the
+Brokers: `leader`, `followers`, `follower:0`, `others` (all but the leader), `controller`, `coordinator`
+(of the cell's consumer group), `broker:2`, `minority` (the
 leader and as many more as stay below half), `majority` (the rest), `all`.
 
 Links: `followers->leader` (connections that the followers open to the leader), `client->leader`, `clients->all`;
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 
 from chaos.port import ClusterPort
 
-_ROLE = re.compile(r"leader|followers|follower:\d+|others|controller|broker:\d+|minority|majority|all")
+_ROLE = re.compile(r"leader|followers|follower:\d+|others|controller|coordinator|broker:\d+|minority|majority|all")
 _CLIENTS = ("client", "clients")
 _KINDS: dict[str, tuple[str, ...]] = {
     "internal": ("internal",),
@@ -58,8 +59,8 @@ def check_broker_target(target: str) -> None:
     """Raises TargetError for what `resolve_brokers` could never resolve."""
     if not _ROLE.fullmatch(target):
         raise TargetError(
-            f"{target!r} is no broker target: leader, followers, follower:N, others, controller, broker:N, minority, "
-            "majority or all"
+            f"{target!r} is no broker target: leader, followers, follower:N, others, controller, coordinator, "
+            "broker:N, minority, majority or all"
         )
 
 
@@ -82,6 +83,9 @@ def resolve_brokers(target: str, port: ClusterPort, of: PartitionOfInterest) -> 
         case "controller":
             controller = port.controller()
             found = () if controller is None else (controller,)
+        case "coordinator":
+            coordinator = port.coordinator()
+            found = () if coordinator is None else (coordinator,)
         case "leader" | "others" | "minority" | "majority":
             found = _around_leader(role, port, of)
         case _:

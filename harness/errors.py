@@ -40,7 +40,14 @@ class EnvironmentFault(HarnessError):
 
 
 class CellError(HarnessError):
-    """One cell could not be carried out; the run goes on and the cell is inconclusive."""
+    """One cell could not be carried out; the run goes on and the cell is inconclusive.
+
+    `anomaly` names what of `reports/anomalies.py` this is, where it tells of the cluster or the client.
+    """
+
+    def __init__(self, message: str, *, anomaly: str = "") -> None:
+        super().__init__(message)
+        self.anomaly = anomaly
 
 
 class Interrupted(HarnessError):

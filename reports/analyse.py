@@ -17,7 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reports import queries
 from reports.criteria import Criteria
+from reports.happenings import findings, suspect_intervals
 from reports.histogram import rate_interval, steady_ratio, summarise
+from reports.history import transactions
 from reports.model import (
     LATENCY_KINDS,
     PREDICTED_KINDS,
@@ -34,12 +36,22 @@ from reports.model import (
     Story,
 )
 from reports.predict import Prediction, predict
+from reports.recovery import recovery
 from reports.tables import LONG, TEXT, Tables, open_tables, small_table
 
 RANGES_PER_SET_MAX = 400
 STORIES_PER_KIND = 2
 SLOT_US_MIN = 100_000
 SLOTS_MAX = 600
+TRANSACTION_COLUMNS = {
+    "cell": TEXT,
+    "producer": LONG,
+    "incarnation": LONG,
+    "first_seq": LONG,
+    "last_seq": LONG,
+    "is_committed": LONG,
+    "ended_us": LONG,
+}
 
 
 def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> list[CellFacts]:
@@ -49,7 +61,8 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
     predictions = {cell.cell_id: predict(cell) for cell in run.cells}
     slot_us = {cell.cell_id: _slot_us(cell) for cell in run.cells}
     _register_windows(spark, run, slot_us)
-    _register_intervals(spark, predictions)
+    _register_intervals(spark, run, predictions)
+    small_table(spark, "transactions", TRANSACTION_COLUMNS, [row for cell in run.cells for row in transactions(cell)])
     kept = _Kept(spark)
     try:
         sets = _sets(kept)
@@ -125,7 +138,7 @@ def _register_windows(spark: SparkSession, run: Run, slot_us: Mapping[str, int])
     small_table(spark, "windows", columns, rows)
 
 
-def _register_intervals(spark: SparkSession, predictions: Mapping[str, Prediction]) -> None:
+def _register_intervals(spark: SparkSession, run: Run, predictions: Mapping[str, Prediction]) -> None:
     columns = {
         "cell": TEXT,
         "kind": TEXT,
@@ -140,6 +153,11 @@ def _register_intervals(spark: SparkSession, predictions: Mapping[str, Predictio
         for cell_id, prediction in predictions.items()
         for item in prediction.intervals
     ]
+    rows += [
+        (cell.cell_id, item.kind, item.partition, item.from_offset, item.end_offset, item.after_us, item.before_us)
+        for cell in run.cells
+        for item in suspect_intervals(cell)
+    ]
     small_table(spark, "intervals", columns, rows)
 
 
@@ -149,7 +167,16 @@ def _sets(kept: _Kept) -> dict[str, dict[str, SetComparison]]:
     kept.keep("duplicates", queries.DUPLICATES)
     kept.keep("order_blocks", queries.ORDER_BLOCKS)
     kept.keep("late_rows", queries.LATE_ROWS)
-    kept.spark.sql(queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")
+    kept.keep("offset_blocks", queries.OFFSET_BLOCKS)
+    kept.keep("read_blocks", queries.READ_BLOCKS)
+    kept.keep("odd_polls", queries.ODD_POLLS)
+    for view, sql in (
+        ("realtime_bins", queries.REALTIME_BINS),
+        ("readers", queries.READERS),
+        ("undelivered", queries.UNDELIVERED),
+        ("interval_blocks", queries.INTERVAL_BLOCKS),
+    ):
+        kept.spark.sql(sql).createOrReplaceTempView(view)
     kept.keep("marks", queries.MARKS)
     rows = kept.collect(queries.RANGES.format(limit=RANGES_PER_SET_MAX))
     parts: dict[tuple[str, str, str], IdentitySet] = {}
@@ -292,6 +319,8 @@ def _facts(
         log_bytes=size,
         epochs=_epochs(batches),
         stories=stories,
+        findings=findings(cell, _epochs(batches)),
+        recovery=recovery(cell, slots, slot_us),
         missing_streams=_missing(cell, tables),
         slots=slots,
         slot_us=slot_us,

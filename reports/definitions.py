@@ -93,6 +93,19 @@ DEFINITIONS: tuple[Definition, ...] = (
         unit="ratio",
         text="Bytes the batches would have without compression over their bytes in the log, headers included.",
     ),
+    Definition(
+        name="recovery",
+        unit="s",
+        text="From the moment the first fault acts. Detected: a broker fenced, an ISR or an epoch changed. New leader: "
+        "one of a later epoch. First acknowledgement: after the election, else after the first silence of two buckets. "
+        "Back: from when the rate over a second stays at 90 % of the rate before the fault.",
+    ),
+    Definition(
+        name="area of violation",
+        unit="record-seconds",
+        text="Records that were due at the rate before the fault and not yet acknowledged, summed over time until "
+        "service was back: what a queue in front of the cluster would have held, times how long.",
+    ),
     Definition(name="unknown", unit="records", text="Sends whose fate the client cannot know: neither lost nor acked."),
     Definition(
         name="predicted",

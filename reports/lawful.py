@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from reports.anomalies import BY_NAME
 from reports.model import Cell, Json
 
 LAWFUL, UNLAWFUL, IMPOSSIBLE = "lawful", "unlawful", "impossible"
@@ -24,6 +25,9 @@ class Configuration:
     min_isr: int = 1
     unclean_election: bool = False
     truncated: bool = False  # a log was cut back in this cell
+    lost_power: bool = False  # a disk forgot in this cell what was not fsynced
+    flushes_each: bool = False
+    subscribes: bool = False  # a reader is a consumer group
 
     def text(self) -> str:
         parts = [f"acks={self.acks}", f"idempotence {'on' if self.idempotence else 'off'}"]
@@ -59,6 +63,12 @@ def configuration_of(cell: Cell) -> Configuration:
         min_isr=_whole(setting("min.insync.replicas", "1"), 1),
         unclean_election=setting("unclean.leader.election.enable", "false") == "true",
         truncated=any(event.get("kind") == "truncated" for event in cell.events),
+        lost_power=any(event.get("source") == "disk" for event in cell.events),
+        subscribes=any(
+            isinstance(reader, dict) and reader.get("mode") == "group"
+            for reader in cell.part("workload").get("readers") or ()
+        ),
+        flushes_each=setting("flush.messages", setting("log.flush.interval.messages", "0")) == "1",
     )
 
 
@@ -88,6 +98,12 @@ def _lost(c: Configuration) -> Ruling:
             lawful=LAWFUL,
             reason="a replica outside the ISR may become leader and drops what it never had",
             source="unclean.leader.election.enable",
+        )
+    if c.lost_power and not c.flushes_each:
+        return Ruling(
+            lawful=LAWFUL,
+            reason="replicas keep records in memory until the operating system writes them; one that forgot may lead",
+            source="flush.messages; KIP-966",
         )
     if c.acks == "1" and c.replication_factor > 1:
         return Ruling(
@@ -153,35 +169,161 @@ def _reordered(c: Configuration) -> Ruling:
 
 
 def _delivered_twice(c: Configuration) -> Ruling:
+    if c.subscribes:
+        return Ruling(
+            lawful=LAWFUL,
+            reason="after a rebalance or a restart what was not committed comes again",
+            source="subscribe(); at-least-once delivery",
+        )
     if c.truncated:
         return Ruling(
             lawful=LAWFUL,
             reason="offsets that a truncation removed are given again, and a reader beyond the end goes back",
             source="KIP-320",
         )
-    return Ruling(lawful=UNLAWFUL, reason="a consumer with fixed assignment moves forward only", source="assign()")
+    return Ruling(lawful=UNLAWFUL, reason=_READER, source="assign()")
 
 
-def _recovered(_: Configuration) -> Ruling:
-    return Ruling(lawful=LAWFUL, reason="an answer that never came says nothing about the append", source="protocol")
+def _always(lawful: str, reason: str, source: str) -> Callable[[Configuration], Ruling]:
+    return lambda _: Ruling(lawful=lawful, reason=reason, source=source)
 
 
-def _unexpected(_: Configuration) -> Ruling:
-    return Ruling(lawful=UNLAWFUL, reason="a log holds what producers sent", source="protocol")
+def _offset_reused(c: Configuration) -> Ruling:
+    """The sharp form of loss: the offset was given again."""
+    loss = _lost(c)
+    if loss.lawful != LAWFUL:
+        return loss
+    return Ruling(lawful=LAWFUL, reason="what is lost gives its offset to what comes after it", source=loss.source)
 
 
-def _corrupt(_: Configuration) -> Ruling:
-    return Ruling(lawful=UNLAWFUL, reason="batches carry a CRC from producer to consumer", source="record batch v2")
+def _read_above_hw(c: Configuration) -> Ruling:
+    if c.lost_power and not c.flushes_each:
+        return _lost(c)
+    if c.unclean_election:
+        return Ruling(
+            lawful=LAWFUL,
+            reason="a leader from outside the ISR may lack what consumers were given",
+            source="unclean.leader.election.enable",
+        )
+    return Ruling(
+        lawful=UNLAWFUL,
+        reason="consumers get what lies below the high watermark, and every member of the ISR has that",
+        source="KIP-101; high watermark",
+    )
 
+
+def _high_watermark(c: Configuration) -> Ruling:
+    if c.lost_power and not c.flushes_each:
+        return _lost(c)
+    if c.unclean_election:
+        return Ruling(
+            lawful=LAWFUL,
+            reason="the new leader's log may end below it",
+            source="unclean.leader.election.enable",
+        )
+    return Ruling(
+        lawful=UNLAWFUL,
+        reason="a new leader comes from the ISR and has all that lies below",
+        source="KIP-101; KIP-207",
+    )
+
+
+def _acked_below_min_isr(c: Configuration) -> Ruling:
+    if c.acks != "all":
+        return Ruling(lawful=IMPOSSIBLE, reason="min.insync.replicas binds acks=all only", source="min.insync.replicas")
+    if c.min_isr < 2:
+        return Ruling(lawful=IMPOSSIBLE, reason="the ISR of a leader is never below one", source="min.insync.replicas")
+    return Ruling(lawful=UNLAWFUL, reason="the leader must refuse: NOT_ENOUGH_REPLICAS", source="min.insync.replicas")
+
+
+def _two_leaders_ack(c: Configuration) -> Ruling:
+    if c.acks == "0":
+        return Ruling(lawful=IMPOSSIBLE, reason="nothing is acknowledged", source="acks")
+    if c.acks == "1":
+        return Ruling(
+            lawful=LAWFUL,
+            reason="a leader that does not know of its successor yet answers by itself",
+            source="acks; KIP-101",
+        )
+    return Ruling(
+        lawful=UNLAWFUL,
+        reason="followers of the newer epoch do not fetch from it, so its high watermark cannot move",
+        source="leader epochs, KIP-101",
+    )
+
+
+def _realtime(c: Configuration) -> Ruling:
+    if _lost(c).lawful == LAWFUL:
+        return Ruling(
+            lawful=LAWFUL,
+            reason="offsets that were lost are given again",
+            source="unclean.leader.election.enable; acks",
+        )
+    return Ruling(lawful=UNLAWFUL, reason="a log only grows at its end", source="protocol")
+
+
+def _poll_skip(c: Configuration) -> Ruling:
+    if c.subscribes:
+        return Ruling(
+            lawful=LAWFUL,
+            reason="a partition that comes back after a rebalance goes on where another member had got to",
+            source="subscribe()",
+        )
+    return Ruling(lawful=UNLAWFUL, reason="a poll goes on where the one before ended", source="assign()")
+
+
+def _phantom(_: Configuration) -> Ruling:
+    return Ruling(
+        lawful=UNLAWFUL,
+        reason="a failure that is reported as certain must mean that nothing was or will be appended",
+        source="client contract; KIP-360",
+    )
+
+
+_READER = "a consumer with fixed partitions moves forward only"
+_NEVER: dict[str, tuple[str, str]] = {
+    "lost_in_delivery": ("a reader gets every offset between its first and its last", "consumer protocol"),
+    "unexpected": ("a log holds what producers sent", "protocol"),
+    "corrupt": ("batches carry a CRC from producer to consumer", "record batch v2"),
+    "epoch_regression": ("epochs only grow, and each begins where the one before ended", "KIP-101"),
+    "aborted_read": ("read_committed leaves out what was aborted", "KIP-98"),
+    "precommitted_read": ("read_committed ends at the last stable offset", "KIP-98"),
+    "torn_txn": ("a transaction is committed in all its partitions or in none", "KIP-98"),
+    "zombie_write": ("a producer epoch fences all below it", "KIP-98; KIP-360; KIP-890"),
+    "conservation": ("a transaction that keeps a sum keeps it for every read_committed reader", "KIP-98"),
+    "replica_divergence": ("a follower truncates where the leader's epochs say that the logs part", "KIP-101; KIP-279"),
+    "isr_never_recovers": ("a replica that has caught up is taken back", "KIP-497"),
+    "two_controllers": ("a voter votes once in an epoch", "KIP-595"),
+    "commit_regression": ("a commit of an older generation is refused", "group protocol"),
+    "double_owner": ("in one generation a partition has one owner", "group protocol; KIP-429; KIP-848"),
+    "dup_bound_exceeded": ("a member begins at what its group committed", "group protocol"),
+    "stuck_consumer": ("what is below the high watermark can be read", "consumer protocol"),
+    "spurious_reset": ("auto.offset.reset acts only without a valid offset", "auto.offset.reset; KIP-320"),
+    "no_recovery": ("with all brokers back every partition is led and in sync again", "replication protocol"),
+    "crashed": ("no fault on links or clients may end a broker", "robustness"),
+    "hang": ("every send has an outcome within delivery.timeout.ms", "delivery.timeout.ms, KIP-91"),
+}
 
 _RULES: dict[str, Callable[[Configuration], Ruling]] = {
     "lost": _lost,
+    "offset_reused": _offset_reused,
     "duplicated": _duplicated,
     "reordered": _reordered,
-    "recovered": _recovered,
-    "unexpected": _unexpected,
-    "corrupt": _corrupt,
+    "recovered": _always(LAWFUL, "an answer that never came says nothing about the append", "protocol"),
+    "phantom": _phantom,
+    "read_above_hw": _read_above_hw,
+    "hw_regression": _high_watermark,
+    "truncate_below_hw": _high_watermark,
+    "acked_below_min_isr": _acked_below_min_isr,
+    "two_leaders_ack": _two_leaders_ack,
+    "send_realtime_violation": _realtime,
     "dup_delivered": _delivered_twice,
+    "nonmonotonic_poll": _delivered_twice,
+    "poll_skip": _poll_skip,
+    "unseen_pending": _always(LAWFUL, "a reader that is stopped has not read on", "consumer protocol"),
+    "rebalance_storm": _always(LAWFUL, "members that come and go make the group rebalance each time", "group protocol"),
+    "harness_error": _always(IMPOSSIBLE, "it says nothing about cluster or client", "harness"),
+    **{name: _always(UNLAWFUL, reason, source) for name, (reason, source) in _NEVER.items()},
 }
 
 TYPICAL: tuple[Configuration, ...] = (
@@ -195,5 +337,5 @@ TYPICAL: tuple[Configuration, ...] = (
 
 
 def table() -> list[tuple[str, list[Ruling]]]:
-    """Anomalies by typical configurations, for the page."""
-    return [(name, [rule(name, configuration) for configuration in TYPICAL]) for name in _RULES]
+    """Anomalies by typical configurations, in the catalogue's order, for the page and docs/lawful.md."""
+    return [(name, [rule(name, configuration) for configuration in TYPICAL]) for name in BY_NAME]

@@ -13,7 +13,28 @@ Json = dict[str, Any]  # one decoded JSON object: its values are as mixed as JSO
 QUANTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999))
 LATENCY_KINDS: tuple[str, ...] = ("corrected", "uncorrected", "end_to_end", "schedule_lag")
 PREDICTED_KINDS: tuple[str, ...] = ("lost", "duplicated", "reordered")
-SET_KINDS: tuple[str, ...] = (*PREDICTED_KINDS, "recovered", "unexpected", "corrupt", "dup_delivered")
+DELIVERY_KINDS: tuple[str, ...] = (
+    "dup_delivered",
+    "lost_in_delivery",
+    "unseen_pending",
+    "read_above_hw",
+    "nonmonotonic_poll",
+    "poll_skip",
+)
+INTERVAL_KINDS: tuple[str, ...] = ("acked_below_min_isr", "two_leaders_ack")
+TRANSACTION_KINDS: tuple[str, ...] = ("aborted_read", "precommitted_read", "torn_txn")
+SET_KINDS: tuple[str, ...] = (
+    *PREDICTED_KINDS,
+    "recovered",
+    "phantom",
+    "unexpected",
+    "corrupt",
+    "offset_reused",
+    "send_realtime_violation",
+    *DELIVERY_KINDS,
+    *INTERVAL_KINDS,
+    *TRANSACTION_KINDS,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +47,7 @@ class Cell:
     faults: tuple[Json, ...] = ()
     wire: tuple[Json, ...] = ()
     stats: tuple[Json, ...] = ()
+    history: tuple[Json, ...] = ()  # of groups and transactions, by clients
     notes: tuple[str, ...] = ()  # what was unreadable in its files
 
     def part(self, name: str) -> Json:
@@ -237,6 +259,28 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What the events of a cell say of one anomaly that strikes no single record: how often, and the first cases."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """From the first fault on. None: it did not happen, or nobody could see it."""
+
+    fault: str
+    fault_us: int
+    detect_us: int | None = None  # until somebody acted on it: broker fenced, ISR changed, epoch moved
+    elect_us: int | None = None  # until another leader led
+    first_ack_us: int | None = None  # until the first acknowledgement after the longest silence that the fault began
+    recover_us: int | None = None  # until the rate of acknowledgements was back, for good
+    area_record_seconds: float | None = None  # records not acknowledged in time, over the time that they were not
+    service_level_records_per_s: float | None = None  # what counts as back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CellFacts:
     """What was observed and predicted for one cell; input of the verdict."""
 
@@ -258,9 +302,17 @@ class CellFacts:
     log_bytes: int = 0
     epochs: tuple[EpochRange, ...] = ()
     stories: tuple[Story, ...] = ()
+    findings: Mapping[str, Finding] = field(default_factory=dict)
+    recovery: Recovery | None = None
     missing_streams: tuple[str, ...] = ()
     slots: pd.DataFrame = field(default_factory=pd.DataFrame)
     slot_us: int = 100_000
 
     def set_count(self, kind: str) -> int:
         return self.observed[kind].count if kind in self.observed else 0
+
+    def anomaly_count(self, name: str) -> int:
+        """Of any anomaly: identities where it strikes records, else cases."""
+        if name in self.findings:
+            return self.findings[name].count
+        return self.set_count(name)

@@ -7,11 +7,12 @@ import json
 import os
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from reports.anomalies import BY_NAME
 from reports.model import QUANTILES, CellFacts, Json, Run
 from reports.verdict import EXIT_CODES, FAIL, INCONCLUSIVE, PASS, Verdict, achieved_ratio, worst
 
@@ -69,6 +70,8 @@ def cell_result(item: Judged) -> Json:
         "unexpected": facts.set_count("unexpected"),
         "corrupt": facts.set_count("corrupt"),
         "dup_delivered": facts.set_count("dup_delivered"),
+        "anomalies": {name: facts.anomaly_count(name) for name in BY_NAME if facts.anomaly_count(name)},
+        "recovery": asdict(facts.recovery) if facts.recovery else None,
         "observed_sets": {kind: identities.as_json() for kind, identities in facts.observed.items()},
         "gap_ms": round(facts.gap_us / 1000, 1) if facts.gap_us is not None else None,
         "predicted": {kind: comparison.as_json() for kind, comparison in facts.predictions.items()},

@@ -16,7 +16,7 @@ from reports.anomalies import ANOMALIES
 from reports.charts import specifications
 from reports.criteria import Criteria
 from reports.definitions import DEFINITIONS
-from reports.lawful import TYPICAL, configuration_of, rule, table
+from reports.lawful import TYPICAL, Configuration, configuration_of, rule, table
 from reports.model import PREDICTED_KINDS, CellFacts, Json, Run, Story
 from reports.narrative import Step, story_steps, verdict_sentences
 from reports.noise import disturbance
@@ -176,6 +176,9 @@ def _cell_view(item: Judged) -> Json:
         "steps": chart_data.timeline_steps(cell),
         "sets": {kind: _set_view(facts, kind) for kind in PREDICTED_KINDS},
         "rulings": {kind: rule(kind, configuration) for kind in PREDICTED_KINDS},
+        "others": _other_anomalies(facts, configuration),
+        "looked_for": len(ANOMALIES) - len(PREDICTED_KINDS),
+        "recovery": _recovery_view(facts),
         "pictures": pictures(facts),
         "stories": [_story_view(facts, story) for story in facts.stories],
         "time_rows": _time_rows(facts),
@@ -186,6 +189,35 @@ def _cell_view(item: Judged) -> Json:
         "open": cell.kind == "chaos" or item.verdict.result != PASS,
         "censored": facts.counts.failed + facts.counts.unknown,
     }
+
+
+def _other_anomalies(facts: CellFacts, configuration: Configuration) -> list[Json]:
+    """Those that were seen, beside the three that are predicted."""
+    return [
+        {
+            "count": facts.anomaly_count(anomaly.name),
+            "title": anomaly.title.lower(),
+            "lawful": rule(anomaly.name, configuration).lawful,
+            "example": next(iter(facts.findings[anomaly.name].examples), "") if anomaly.name in facts.findings else "",
+        }
+        for anomaly in ANOMALIES
+        if anomaly.name not in PREDICTED_KINDS and facts.anomaly_count(anomaly.name)
+    ]
+
+
+def _recovery_view(facts: CellFacts) -> list[tuple[str, str]]:
+    found = facts.recovery
+    if found is None:
+        return []
+    times = (
+        ("detected after", found.detect_us),
+        ("new leader after", found.elect_us),
+        ("first acknowledgement after", found.first_ack_us),
+        ("service back after", found.recover_us),
+    )
+    rows = [(name, "not seen" if value is None else f"{value / 1e6:.2f} s") for name, value in times]
+    area = found.area_record_seconds
+    return [*rows, ("area of violation", "not seen" if area is None else f"{area:,.0f} record-seconds")]
 
 
 def _set_view(facts: CellFacts, kind: str) -> Json:

@@ -15,10 +15,11 @@ BOOTSTRAP_BLOCKS = 20
 # Words in which something is not as it should be; `acked`, `other`, `present` are bit sets over seq & 63.
 BAD_WORDS = """
 SELECT cell, producer, incarnation, word, coalesce(acked, 0L) AS acked, coalesce(other, 0L) AS other,
-       coalesce(present, 0L) AS present, coalesce(copies, 0L) AS copies
+       coalesce(failed, 0L) AS failed, coalesce(present, 0L) AS present, coalesce(copies, 0L) AS copies
 FROM (SELECT cell, producer, incarnation, shiftright(seq, 6) AS word,
              bit_or(IF(status = 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS acked,
-             bit_or(IF(status <> 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS other
+             bit_or(IF(status <> 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS other,
+             bit_or(IF(status = 1, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS failed
       FROM send GROUP BY cell, producer, incarnation, shiftright(seq, 6))
 FULL OUTER JOIN
      (SELECT cell, producer, incarnation, shiftright(seq, 6) AS word,
@@ -34,7 +35,8 @@ WHERE coalesce(acked, 0L) & ~coalesce(present, 0L) <> 0
 STRAYS = """
 SELECT cell, kind, producer, incarnation, word * 64 + bit AS seq
 FROM (SELECT cell, producer, incarnation, word,
-             stack(3, 'lost', acked & ~present, 'recovered', other & present & ~acked,
+             stack(4, 'lost', acked & ~present, 'recovered', other & present & ~acked & ~failed,
+                      'phantom', failed & present & ~acked,
                       'unexpected', present & ~(acked | other)) AS (kind, bits)
       FROM bad_words)
 LATERAL VIEW explode(sequence(0, 63)) bits_of_word AS bit
@@ -98,6 +100,171 @@ FROM (SELECT /*+ BROADCAST(w) */ r.*, count(*) OVER (PARTITION BY r.cell, r.cons
 WHERE times > 1
 """
 
+# Blocks of offsets at which acknowledgements and final log do not hold the same records: the only ones to look into.
+OFFSET_BLOCKS = """
+SELECT cell, partition, block
+FROM (SELECT cell, partition, shiftright(offset, 6) AS block, xxhash64(offset, producer, incarnation, seq) AS h,
+             1 AS is_send FROM send WHERE status = 0 AND offset >= 0
+      UNION ALL
+      SELECT cell, partition, shiftright(offset, 6), xxhash64(offset, producer, incarnation, seq), 0 FROM log)
+GROUP BY cell, partition, block HAVING bit_xor(h) <> 0 AND max(is_send) = 1
+"""
+
+OFFSET_REUSED = """
+SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq
+FROM (SELECT /*+ BROADCAST(b) */ send.* FROM send LEFT SEMI JOIN offset_blocks b
+        ON send.cell = b.cell AND send.partition = b.partition AND shiftright(send.offset, 6) = b.block
+      WHERE status = 0 AND offset >= 0) s
+JOIN (SELECT /*+ BROADCAST(b) */ log.* FROM log LEFT SEMI JOIN offset_blocks b
+        ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block) l
+  ON s.cell = l.cell AND s.partition = l.partition AND s.offset = l.offset
+WHERE NOT (s.producer = l.producer AND s.incarnation = l.incarnation AND s.seq = l.seq)
+"""
+
+# Time in bins of 10 ms: the highest offset that was acknowledged in an earlier bin, against sends handed over in this.
+REALTIME_BINS = """
+SELECT cell, partition, bin, top
+FROM (SELECT cell, partition, bin, lowest,
+             max(high) OVER (PARTITION BY cell, partition ORDER BY bin
+                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
+      FROM (SELECT cell, partition, bin, max(high) AS high, min(lowest) AS lowest
+            FROM (SELECT cell, partition,
+                         stack(2, acked_us DIV 10000, offset, CAST(NULL AS BIGINT),
+                                  sent_us DIV 10000, CAST(NULL AS BIGINT), offset) AS (bin, high, lowest)
+                  FROM send WHERE status = 0 AND offset >= 0 AND sent_us >= 0)
+            GROUP BY cell, partition, bin))
+WHERE lowest <= top
+"""
+
+SEND_REALTIME_VIOLATION = """
+SELECT /*+ BROADCAST(b) */ s.cell, s.producer, s.incarnation, s.seq
+FROM send s JOIN realtime_bins b ON s.cell = b.cell AND s.partition = b.partition AND s.sent_us DIV 10000 = b.bin
+WHERE s.status = 0 AND s.offset >= 0 AND s.sent_us >= 0 AND s.offset <= b.top
+"""
+
+# A reader gets everything once, whether its consumers have fixed partitions or are members of a group.
+READERS = """
+SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, partition, min(offset) AS first,
+       max(offset) AS last
+FROM recv GROUP BY cell, coalesce(reader, CAST(0 AS SMALLINT)), partition
+"""
+
+# Offsets of the final log, in words of 64, that a reader passed or has still before it.
+UNDELIVERED = """
+SELECT /*+ BROADCAST(r) */ l.cell, r.reader, l.partition, l.block, r.first, r.last,
+       l.bits & ~coalesce(d.bits, 0L) AS bits
+FROM (SELECT cell, partition, shiftright(offset, 6) AS block, bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits
+      FROM log GROUP BY cell, partition, shiftright(offset, 6)) l
+JOIN readers r ON l.cell = r.cell AND l.partition = r.partition
+LEFT JOIN (SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, partition,
+                  shiftright(offset, 6) AS block, bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits
+           FROM recv GROUP BY cell, coalesce(reader, CAST(0 AS SMALLINT)), partition, shiftright(offset, 6)) d
+  ON l.cell = d.cell AND r.reader = d.reader AND l.partition = d.partition AND l.block = d.block
+WHERE l.bits & ~coalesce(d.bits, 0L) <> 0
+"""
+
+NOT_DELIVERED = """
+SELECT /*+ BROADCAST(m) */ DISTINCT l.cell, m.kind, l.producer, l.incarnation, l.seq
+FROM log l JOIN
+     (SELECT cell, partition, block * 64 + bit AS offset, IF(block * 64 + bit > last, 'unseen_pending',
+             'lost_in_delivery') AS kind
+      FROM undelivered LATERAL VIEW explode(sequence(0, 63)) bits_of_word AS bit
+      WHERE bits & shiftleft(1L, bit) <> 0 AND block * 64 + bit >= first) m
+  ON l.cell = m.cell AND l.partition = m.partition AND l.offset = m.offset
+"""
+
+# Blocks in which a consumer got other records than the final log has; full and equal ones cancel out.
+READ_BLOCKS = """
+SELECT r.cell, r.partition, r.block
+FROM (SELECT cell, consumer, partition, shiftright(offset, 6) AS block,
+             bit_xor(xxhash64(offset, producer, incarnation, seq)) AS h
+      FROM recv GROUP BY cell, consumer, partition, shiftright(offset, 6)) r
+LEFT JOIN (SELECT cell, partition, shiftright(offset, 6) AS block,
+                  bit_xor(xxhash64(offset, producer, incarnation, seq)) AS h
+           FROM log GROUP BY cell, partition, shiftright(offset, 6)) l
+  ON r.cell = l.cell AND r.partition = l.partition AND r.block = l.block
+WHERE l.h IS NULL OR l.h <> r.h
+GROUP BY r.cell, r.partition, r.block
+"""
+
+READ_ABOVE_HW = """
+SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq
+FROM (SELECT /*+ BROADCAST(b) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
+        ON recv.cell = b.cell AND recv.partition = b.partition AND shiftright(recv.offset, 6) = b.block
+      WHERE crc_ok = 1) r
+LEFT ANTI JOIN (SELECT /*+ BROADCAST(b) */ log.* FROM log LEFT SEMI JOIN read_blocks b
+        ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block) l
+  ON r.cell = l.cell AND r.partition = l.partition AND r.offset = l.offset AND r.producer = l.producer
+ AND r.incarnation = l.incarnation AND r.seq = l.seq
+"""
+
+# Polls that do not follow on the one before of the same consumer and partition.
+ODD_POLLS = """
+SELECT cell, consumer, partition, polled_us, low, before
+FROM (SELECT cell, consumer, partition, polled_us, min(offset) AS low,
+             lag(max(offset)) OVER (PARTITION BY cell, consumer, partition ORDER BY polled_us) AS before
+      FROM recv GROUP BY cell, consumer, partition, polled_us)
+WHERE low <> before + 1
+"""
+
+NONMONOTONIC_POLL = """
+SELECT /*+ BROADCAST(p) */ DISTINCT r.cell, r.producer, r.incarnation, r.seq
+FROM recv r JOIN odd_polls p ON r.cell = p.cell AND r.consumer = p.consumer AND r.partition = p.partition
+ AND r.polled_us = p.polled_us
+WHERE p.low <= p.before AND r.offset <= p.before
+"""
+
+POLL_SKIP = """
+SELECT /*+ BROADCAST(p) */ DISTINCT l.cell, l.producer, l.incarnation, l.seq
+FROM log l JOIN (SELECT cell, partition, low, before, block FROM odd_polls
+                 LATERAL VIEW explode(sequence(shiftright(before + 1, 6), shiftright(low - 1, 6))) blocks AS block
+                 WHERE low > before + 1) p
+  ON l.cell = p.cell AND l.partition = p.partition AND shiftright(l.offset, 6) = p.block
+WHERE l.offset > p.before AND l.offset < p.low
+"""
+
+# Where a reader got another record than the log has at that offset: it never got the log's.
+DELIVERED_OTHERS = """
+SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq
+FROM (SELECT /*+ BROADCAST(b), BROADCAST(r) */ log.*, r.reader FROM log
+      LEFT SEMI JOIN read_blocks b
+        ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block
+      JOIN readers r ON log.cell = r.cell AND log.partition = r.partition AND log.offset BETWEEN r.first AND r.last) l
+LEFT ANTI JOIN (SELECT /*+ BROADCAST(b) */ recv.* FROM recv LEFT SEMI JOIN read_blocks b
+                  ON recv.cell = b.cell AND recv.partition = b.partition AND shiftright(recv.offset, 6) = b.block) d
+  ON l.cell = d.cell AND l.reader = coalesce(d.reader, 0) AND l.partition = d.partition AND l.offset = d.offset
+ AND l.producer = d.producer AND l.incarnation = d.incarnation AND l.seq = d.seq
+"""
+
+FROM_INTERVALS = """
+SELECT /*+ BROADCAST(i) */ DISTINCT s.cell, i.kind, s.producer, s.incarnation, s.seq
+FROM send s JOIN interval_blocks i
+  ON s.cell = i.cell AND s.partition = i.partition AND shiftright(s.offset, 6) = i.block
+ AND s.offset >= i.from_offset AND s.offset < i.end_offset
+WHERE i.kind IN ('acked_below_min_isr', 'two_leaders_ack') AND s.status = 0 AND s.offset >= 0
+  AND s.acked_us >= i.after_us AND s.acked_us < i.before_us
+"""
+
+# `transactions`: cell, producer, incarnation, first_seq, last_seq, is_committed, ended_us.
+TRANSACTIONAL = """
+SELECT /*+ BROADCAST(t) */ DISTINCT r.cell, IF(t.is_committed = 1, 'precommitted_read', 'aborted_read') AS kind,
+       r.producer, r.incarnation, r.seq
+FROM recv r JOIN transactions t ON r.cell = t.cell AND r.producer = t.producer AND r.incarnation = t.incarnation
+ AND r.seq >= t.first_seq AND r.seq <= t.last_seq
+WHERE t.is_committed = 0 OR r.polled_us < t.ended_us
+UNION ALL
+SELECT cell, 'torn_txn', producer, incarnation, seq
+FROM (SELECT *, count(found) OVER (PARTITION BY cell, producer, incarnation, first_seq) AS present
+      FROM (SELECT t.cell, t.producer, t.incarnation, t.first_seq, s.seq, max(l.seq) AS found
+            FROM (SELECT *, explode(sequence(first_seq, last_seq)) AS wanted FROM transactions WHERE is_committed = 1) t
+            JOIN send s ON s.cell = t.cell AND s.producer = t.producer AND s.incarnation = t.incarnation
+             AND s.seq = t.wanted
+            LEFT JOIN log l ON l.cell = t.cell AND l.producer = t.producer AND l.incarnation = t.incarnation
+             AND l.seq = t.wanted
+            GROUP BY t.cell, t.producer, t.incarnation, t.first_seq, s.seq))
+WHERE found IS NULL AND present > 0
+"""
+
 OBSERVED = f"""
 SELECT cell, kind, producer, incarnation, seq FROM ({STRAYS})
 UNION ALL SELECT cell, 'duplicated', producer, incarnation, seq FROM duplicates
@@ -105,6 +272,15 @@ UNION ALL SELECT cell, 'duplicated', producer, incarnation, seq FROM duplicates
 UNION ALL SELECT cell, 'reordered', producer, incarnation, seq FROM ({REORDERED})
 UNION ALL SELECT cell, 'dup_delivered', producer, incarnation, seq FROM ({DELIVERED_TWICE})
 UNION ALL SELECT cell, 'corrupt', producer, incarnation, seq FROM log WHERE crc_ok = 0
+UNION ALL SELECT cell, 'offset_reused', producer, incarnation, seq FROM ({OFFSET_REUSED})
+UNION ALL SELECT cell, 'send_realtime_violation', producer, incarnation, seq FROM ({SEND_REALTIME_VIOLATION})
+UNION ALL SELECT cell, kind, producer, incarnation, seq FROM ({NOT_DELIVERED})
+UNION ALL SELECT cell, 'lost_in_delivery', producer, incarnation, seq FROM ({DELIVERED_OTHERS})
+UNION ALL SELECT cell, 'read_above_hw', producer, incarnation, seq FROM ({READ_ABOVE_HW})
+UNION ALL SELECT cell, 'nonmonotonic_poll', producer, incarnation, seq FROM ({NONMONOTONIC_POLL})
+UNION ALL SELECT cell, 'poll_skip', producer, incarnation, seq FROM ({POLL_SKIP})
+UNION ALL SELECT cell, kind, producer, incarnation, seq FROM ({FROM_INTERVALS})
+UNION ALL SELECT cell, kind, producer, incarnation, seq FROM ({TRANSACTIONAL})
 """
 
 PREDICTED = """
@@ -119,7 +295,7 @@ SELECT /*+ BROADCAST(i) */ l.cell, i.kind, l.producer, l.incarnation, l.seq
 FROM log l JOIN interval_blocks i
   ON l.cell = i.cell AND l.partition = i.partition AND shiftright(l.offset, 6) = i.block
  AND l.offset >= i.from_offset AND l.offset < i.end_offset
-WHERE i.kind <> 'lost'
+WHERE i.kind IN ('duplicated', 'reordered')
 """
 
 INTERVAL_BLOCKS = """

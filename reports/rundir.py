@@ -42,7 +42,8 @@ def _read_cell(directory: Path, manifest: Json) -> Cell:
     notes: list[str] = []
     document = _read_object(directory / "cell.json", notes)
     t0_ns = manifest.get("t0_monotonic_ns")
-    lines = {name: _read_lines(directory / f"{name}.jsonl", notes) for name in ("cluster", "faults", "wire", "stats")}
+    names = ("cluster", "faults", "wire", "stats", "history")
+    lines = {name: _read_lines(directory / f"{name}.jsonl", notes) for name in names}
     for name in lines:
         for line in lines[name]:
             if "t_us" not in line and isinstance(line.get("mono_ns"), int) and isinstance(t0_ns, int):
@@ -54,6 +55,7 @@ def _read_cell(directory: Path, manifest: Json) -> Cell:
         faults=tuple(sorted(lines["faults"], key=_time_us)),
         wire=tuple(lines["wire"]),
         stats=tuple(lines["stats"]),
+        history=tuple(sorted(lines["history"], key=_time_us)),
         notes=tuple(notes),
     )
 

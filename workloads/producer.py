@@ -69,6 +69,7 @@ class ProducerUserLoop:
         self.unsent = 0
         self.lag = LogHistogram()
         self._blocked_until_ns = 0
+        self._measure_ns = 0  # when the measured window begins
 
     @property
     def writer_name(self) -> str:
@@ -96,6 +97,7 @@ class ProducerUserLoop:
         phases = self._context.wait_begin()
         if phases is None:
             return
+        self._measure_ns = phases.measure_ns
         self._send_by_schedule(client, phases)
         self._drain(client, phases)
 
@@ -171,12 +173,13 @@ class ProducerUserLoop:
         return now_ns < (phases.end_ns if self._is_closed_loop else phases.drain_end_ns)
 
     def _note_lag(self, intended_ns: _Times, sent_ns: int) -> None:
-        lag_us = (sent_ns - intended_ns) // 1_000
-        ours = intended_ns > self._blocked_until_ns
-        self.lag.add(lag_us[ours])
-        self.late_sends += int(np.count_nonzero(lag_us[ours] > LATE_US))
+        """Only of the measured window: the first sends wait for connections and pay for whatever happens once."""
         if not self._is_closed_loop:
-            self.backpressure_sends += int(np.count_nonzero(~ours))
+            self.backpressure_sends += int(np.count_nonzero(intended_ns <= self._blocked_until_ns))
+        ours = intended_ns[intended_ns > max(self._blocked_until_ns, self._measure_ns - 1)]
+        lag_us = (sent_ns - ours) // 1_000
+        self.lag.add(lag_us)
+        self.late_sends += int(np.count_nonzero(lag_us > LATE_US))
 
     def _drain(self, client: ProducerClient, phases: Phases) -> None:
         while self._log.completed < self.handed and time.monotonic_ns() < self._context.drain_deadline_ns(phases):

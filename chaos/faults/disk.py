@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
 
+STOP_WITHIN_S = 5.0
 Rules = Callable[[Mapping[str, Parameter]], list[dict[str, object]]]
 
 
@@ -43,10 +45,19 @@ class DiskFault:
 
     def heal(self) -> None:
         for broker, control in self._controls.items():
+            self._await_end(broker, control)
             with contextlib.suppress(FileNotFoundError):
                 control.unlink()
             if not self._context.port.is_running(broker):
                 self._context.port.restart(broker)
+
+    def _await_end(self, broker: int, control: Path) -> None:
+        """A broker that met an error is about to stop: starting it again must not come before that."""
+        if not _seen(control).exists() or not any("error" in rule for rule in self._rules):
+            return
+        deadline = time.monotonic() + STOP_WITHIN_S
+        while self._context.port.is_running(broker) and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def prove(self) -> Proof:
         calls: dict[str, object] = {}
@@ -105,6 +116,7 @@ def _spec(name: str, label: str, colour: str, rules: Rules, parameters: Mapping[
         make=_make(rules),
         parameters=parameters,
         problem=_problem,
+        is_proved_at_heal=True,  # it takes the next call on the disk to show
     )
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from chaos.faults import FAULTS
 from chaos.model import Scenario, builtin_scenarios
+from harness.cli.run import extra_cells
 from harness.errors import ExitCode, UsageError
+from harness.lint import lint
 from harness.plan import build_plan
 from harness.run.reporting import plain_table
 from harness.scenarios import cases_of, load_scenario
@@ -46,7 +48,11 @@ def _describe(name: str) -> str:
         scenario = validate(source, Scenario)
         return f"ok, scenario with {len(scenario.cases)} cases"
     suite = validate(source, Suite)
-    return f"ok, suite with {len(build_plan(suite, cases_of, seed=suite.seed, client=suite.client))} cells"
+    cells = build_plan(suite, cases_of, seed=suite.seed, client=suite.client)
+    for finding in lint(cells):
+        print(f"lint: {name}: {finding.text()}", file=sys.stderr)
+    extra = extra_cells(suite)
+    return f"ok, suite with {len(cells)} cells" + (f" and a rate search of at most {extra}" if extra else "")
 
 
 def list_things(what: str, *, as_json: bool) -> None:
@@ -81,7 +87,7 @@ def _suites() -> list[dict[str, Any]]:
     return [
         {
             "name": suite.name,
-            "cells": len(build_plan(suite, cases_of, seed=suite.seed, client=suite.client)),
+            "cells": len(build_plan(suite, cases_of, seed=suite.seed, client=suite.client)) + extra_cells(suite),
             "description": suite.description,
         }
         for suite in found

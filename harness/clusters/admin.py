@@ -19,6 +19,7 @@ from harness.errors import CellError
 _ANSWER_TIMEOUT_S: Final = 20.0
 _REQUEST_TIMEOUT_MS: Final = 10_000
 _TOPIC_EXISTS: Final = 36
+_REQUEST_TIMED_OUT: Final = 7
 _UNKNOWN_TOPIC: Final = 3
 # The broker asked is no controller, or there is none yet, or it does not know all brokers yet: ask again.
 _TRY_AGAIN: Final = frozenset({5, 7, 14, 15, 16, 38, 41, 89})
@@ -45,13 +46,18 @@ class Admin:
             "configs": [{"name": key, "value": value} for key, value in config.items()],
         }
         last = "no broker answered"
+        unsure = False  # a request without an answer, or one that timed out at the broker, may have been carried out
         for response in self._answers(ApiKey.CREATE_TOPICS, topics=(topic,), timeout=_REQUEST_TIMEOUT_MS):
             if response is None:
+                unsure = True
                 continue
             result = response.topics[0]
             code = int(result.error_code)
             if code == 0:
                 return
+            if code == _TOPIC_EXISTS and unsure:
+                return
+            unsure = unsure or code == _REQUEST_TIMED_OUT
             last = f"{error_name(code)}: {result.error_message or 'no further word'}"
             if code not in _TRY_AGAIN:
                 break

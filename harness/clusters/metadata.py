@@ -23,6 +23,7 @@ _VERSIONS: Final = {
     ApiKey.METADATA: 9,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: 4,
     ApiKey.DESCRIBE_QUORUM: 0,
+    ApiKey.FIND_COORDINATOR: 2,
     ApiKey.CREATE_TOPICS: 5,
     ApiKey.DELETE_TOPICS: 5,
     ApiKey.DESCRIBE_CONFIGS: 4,
@@ -94,6 +95,21 @@ class BrokerProbe:
             return None
         answer = response.topics[0].partitions[0]
         return (int(answer.leader_epoch), int(answer.leader_id)) if int(answer.error_code) == 0 else None
+
+    def group_coordinator(self, group: str) -> int | None:
+        """The broker that coordinates a consumer group; None while nobody does."""
+        response = self.call(ApiKey.FIND_COORDINATOR, key=group, key_type=0)
+        return int(response.node_id) if response is not None and int(response.error_code) == 0 else None
+
+    def end_offset(self, topic: str, partition: int) -> int | None:
+        """The high watermark, as ListOffsets gives it to consumers; None when this broker does not lead."""
+        entry = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
+        topics = ({"name": topic, "partitions": (entry,)},)
+        response = self.call(ApiKey.LIST_OFFSETS, replica_id=-1, isolation_level=0, topics=topics)
+        if response is None:
+            return None
+        answer = response.topics[0].partitions[0]
+        return int(answer.offset) if int(answer.error_code) == 0 else None
 
     def call(self, api_key: ApiKey, **values: object) -> Any:  # kio's generated types
         """One request and its response, in the version of `_VERSIONS`; None when the broker does not answer."""

@@ -105,6 +105,24 @@ class ProcessCluster:
         with self._lock:
             return {broker: process.pid for broker, process in self._processes.items() if process.is_running()}
 
+    def exits(self) -> Mapping[int, tuple[int, int]]:
+        """(pid, exit code) of brokers whose last process has ended; a negative code is the signal."""
+        with self._lock:
+            ended = {broker: process.popen for broker, process in self._processes.items() if not process.is_running()}
+        return {broker: (popen.pid, int(popen.returncode)) for broker, popen in ended.items()}
+
+    def end_offset(self, topic: str, partition: int) -> tuple[int, int] | None:
+        """(leader, end offset for consumers) by one question to the leader; None if it does not answer."""
+        leader = self.leader(topic, partition)
+        if leader is None or leader not in self._nodes:
+            return None
+        probe = self.probe(leader)
+        try:
+            offset = probe.end_offset(topic, partition)
+        finally:
+            probe.close()
+        return None if offset is None else (leader, offset)
+
     def journal_paths(self) -> Mapping[int, Path]:
         return {broker: node.journal_path for broker, node in self._nodes.items() if node.journal_path is not None}
 
@@ -255,6 +273,17 @@ class ProcessCluster:
             if answer is not None and answer[1] >= 0:
                 newest = answer if newest is None else max(newest, answer)
         return None if newest is None else newest[1]
+
+    def group_coordinator(self, group: str) -> int | None:
+        for broker in self._askable():
+            probe = self.probe(broker)
+            try:
+                found = probe.group_coordinator(group)
+            finally:
+                probe.close()
+            if found is not None:
+                return found
+        return None
 
     # --- one broker -------------------------------------------------------------------------------------------------
 

@@ -23,14 +23,19 @@ from harness.run.document import cell_document
 from harness.run.final_read import FinalRead, read_log
 from harness.run.log_reader import SeveralTopics, TopicLogReader
 from harness.run.recorders import (
+    EXIT_INTERVAL_S,
+    HIGH_WATERMARK_INTERVAL_S,
     JOURNAL_INTERVAL_S,
     PROBE_INTERVAL_S,
     STATS_INTERVAL_S,
+    ExitWatch,
+    HighWatermarkProbe,
     JournalTail,
     LeaderProbe,
     Periodic,
     StatsSampler,
 )
+from harness.run.replica_check import divergence_events
 from harness.run.timeline_driver import TimelineDriver
 from harness.run.truncation import DeadLogs
 from harness.run.wire_log import WireLogTail
@@ -63,6 +68,7 @@ class Outcome:
     final_read: dict[str, Any] = field(
         default_factory=lambda: {"complete": False, "reason": "not reached", "end_offsets": {}}
     )
+    anomaly: str = ""  # no_recovery, hang: a failure of the cell that says something of cluster or client
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -121,7 +127,7 @@ class CellRun:
                 self._read_back()
             outcome.status, outcome.reason = self._verdict_of_run()
         except CellError as error:
-            outcome.status, outcome.reason = "failed", str(error)
+            outcome.status, outcome.reason, outcome.anomaly = "failed", str(error), error.anomaly
             if self._context.stop.is_set():
                 outcome.status, outcome.reason = self._verdict_of_run()
         finally:
@@ -178,7 +184,7 @@ class CellRun:
                 return
             self._end_load_with_timeline()
             if context.clock.now_us() > deadline_us:
-                raise CellError(f"the load process did not finish within {limit_us / 1e6:.0f} s")
+                raise CellError(f"the load process did not finish within {limit_us / 1e6:.0f} s", anomaly="hang")
             event = self._load.next_event(0.2)
             if event is not None and self._take(event):
                 return
@@ -245,7 +251,8 @@ class CellRun:
             for topic in planned.topic_names
         ):
             raise CellError(
-                f"the cluster was not healthy again {HEALTH_TIMEOUT_S:.0f} s after the last fault was healed"
+                f"the cluster was not healthy again {HEALTH_TIMEOUT_S:.0f} s after the last fault was healed",
+                anomaly="no_recovery",
             )
         for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):
             self._cluster_events.append(event)
@@ -266,10 +273,24 @@ class CellRun:
             should_stop=self._context.stop.is_set,
         )
         self._outcome.final_read = result.as_json()
+        self._compare_replicas()
 
     def _topic_reader(self, topic: str) -> TopicLogReader:
         cluster = self._cluster
         return TopicLogReader(topic, lambda partition: cluster.probe_of_leader(topic, partition))
+
+    def _compare_replicas(self) -> None:
+        """Only where something was broken: nothing else makes replicas part."""
+        if self._chaos is None or not isinstance(self._cluster, ProcessCluster):
+            return
+        partitions = range(self._planned.partitions)
+        try:
+            found = divergence_events(self._cluster, self._planned.topic_name, partitions, self._context.clock.now_us())
+        except OSError as error:
+            self._outcome.notes.append(f"the replicas could not be compared: {error}")
+            return
+        for event in found:
+            self._cluster_events.append(event)
 
     def _verdict_of_run(self) -> tuple[str, str]:
         if self._context.stop.is_set():
@@ -296,6 +317,19 @@ class CellRun:
             Periodic("stats", STATS_INTERVAL_S, stats.step),
             Periodic("wire-log", JOURNAL_INTERVAL_S, wire.step),
         ]
+        if isinstance(cluster, ProcessCluster) and self._chaos is not None:
+            ends = HighWatermarkProbe(
+                topic,
+                self._planned.partitions,
+                lambda partition: cluster.end_offset(topic, partition),
+                clock,
+                self._cluster_events,
+            )
+            exits = ExitWatch(cluster, clock, self._cluster_events)
+            recorders += [
+                Periodic("high-watermarks", HIGH_WATERMARK_INTERVAL_S, ends.step),
+                Periodic("exits", EXIT_INTERVAL_S, exits.step),
+            ]
         if isinstance(cluster, ProcessCluster):
             cluster.on_process_event = self._on_process_event
         for recorder in recorders:

@@ -18,6 +18,8 @@ from runlog.events import JsonlWriter, RunClock, parse_line
 
 PROBE_INTERVAL_S: Final = 0.1
 STATS_INTERVAL_S: Final = 0.5
+HIGH_WATERMARK_INTERVAL_S: Final = 0.5
+EXIT_INTERVAL_S: Final = 0.2
 JOURNAL_INTERVAL_S: Final = 0.2
 _JOIN_TIMEOUT_S: Final = 5.0
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
@@ -119,6 +121,68 @@ class LeaderProbe:
                     "isr": list(found.isr),
                 }
             )
+
+
+class ExitWatch:
+    """Writes an `exited` event when a broker process that ran is gone; the analysis knows who was killed or stopped."""
+
+    def __init__(self, cluster: HasExits, clock: RunClock, writer: JsonlWriter) -> None:
+        self._cluster, self._clock, self._writer = cluster, clock, writer
+        self._told: set[int] = set()  # by pid: one process ends once
+
+    def step(self) -> None:
+        for broker, (pid, code) in self._cluster.exits().items():
+            if pid not in self._told:
+                self._told.add(pid)
+                self._writer.append(
+                    {
+                        "t_us": self._clock.now_us(),
+                        "broker": broker,
+                        "kind": "exited",
+                        "source": "process",
+                        "code": code,
+                    }
+                )
+
+
+class HighWatermarkProbe:
+    """Writes the end offset that consumers are shown, whenever it has changed since the last look."""
+
+    def __init__(
+        self,
+        topic: str,
+        partitions: int,
+        ask: Callable[[int], tuple[int, int] | None],
+        clock: RunClock,
+        writer: JsonlWriter,
+    ) -> None:
+        self._topic, self._partitions, self._ask = topic, partitions, ask
+        self._clock, self._writer = clock, writer
+        self._last: dict[int, tuple[int, int]] = {}
+
+    def step(self) -> None:
+        for partition in range(self._partitions):
+            answer = self._ask(partition)
+            if answer is None or answer == self._last.get(partition):
+                continue
+            self._last[partition] = answer
+            broker, offset = answer
+            self._writer.append(
+                {
+                    "t_us": self._clock.now_us(),
+                    "broker": broker,
+                    "kind": "high_watermark",
+                    "source": "probe",
+                    "topic": self._topic,
+                    "partition": partition,
+                    "offset": offset,
+                }
+            )
+
+
+class HasExits(Protocol):
+    def exits(self) -> Mapping[int, tuple[int, int]]:
+        """(pid, exit code) of brokers whose last process has ended."""
 
 
 class HasPids(Protocol):

@@ -38,6 +38,7 @@ class TimelineDriver:
     def __init__(self, planned: PlannedCell, cluster: ProcessCluster, context: RunContext) -> None:
         self._planned, self._context = planned, context
         self._scenario = load_scenario(planned.scenario_reference)
+        self._cluster = cluster
         self._port = _CellPort(cluster, self)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -49,6 +50,12 @@ class TimelineDriver:
     def begin(self, measure_start_us: int) -> None:
         self._thread = threading.Thread(target=self._run, args=(measure_start_us,), name="timeline", daemon=True)
         self._thread.start()
+
+    def coordinator(self) -> int | None:
+        """Of the first reader that is a consumer group."""
+        planned = self._planned
+        groups = [reader.name for reader in planned.workload.reader_groups if reader.mode == "group"]
+        return self._cluster.group_coordinator(f"{planned.topic_name}-{groups[0]}") if groups else None
 
     @property
     def has_ended(self) -> bool:
@@ -144,6 +151,9 @@ class _CellPort:
 
     def controller(self) -> int | None:
         return self._cluster.controller()
+
+    def coordinator(self) -> int | None:
+        return self._driver.coordinator()
 
     def kill(self, broker_id: int) -> None:
         self._cluster.kill(broker_id)

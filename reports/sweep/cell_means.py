@@ -30,12 +30,15 @@ class CellMeans:
     repeated: bool  # the variance is that between repetitions; else only that inside one run
     scatter: float  # standard deviation of ln(value) of one repetition, typical of the sweep
     scatter_df: float
+    projection: FloatArray | None = None  # onto the model of a factorial design: every cell then speaks for every other
 
     def index(self, configuration: Configuration) -> int | None:
         return self.configurations.index(configuration) if configuration in self.configurations else None
 
     def difference(self, weights: FloatArray, comparisons: int = 1) -> Estimate:
         df_max = self.scatter_df if self.repeated else math.inf
+        if self.projection is not None:
+            weights = weights @ self.projection
         return contrast(weights, self.means, self.mean_variances, self.dfs, df_max=df_max, comparisons=comparisons)
 
     def between(self, base: Configuration, other: Configuration) -> Estimate | None:

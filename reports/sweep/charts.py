@@ -77,19 +77,13 @@ def _effects(low: float, high: float) -> Chart:
 
 def _interactions() -> Chart:
     base = alt.Chart(alt.NamedData("interactions"))
-    x = alt.X("measure:N", title=None, axis=alt.Axis(labelAngle=0, labelLimit=90, orient="top"), sort=None)
+    x = alt.X("measure:N", title=None, axis=alt.Axis(labelAngle=0, labelLimit=140, orient="top"), sort=None)
     y = alt.Y("pair:N", title=None, sort=None, axis=alt.Axis(labelLimit=210))
-    color = alt.Color(
-        "strength:Q",
-        title="ln ratio",
-        scale=alt.Scale(scheme="purpleorange", domainMid=0),
-        legend=alt.Legend(gradientLength=110),
-    )
+    # Pale in both themes, so that dark words can be read on every cell.
+    shades = alt.Scale(range=["#B9A6DF", "#F3F1ED", "#F2B56B"], domainMid=0, interpolate="rgb")
+    color = alt.Color("strength:Q", scale=shades, legend=None)
     cells = base.mark_rect().encode(x=x, y=y, color=color, tooltip=["pair:N", "detail:N", "text:N", "inseparable:N"])
-    # Dark words on a pale plate are readable on every cell in both themes.
-    words = base.mark_text(style="lane-label", clip=False, fontSize=10, align="center").encode(
-        x=x, y=y, text="short:N", opacity=alt.condition("datum.clear", alt.value(1), alt.value(0.65))
-    )
+    words = base.mark_text(style="lane-label", clip=False, fontSize=11, align="center").encode(x=x, y=y, text="short:N")
     return alt.layer(cells, words).properties(height=alt.Step(22), width=400)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from reports.sweep.observations import Configuration, by_value
 ONE_AT_A_TIME, FACTORIAL = "one factor at a time", "factorial"
 _LEVELS_MAX = 6  # a number with more values than this gets a slope, not a column each
 _PARALLEL = 0.999
+_MISFIT_MAX = 2.5  # about the 95 % point of the F distribution with the degrees of freedom that sweeps have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +170,27 @@ def _by_regression(means: CellMeans, baseline: Configuration | None) -> Effects:
     )  # fmt: skip
     interactions, why = _interactions(means, columns, design)
     return Effects(design=FACTORIAL, effects=effects, interactions=interactions, why_no_interactions=why)
+
+
+def smooth(means: CellMeans, effects: Effects, baseline: Configuration | None) -> CellMeans:
+    """The means as main effects and clear interactions say them: in a factorial design each is then made of all cells.
+
+    As they were, where one factor was varied at a time, or where the model leaves more unexplained than noise would.
+    """
+    if effects.design != FACTORIAL or not effects.effects:
+        return means
+    columns = _columns(means.configurations, baseline)
+    by_level = {f"{column.setting}={column.value}": column.x for column in columns}
+    clear = [item for item in effects.interactions if item.estimate.excludes_zero and not item.inseparable]
+    products = [by_level[item.first] * by_level[item.second] for item in clear]
+    count = len(means.configurations)
+    design = np.column_stack([np.ones(count), *(column.x for column in columns), *products])
+    room = count - int(np.linalg.matrix_rank(design))
+    projection = design @ np.linalg.pinv(design)
+    residuals = means.means - projection @ means.means
+    if room < 1 or float((residuals**2).sum()) / room > _MISFIT_MAX * float(means.mean_variances.mean()):
+        return means
+    return replace(means, projection=projection)
 
 
 def _is_full_grid(configurations: Sequence[Configuration]) -> bool:

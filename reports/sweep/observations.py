@@ -138,8 +138,10 @@ def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
     facts = item.facts
     if item.verdict.result == FAIL:
         return UNUSABLE, f"failed: {item.verdict.reasons[0]}"
-    if facts.cell.outcome.get("status") != "done" or not facts.throughput_records_per_s:
+    if facts.cell.outcome.get("status") != "done":
         return UNUSABLE, f"not measured: {item.verdict.reasons[0]}"
+    if not facts.throughput_records_per_s:
+        return UNUSABLE, "no acknowledgement came in the measured window"
     asked = asked_per_s(facts)
     reached = facts.throughput_records_per_s
     sent = achieved_ratio(facts)

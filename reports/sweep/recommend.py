@@ -88,7 +88,7 @@ def recommend(inputs: Inputs) -> Recommendation:
     certainty = _certainty(chosen, contenders, objective)
     combination = _combination(inputs)
     sentences = [
-        _what(chosen, certainty, inputs),
+        _what(chosen, certainty, inputs, alone=not others),
         *_no_p99(objective),
         *_against_baseline(chosen, inputs),
         _how_sure(chosen, others, contenders, objective, certainty, inputs),
@@ -178,7 +178,8 @@ def _certainty(chosen: Point, contenders: Sequence[Point], measure: Measure) -> 
     generator = np.random.default_rng(20_240_917)
     centre = np.array([_goodness(point, measure) for point in contenders])
     error = np.array([point.levels[measure.name].standard_error for point in contenders])
-    drawn = centre + error * generator.standard_normal((_DRAWS, len(contenders)))
+    df = np.array([min(point.levels[measure.name].df, 1e6) for point in contenders])
+    drawn = centre + error * generator.standard_t(df, size=(_DRAWS, len(contenders)))
     place = next(i for i, point in enumerate(contenders) if point is chosen)
     return float((drawn[:, place] <= drawn.min(axis=1) + MARGIN).mean())
 
@@ -212,8 +213,10 @@ def change(difference: Estimate) -> str:
     return f"{value:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
 
 
-def _what(chosen: Point, certainty: float, inputs: Inputs) -> str:
-    word = next(word for least, word in _CERTAINTY if certainty >= least)
+def _what(chosen: Point, certainty: float, inputs: Inputs, *, alone: bool) -> str:
+    """Clear is only what is both likely and told from every other."""
+    words = _CERTAINTY if alone else _CERTAINTY[1:]
+    word = next(word for least, word in words if certainty >= least)
     figures = [
         f"{BY_NAME[name].title} {figure(level, BY_NAME[name])}"
         for name in ("throughput", "p99", "broker_cpu", "wire_bytes")

@@ -107,7 +107,9 @@ def charts(analysis: SweepAnalysis) -> dict[str, Json]:
         found[f"effects-{name}"] = {"spec": "effects", "data": {"effects": rows, "one": [{"ratio": 1}]}}
     interactions = tables.interaction_rows(analysis)
     if interactions:
-        short = [{**row, "short": str(row["text"]).split(" (")[0]} for row in interactions]
+        short = [
+            {**row, "short": str(row["text"]).split(" (")[0] + (" ●" if row["clear"] else "")} for row in interactions
+        ]
         found["interactions"] = {"spec": "interactions", "data": {"interactions": short}}
     for name, rows in tables.surface_rows(analysis).items():
         found[f"surface-{name}"] = {"spec": f"surface_{name}", "data": {"surface": rows}}

@@ -153,6 +153,7 @@ def test_subscriptions_by_regex_follow_the_topics(world: GroupWorld) -> None:
     }
     refused = world.beat("n", 0, subscribed_topic_names=None, subscribed_topic_regex="(")
     assert refused.error_code is ErrorCode.invalid_regular_expression
+    assert "missing ): (" in refused.error_message
 
 
 def test_a_topic_that_grows_is_assigned_anew(world: GroupWorld) -> None:

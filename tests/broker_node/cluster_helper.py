@@ -91,6 +91,7 @@ class Cluster:
             "default.replication.factor": min(3, len(self.ids)),
             "harness.journal.path": self.directory / f"journal-{broker}.jsonl",
             "harness.journal.appends": "true",
+            "log.initial.task.delay.ms": 3_600_000,  # tests write records of old times: no retention meanwhile
             **self.settings,
         }
         routes = [f"{j}@127.0.0.1:{port}" for (i, j), port in self.internal_routes.items() if i == broker]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from chaos import conditions, timeline
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultSpec, Proof
 from chaos.model import Scenario, builtin_scenarios, load_builtin, parse_scenario
+from chaos.scenario_page import render
 from chaos.targets import PartitionOfInterest, TargetError, bridge, resolve_brokers, resolve_links, ring
 
 OF = PartitionOfInterest(topic="t")
@@ -45,6 +47,7 @@ class FakePort:
         self.lag: int | None = None
         self.running = [1, 2, 3]
         self.current_controller = 3
+        self.current_coordinator = 1
         self.links = [f"client-{j}" for j in (1, 2, 3)] + [
             f"{kind}-{i}-{j}" for kind in ("internal", "controller") for i in (1, 2, 3) for j in (1, 2, 3) if i != j
         ]
@@ -60,6 +63,9 @@ class FakePort:
 
     def controller(self):
         return self.current_controller
+
+    def coordinator(self):
+        return self.current_coordinator
 
     def pids(self):
         return dict.fromkeys(self.running, 1)
@@ -292,6 +298,7 @@ def test_conditions(text, change, holds):
         ("controller", (3,)),
         ("broker:1", (1,)),
         ("others", (1, 3)),
+        ("coordinator", (1,)),
         ("minority", (2,)),
         ("majority", (1, 3)),
         ("all", (1, 2, 3)),
@@ -477,3 +484,8 @@ def test_wrong_scenarios_say_what_is_wrong(steps, message):
 def test_scenario_is_read_from_yaml():
     text = "{name: x, title: x, damage: none, source: s, timeline: [{id: a, fault: kill}], cases: {c: {title: c}}}"
     assert parse_scenario(text).timeline[0].spec.name == "kill"
+
+
+def test_the_page_of_scenarios_is_the_one_in_docs():
+    page = Path(__file__).parents[2] / "docs" / "scenarios.md"
+    assert page.read_text() == render(), "python -m chaos.scenario_page > docs/scenarios.md"

@@ -16,6 +16,9 @@ from tests.reports.conftest import Planted
 from tests.reports.synthetic_run import Identity, SyntheticCell
 
 pytestmark = pytest.mark.spark
+WITH_SQL = [anomaly for anomaly in ANOMALIES if anomaly.sql]
+# What synthetic_run plants; every anomaly is planted in planted_cases.
+PLANTED = ("lost", "duplicated", "reordered", "recovered", "unexpected", "corrupt", "dup_delivered")
 
 
 def identities(found: IdentitySet) -> set[Identity]:
@@ -36,30 +39,32 @@ def oracle(directory: Path) -> dict[str, dict[str, set[Identity]]]:
             "hive_types = {'cell': 'VARCHAR'})"
         )
     result: dict[str, dict[str, set[Identity]]] = {}
-    for anomaly in ANOMALIES:
+    for anomaly in WITH_SQL:
         by_cell = result.setdefault(anomaly.name, {})
         for cell, producer, incarnation, seq in connection.execute(anomaly.sql).fetchall():
             by_cell.setdefault(cell, set()).add((producer, incarnation, seq))
     return result
 
 
-@pytest.mark.parametrize("kind", [anomaly.name for anomaly in ANOMALIES])
+@pytest.mark.parametrize("kind", PLANTED)
 def test_each_anomaly_is_the_planted_set_in_every_cell(planted: Planted, kind: str) -> None:
     for cell, facts in zip(planted.cells, planted.facts, strict=True):
         assert identities(facts.observed[kind]) == cell.truth.sets[kind], (cell.cell_id, kind)
 
 
 def test_planting_was_no_empty_exercise(planted: Planted) -> None:
-    for kind in (anomaly.name for anomaly in ANOMALIES):
+    for kind in PLANTED:
         assert sum(len(cell.truth.sets[kind]) for cell in planted.cells) > 3
 
 
 def test_duckdb_finds_the_same_sets_with_the_rules_as_they_are_written(planted: Planted) -> None:
     expected = oracle(planted.directory)
     for cell, facts in zip(planted.cells, planted.facts, strict=True):
-        for anomaly in ANOMALIES:
-            found = identities(facts.observed[anomaly.name])
-            assert found == expected[anomaly.name].get(cell.cell_id, set()), (cell.cell_id, anomaly.name)
+        for anomaly in WITH_SQL:
+            found, wanted = facts.observed[anomaly.name], expected[anomaly.name].get(cell.cell_id, set())
+            assert found.count == len(wanted), (cell.cell_id, anomaly.name)
+            if found.complete:
+                assert identities(found) == wanted, (cell.cell_id, anomaly.name)
 
 
 def test_predicted_sets_equal_the_planted_ones_with_and_without_a_journal(planted: Planted) -> None:

@@ -232,3 +232,42 @@ def test_a_cell_whose_host_was_taken_is_marked_and_keeps_its_figures() -> None:
     assert rows[1][header.index("foreign_share")] == 0.4
     assert "disturbed host" in str(rows[1][-1])
     assert rows[0][-1] == ""
+
+
+def test_in_a_factorial_design_every_cell_speaks_for_every_configuration() -> None:
+    names = ("batch.size", "linger.ms", "compression.type", "other")
+    grid = [dict(zip(names, values, strict=True)) for values in itertools.product("12", repeat=4)]
+
+    def p99(factors: Factors) -> float:
+        return 10_000 * (0.6 if factors["batch.size"] == "2" else 1) * (0.8 if factors["linger.ms"] == "2" else 1)
+
+    hits, widths, plain = 0, [], []
+    for seed in range(6):
+        items = planted_sweep(grid, p99, repetitions=2, noise=0.15, seed=seed)
+        found = analysed(items)
+        own = found.recommendation.point
+        assert own is not None
+        best = dict(own.configuration)
+        hits += (best["batch.size"], best["linger.ms"]) == ("2", "2")
+        level = own.levels["p99"]
+        widths.append(level.high - level.low)
+        raw = replace(found.means["p99"], projection=None).level(own.configuration)
+        assert raw is not None
+        plain.append(raw.high - raw.low)
+    assert hits >= 5
+    assert sum(widths) < 0.7 * sum(plain), "the model's interval is that of all 32 cells"
+
+
+def test_a_model_that_does_not_fit_is_not_used_to_smooth() -> None:
+    names = ("a", "b", "c")
+    grid = [dict(zip(names, values, strict=True)) for values in itertools.product("12", repeat=3)]
+    # Only the three together act: no sum of main effects and pairs says that.
+    found = analysed(
+        planted_sweep(
+            grid, lambda f: 1e4 * (5 if set(f.values()) == {"2"} else 1) ** (1 if f["a"] == "2" else 0),
+            repetitions=3, noise=0.01, seed=1,
+        )
+    )  # fmt: skip
+    level = found.means["p99"].level(tuple(sorted({"a": "2", "b": "2", "c": "2"}.items())))
+    assert level is not None
+    assert level.ratio[0] == pytest.approx(50_000, rel=0.05)

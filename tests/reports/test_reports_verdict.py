@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from reports.lawful import IMPOSSIBLE, LAWFUL, UNLAWFUL, Configuration, configuration_of, rule
-from reports.model import Cell, CellFacts, Counts, IdentitySet, Latency, Run, SetComparison
+from reports.anomalies import ANOMALIES
+from reports.lawful import IMPOSSIBLE, LAWFUL, UNLAWFUL, Configuration, configuration_of, rule, table
+from reports.lawful_page import render
+from reports.model import Cell, CellFacts, Counts, Finding, IdentitySet, Latency, Recovery, Run, SetComparison
 from reports.outputs import Judged, exit_code, junit
 from reports.verdict import FAIL, INCONCLUSIVE, PASS, judge, worst
 
@@ -157,6 +161,21 @@ RULINGS = [
     ("reordered", Configuration(max_in_flight=5, idempotence=True), UNLAWFUL),
     ("dup_delivered", Configuration(), UNLAWFUL),
     ("dup_delivered", Configuration(truncated=True), LAWFUL),
+    ("lost", Configuration(min_isr=2, lost_power=True), LAWFUL),
+    ("lost", Configuration(min_isr=2, lost_power=True, flushes_each=True), UNLAWFUL),
+    ("offset_reused", Configuration(min_isr=2), UNLAWFUL),
+    ("offset_reused", Configuration(acks="1"), LAWFUL),
+    ("two_leaders_ack", Configuration(acks="1"), LAWFUL),
+    ("two_leaders_ack", Configuration(acks="all"), UNLAWFUL),
+    ("acked_below_min_isr", Configuration(acks="1"), IMPOSSIBLE),
+    ("acked_below_min_isr", Configuration(min_isr=2), UNLAWFUL),
+    ("read_above_hw", Configuration(unclean_election=True), LAWFUL),
+    ("read_above_hw", Configuration(acks="1"), UNLAWFUL),
+    ("phantom", Configuration(), UNLAWFUL),
+    ("poll_skip", Configuration(), UNLAWFUL),
+    ("poll_skip", Configuration(subscribes=True), LAWFUL),
+    ("dup_delivered", Configuration(subscribes=True), LAWFUL),
+    ("lost_in_delivery", Configuration(subscribes=True), UNLAWFUL),
     ("recovered", Configuration(), LAWFUL),
     ("unexpected", Configuration(), UNLAWFUL),
     ("corrupt", Configuration(), UNLAWFUL),
@@ -179,3 +198,41 @@ def test_the_configuration_in_force_is_what_was_read_back() -> None:
     }
     found = configuration_of(Cell(cell_id="c", document=document))
     assert found == Configuration(acks="all", idempotence=True, replication_factor=3, min_isr=2)
+
+
+def test_the_table_rules_on_every_anomaly_and_is_the_one_in_docs() -> None:
+    assert [name for name, _ in table()] == [anomaly.name for anomaly in ANOMALIES]
+    assert all(ruling.reason and ruling.source for _, rulings in table() for ruling in rulings)
+    assert (Path(__file__).parents[2] / "docs" / "lawful.md").read_text() == render()
+
+
+def test_what_the_table_calls_impossible_fails_a_run_that_shows_it() -> None:
+    given = replace(facts(), observed={"acked_below_min_isr": SOME})
+    assert rule("acked_below_min_isr", configuration_of(given.cell)).lawful == IMPOSSIBLE
+    assert judge(given).result == FAIL
+
+
+def test_findings_of_events_fail_with_their_first_case() -> None:
+    given = replace(facts(), findings={"two_controllers": Finding(count=2, examples=("epoch 7: 1 and 2",))})
+    verdict = judge(given)
+    assert verdict.result == FAIL
+    assert "epoch 7: 1 and 2" in verdict.reasons[0]
+
+
+CRITERIA = [
+    ("elect", 5.0, PASS),
+    ("elect", 1.9, FAIL),
+    ("first ack", 3.0, PASS),
+    ("recover", 60.0, INCONCLUSIVE),
+    ("area", 10.0, FAIL),
+]
+
+
+@pytest.mark.parametrize(("figure", "limit", "expected"), CRITERIA)
+def test_a_scenarios_limits_on_recovery(figure: str, limit: float, expected: str) -> None:
+    base = facts()
+    document = base.cell.document | {"criteria": [{"text": f"{figure} <= {limit}", "figure": figure, "limit": limit}]}
+    found = Recovery(fault="kill on leader", fault_us=0, elect_us=2_000_000, first_ack_us=2_500_000,
+                     area_record_seconds=99.0)  # fmt: skip
+    given = replace(base, cell=replace(base.cell, document=document), recovery=found)
+    assert judge(given).result == expected

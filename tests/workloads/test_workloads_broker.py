@@ -18,7 +18,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceBroker]:
-    running = ReferenceBroker(tmp_path_factory.mktemp("broker"))
+    groups = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "4"}
+    running = ReferenceBroker(tmp_path_factory.mktemp("broker"), {**groups, "group.initial.rebalance.delay.ms": "0"})
     yield running
     running.stop()
 
@@ -115,3 +116,20 @@ def test_a_closed_loop_keeps_its_bound_and_intends_no_earlier_than_it_sends(
         most = max(most, under_way)
     assert most <= 8
     assert load.done["health"]["unsent"] == 0
+
+
+def test_members_of_a_consumer_group_share_what_a_second_reader_reads_alone(
+    tmp_path: Path, broker: ReferenceBroker
+) -> None:
+    broker.create_topics("group")
+    readers = [{"name": "workers", "consumers": 2, "mode": "group"}, {"name": "tail"}]
+    workload = {"rate_per_s": 500, "readers": readers, "warmup_ms": 500, "measure_ms": 2_500, "drain_ms": 8_000}
+    load = Load(tmp_path, broker.address, workload, topic="group")
+    assert load.finish() == 0, load.events[-3:]
+    compact_cell(tmp_path, "c1")
+    found = defaultdict(set)
+    for row in load.rows(RECV.name):
+        found[row["reader"]].add(row["seq"])
+    # A rebalance may deliver a record again; none may be missing.
+    assert found == {0: set(range(1_500)), 1: set(range(1_500))}
+    assert {row["consumer"] for row in load.rows(RECV.name) if row["reader"] == 1} == {2}

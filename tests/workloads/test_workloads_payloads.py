@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from ruamel.yaml import YAML
 
 from runlog.payload import HEADER_BYTES, parse
 from workloads import schedule
@@ -120,3 +122,11 @@ def test_shares_with_bursts_cover_every_record_once_and_count_agrees_with_times(
         for t_ns in (-1, 0, *(starts.tolist()), *((starts - 1).tolist()), 10**12):
             mine = share.times_ns(np.arange(share.total))
             assert share.count_until(t_ns) == int(np.count_nonzero(mine <= t_ns))
+
+
+def test_the_examples_of_the_page_are_valid() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "load.md").read_text()
+    examples = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+    assert len(examples) == 3
+    for example in examples:
+        Workload.model_validate(YAML(typ="safe").load(example))

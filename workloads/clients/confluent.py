@@ -191,6 +191,9 @@ class ConfluentProducer:
             self._sink(seq, status, code if code > 0 else LOCAL_ERROR, max(partition, ABSENT), ABSENT)
 
     def poll(self, timeout_s: float) -> None:
+        if 0 < timeout_s < 0.001:  # librdkafka counts whole milliseconds: less would be none, and a busy loop
+            time.sleep(timeout_s)
+            timeout_s = 0
         self._producer.poll(timeout_s)
 
     def close(self, timeout_s: float) -> None:

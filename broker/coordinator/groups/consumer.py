@@ -341,10 +341,12 @@ class ConsumerProtocol:
 
 def _compiled(regex: str) -> re2.Pattern:
     """RE2, as in Kafka: its time is linear in the input, so no client's pattern can stall the broker."""
+    options = re2.Options()
+    options.log_errors = False  # the client is told; RE2 would write to our stderr
     try:
-        return re2.compile(regex)
+        return re2.compile(regex, options)
     except re2.error as error:
-        reason = str(error)
+        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
         raise Refused(
             ErrorCode.invalid_regular_expression, f"subscribed_topic_regex {regex!r} is not a valid RE2: {reason}"
         ) from None

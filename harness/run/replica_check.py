@@ -1,0 +1,69 @@
+"""After healing: do the replicas of a partition hold the same batches? Reads their segment files, of either engine.
+
+Compared by base offset, leader epoch and CRC, up to the shortest log; where two part is told as `replica_divergence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.run.truncation import read_partition_headers
+
+BATCHES_MAX = 2_000_000  # per replica; more is left unread, and the digest ends there
+_Batch = tuple[int, int, int]  # base offset, leader epoch, CRC
+
+
+class HasReplicas(Protocol):
+    @property
+    def broker_ids(self) -> tuple[int, ...]: ...
+    def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None: ...
+
+
+def divergence_events(cluster: HasReplicas, topic: str, partitions: Iterable[int], t_us: int) -> list[dict[str, Any]]:
+    """One event for each replica that parts from the lowest-numbered one. OSError where a file cannot be read."""
+    events: list[dict[str, Any]] = []
+    for partition in partitions:
+        logs: dict[int, Sequence[_Batch]] = {}
+        for broker in cluster.broker_ids:
+            directory = cluster.partition_directory(broker, topic, partition)
+            if directory is not None:
+                logs[broker] = _read(directory)
+        for broker, offset in first_differences(logs).items():
+            events.append(
+                {
+                    "t_us": t_us,
+                    "broker": broker,
+                    "kind": "replica_divergence",
+                    "source": "log_dump",
+                    "topic": topic,
+                    "partition": partition,
+                    "brokers": [min(logs), broker],
+                    "offset": offset,
+                }
+            )
+    return events
+
+
+def _read(directory: Path) -> list[_Batch]:
+    found: list[_Batch] = []
+    for header in read_partition_headers(directory):
+        found.append((header.base_offset, header.partition_leader_epoch, header.crc))
+        if len(found) >= BATCHES_MAX:
+            break
+    return found
+
+
+def first_differences(logs: Mapping[int, Sequence[_Batch]]) -> dict[int, int]:
+    """By broker the first offset at which it and the lowest-numbered broker differ, as far as both logs go."""
+    if not logs:
+        return {}
+    first = logs[min(logs)]
+    result: dict[int, int] = {}
+    for broker, log in logs.items():
+        for mine, its in zip(first, log, strict=False):
+            if mine != its:
+                result[broker] = min(mine[0], its[0])
+                break
+    return result

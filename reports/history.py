@@ -1,0 +1,156 @@
+"""Anomalies of consumer groups and transactions, from what clients wrote down about themselves (`history.jsonl`).
+
+Lines that count here, each with t_us:
+- assigned{group, member, generation, partitions}, revoked{group, member, partitions}
+- committed{group, partition, offset}, position{group, member, partition, offset, end_offset}, reset{group, partition,
+  offset, cause}
+- transaction{producer, incarnation, first_seq, last_seq, outcome: committed|aborted|unknown}, t_us is when its end was
+  asked for; balance{total}
+Pure. Each rule is planted in tests/reports/planted_cases.py.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from reports.model import Cell, Json
+
+REBALANCES_PER_MINUTE_MAX: Final = 20
+STUCK_US: Final = 10_000_000
+
+
+def _lines(cell: Cell, *kinds: str) -> list[Json]:
+    return [line for line in cell.history if line.get("kind") in kinds]
+
+
+def group_findings(cell: Cell) -> dict[str, list[str]]:
+    """By anomaly; all of them, also without any history."""
+    return {
+        "commit_regression": _commit_regressions(cell),
+        "double_owner": _double_owners(cell),
+        "rebalance_storm": _rebalance_storms(cell),
+        "spurious_reset": _spurious_resets(cell),
+        "stuck_consumer": _stuck_consumers(cell),
+        "dup_bound_exceeded": _positions_before_commits(cell),
+        "conservation": _unbalanced(cell),
+    }
+
+
+def transactions(cell: Cell) -> list[tuple[object, ...]]:
+    """(cell, producer, incarnation, first_seq, last_seq, is_committed, ended_us) of those with a known outcome."""
+    return [
+        (
+            cell.cell_id,
+            int(line["producer"]),
+            int(line.get("incarnation", 0)),
+            int(line["first_seq"]),
+            int(line["last_seq"]),
+            int(line["outcome"] == "committed"),
+            int(line["t_us"]),
+        )
+        for line in _lines(cell, "transaction")
+        if line.get("outcome") in ("committed", "aborted")
+    ]
+
+
+def _key(line: Json) -> tuple[str, int]:
+    return str(line.get("group")), int(line["partition"])
+
+
+def _commit_regressions(cell: Cell) -> list[str]:
+    cases: list[str] = []
+    last: dict[tuple[str, int], int] = {}
+    for line in _lines(cell, "committed", "reset"):
+        key, offset = _key(line), int(line["offset"])
+        if line["kind"] == "committed" and offset < last.get(key, offset):
+            cases.append(f"group {key[0]} partition {key[1]}: {last[key]}, then {offset}")
+        last[key] = offset
+    return cases
+
+
+def _double_owners(cell: Cell) -> list[str]:
+    """Two members that owned a partition in one generation at the same time."""
+    cases: list[str] = []
+    owners: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)  # group, partition -> member -> generation
+    for line in _lines(cell, "assigned", "revoked"):
+        group, member = str(line.get("group")), str(line.get("member"))
+        for partition in line.get("partitions", ()):
+            held = owners[group, int(partition)]
+            if line["kind"] == "revoked":
+                held.pop(member, None)
+                continue
+            generation = int(line.get("generation", -1))
+            others = [other for other, its in held.items() if other != member and its == generation]
+            if others:
+                cases.append(
+                    f"group {group} partition {partition} generation {generation}: {member} while {others[0]} held it"
+                )
+            held[member] = generation
+    return cases
+
+
+def _rebalance_storms(cell: Cell) -> list[str]:
+    """More generations of a group within a minute than the limit."""
+    first_seen: dict[str, dict[int, int]] = defaultdict(dict)
+    for line in _lines(cell, "assigned"):
+        first_seen[str(line.get("group"))].setdefault(int(line.get("generation", -1)), int(line["t_us"]))
+    cases: list[str] = []
+    for group, generations in first_seen.items():
+        times = sorted(generations.values())
+        most = max((sum(t <= other < t + 60_000_000 for other in times) for t in times), default=0)
+        if most > REBALANCES_PER_MINUTE_MAX:
+            cases.append(f"group {group}: {most} generations within a minute")
+    return cases
+
+
+def _spurious_resets(cell: Cell) -> list[str]:
+    return [
+        f"group {line.get('group')} partition {line['partition']}: position set to {line['offset']} without a cause"
+        for line in _lines(cell, "reset")
+        if not line.get("cause")
+    ]
+
+
+def _stuck_consumers(cell: Cell) -> list[str]:
+    """A member whose position stood still while there was something to read."""
+    cases: list[str] = []
+    since: dict[tuple[str, str, int], tuple[int, int]] = {}
+    told: set[tuple[str, str, int]] = set()
+    for line in _lines(cell, "position"):
+        key = (str(line.get("group")), str(line.get("member")), int(line["partition"]))
+        offset, t_us = int(line["offset"]), int(line["t_us"])
+        began = since.get(key)
+        if began is None or began[0] != offset or int(line.get("end_offset", offset)) <= offset:
+            since[key] = (offset, t_us)
+        elif t_us - began[1] >= STUCK_US and key not in told:
+            told.add(key)
+            cases.append(f"group {key[0]} member {key[1]} partition {key[2]}: at offset {offset} for 10 s and more")
+    return cases
+
+
+def _positions_before_commits(cell: Cell) -> list[str]:
+    """A member that begins below what its group had committed delivers again more than was uncommitted."""
+    cases: list[str] = []
+    committed: dict[tuple[str, int], int] = {}
+    fresh: set[tuple[str, str, int]] = set()  # assigned, position not seen yet
+    for line in _lines(cell, "assigned", "committed", "reset", "position"):
+        group, member = str(line.get("group")), str(line.get("member"))
+        if line["kind"] == "assigned":
+            fresh |= {(group, member, int(partition)) for partition in line.get("partitions", ())}
+        elif line["kind"] == "position":
+            key = (group, member, int(line["partition"]))
+            if key in fresh and int(line["offset"]) < committed.get((group, key[2]), 0):
+                cases.append(
+                    f"group {group} partition {key[2]}: {member} began at {line['offset']}, "
+                    f"{committed[group, key[2]]} was committed"
+                )
+            fresh.discard(key)
+        else:
+            committed[_key(line)] = int(line["offset"])
+    return cases
+
+
+def _unbalanced(cell: Cell) -> list[str]:
+    totals = [(int(line["total"]), int(line["t_us"])) for line in _lines(cell, "balance")]
+    return [f"{total} instead of {totals[0][0]}" for total, _ in totals[1:] if total != totals[0][0]]

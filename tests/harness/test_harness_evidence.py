@@ -1,0 +1,108 @@
+"""Evidence that the harness gathers beside journals: exits of brokers, end offsets, replicas compared, power lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.wire.records import encode_batch, set_base_offset_and_epoch
+from harness.run.power_loss import drop_unsynced
+from harness.run.recorders import ExitWatch, HighWatermarkProbe
+from harness.run.replica_check import divergence_events, first_differences
+from runlog.events import JsonlWriter, RunClock, parse_line
+
+
+def batch(base_offset: int, epoch: int, text: bytes = b"x") -> bytes:
+    data = bytearray(encode_batch([text] * 3, timestamps_ms=1))
+    set_base_offset_and_epoch(memoryview(data), base_offset, epoch, 0)
+    return bytes(data)
+
+
+def segment(directory: Path, *batches: bytes) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "00000000000000000000.log"
+    path.write_bytes(b"".join(batches))
+    return path
+
+
+class Cluster:
+    broker_ids = (1, 2, 3)
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.ended: dict[int, tuple[int, int]] = {}
+
+    def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
+        path = self.root / f"broker-{broker_id}" / f"{topic}-{partition}"
+        return path if path.is_dir() else None
+
+    def exits(self) -> dict[int, tuple[int, int]]:
+        return self.ended
+
+
+@pytest.fixture
+def lines(tmp_path: Path):
+    path = tmp_path / "events.jsonl"
+    writer = JsonlWriter(path)
+
+    def read() -> list[dict[str, object]]:
+        return [event for raw in path.read_bytes().splitlines(keepends=True) if (event := parse_line(raw))]
+
+    yield writer, read
+    writer.close()
+
+
+def test_replicas_that_part_are_told_with_the_offset(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    segment(tmp_path / "broker-1" / "t-0", batch(0, 1), batch(3, 1), batch(6, 2))
+    segment(tmp_path / "broker-2" / "t-0", batch(0, 1), batch(3, 1))  # shorter is no difference
+    segment(tmp_path / "broker-3" / "t-0", batch(0, 1), batch(3, 1, b"y"), batch(6, 2))
+    [event] = divergence_events(cluster, "t", range(2), 77)
+    assert (event["kind"], event["brokers"], event["offset"], event["t_us"]) == ("replica_divergence", [1, 3], 3, 77)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [([(0, 1, 7), (3, 1, 8)], {}), ([(0, 1, 7), (3, 2, 8)], {2: 3}), ([(0, 1, 7), (5, 1, 8)], {2: 3}), ([], {})],
+)
+def test_first_differences(other: list[tuple[int, int, int]], expected: dict[int, int]) -> None:
+    assert first_differences({1: [(0, 1, 7), (3, 1, 8), (6, 1, 9)], 2: other}) == expected
+
+
+def test_an_exit_is_told_once_for_each_process(tmp_path: Path, lines) -> None:
+    writer, read = lines
+    cluster = Cluster(tmp_path)
+    watch = ExitWatch(cluster, RunClock.starting_now(), writer)
+    watch.step()
+    cluster.ended = {2: (4711, -6)}
+    watch.step()
+    watch.step()
+    cluster.ended = {2: (4712, 3)}
+    watch.step()
+    assert [(event["broker"], event["code"]) for event in read()] == [(2, -6), (2, 3)]
+
+
+def test_end_offsets_are_told_when_they_change(lines) -> None:
+    writer, read = lines
+    answers = iter([(1, 5), (1, 5), None, (2, 4)])
+    probe = HighWatermarkProbe("t", 1, lambda partition: next(answers), RunClock.starting_now(), writer)
+    for _ in range(4):
+        probe.step()
+    assert [(event["broker"], event["offset"]) for event in read()] == [(1, 5), (2, 4)]
+
+
+def test_a_loss_of_power_cuts_to_what_was_durable_and_tells_the_offsets(tmp_path: Path) -> None:
+    first, second, third = batch(0, 1), batch(3, 1), batch(6, 2)
+    path = segment(tmp_path / "t-0", first, second, third)
+    account = tmp_path / "account"
+    account.write_text(f"w 1 {len(first)} {path}\ns 2 {len(first)} {path}\nw 3 {path.stat().st_size} {path}\n")
+    dropped = drop_unsynced(
+        account, broker=2, topic="t", directories={0: path.parent}, writeback_ms=10**12, torn_bytes=10, t_us=5
+    )
+    assert path.stat().st_size == len(first) + 10
+    assert dropped.bytes_by_file == {"t-0/00000000000000000000.log": len(second) + len(third) - 10}
+    assert [(e["leader_epoch"], e["to_offset"], e["from_offset"], e["source"]) for e in dropped.events] == [
+        (1, 3, 6, "disk"),
+        (2, 6, 9, "disk"),
+    ]

@@ -1,0 +1,523 @@
+"""Run logs with planted anomalies of every kind: what the checker must find, to the record, and nothing else.
+
+A case is one cell of some hundred records in which everything is in order, and into which a few plants are put, each
+into records of its own. A plant notes in `truth` all that its damage is by the rules of `reports/anomalies.py`: what
+a poll jumps over is passed over as well if it never comes. Cases are drawn from a seed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runlog.parquet import write_part
+from runlog.schema import STREAMS, SendStatus
+
+Identity = tuple[int, int, int]
+START_US, STEP_US, ACK_AFTER_US = 1_000_000, 20_000, 4_000
+SPACING = 8  # records between two plants
+DEFAULTS = {"reader": 0}  # of columns that no plant is about
+FAR_OFFSET = 100_000  # of events that concern no record of the case
+LATE_US = 400_000_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """One record on its way; what a plant changes."""
+
+    producer: int
+    seq: int
+    partition: int
+    offset: int
+    sent_us: int
+    acked_us: int
+    status: int = SendStatus.ACKED
+    acked_offset: int | None = None  # None: where it is
+    is_sent: bool = True
+    in_log: bool = True
+    log_crc_ok: int = 1
+    delivered: bool = True
+
+    @property
+    def identity(self) -> Identity:
+        return self.producer, 0, self.seq
+
+
+@dataclass(slots=True, kw_only=True)
+class Case:
+    """`late_polls` come after all others, in order: (offset, record) of the partition of the record."""
+
+    cell_id: str
+    rng: random.Random
+    records: dict[int, list[Record]] = field(default_factory=dict)  # by partition, in order of offset
+    copies: list[tuple[Record, int]] = field(default_factory=list)  # further places in the log
+    late_polls: list[tuple[Record, int]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    outcome: dict[str, Any] = field(default_factory=dict)
+    batches: list[tuple[int, int, int, int]] = field(default_factory=list)  # partition, first, last, epoch
+    truth: dict[str, set[Identity]] = field(default_factory=lambda: defaultdict(set))
+    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    plants: list[str] = field(default_factory=list)
+    free: list[Record] = field(default_factory=list)  # where the next plants go
+
+    def take(self) -> Record:
+        return self.free.pop()
+
+    def tail_offset(self, partition: int) -> int:
+        used = [record.offset for record in self.records[partition]]
+        used += [offset for record, offset in self.copies if record.partition == partition]
+        return max(used) + 1
+
+    def neighbour(self, record: Record) -> Record:
+        """The next record of the partition."""
+        row = self.records[record.partition]
+        return row[row.index(record) + 1]
+
+    def event(self, kind: str, t_us: int, **values: Any) -> None:
+        self.events.append({"t_us": t_us, "kind": kind, "source": "journal", "topic": "t", **values})
+
+    def note(self, name: str, *records: Record) -> None:
+        self.truth[name] |= {record.identity for record in records}
+
+
+# --- plants on records ------------------------------------------------------------------------------------------------
+
+
+def lost(case: Case) -> None:
+    record = case.take()
+    record.in_log = record.delivered = False
+    record.acked_offset = record.offset
+    case.note("lost", record)
+
+
+def recovered(case: Case) -> None:
+    record = case.take()
+    record.status, record.acked_offset = SendStatus.UNKNOWN, -1
+    case.note("recovered", record)
+
+
+def phantom(case: Case) -> None:
+    record = case.take()
+    record.status, record.acked_offset = SendStatus.FAILED, -1
+    case.note("phantom", record)
+
+
+def failed_and_absent(case: Case) -> None:
+    """Nothing is wrong with a failure that is none."""
+    record = case.take()
+    record.status, record.acked_offset = case.rng.choice((SendStatus.FAILED, SendStatus.UNKNOWN)), -1
+    record.in_log = record.delivered = False
+
+
+def unexpected(case: Case) -> None:
+    record = case.take()
+    record.is_sent = False
+    case.note("unexpected", record)
+
+
+def corrupt(case: Case) -> None:
+    record = case.take()
+    record.log_crc_ok = 0
+    case.note("corrupt", record)
+
+
+def duplicated(case: Case) -> None:
+    record = case.take()
+    for _ in range(case.rng.randint(1, 2)):
+        offset = case.tail_offset(record.partition)
+        case.copies.append((record, offset))
+        case.late_polls.append((record, offset))
+    case.note("duplicated", record)
+
+
+def reordered(case: Case) -> None:
+    """Neighbours of one producer and partition change places in the log; the earlier one is late."""
+    record = case.take()
+    after = case.neighbour(record)
+    record.offset, after.offset = after.offset, record.offset
+    row = case.records[record.partition]
+    place = row.index(record)
+    row[place], row[place + 1] = after, record
+    record.acked_us = after.acked_us = max(record.acked_us, after.acked_us) + STEP_US
+    case.note("reordered", record)
+
+
+def offset_reused(case: Case) -> None:
+    """Two acknowledgements tell each other's offset."""
+    record = case.take()
+    after = case.neighbour(record)
+    record.acked_offset, after.acked_offset = after.offset, record.offset
+    record.acked_us = after.acked_us = max(record.acked_us, after.acked_us) + STEP_US
+    case.note("offset_reused", record, after)
+
+
+def send_realtime_violation(case: Case) -> None:
+    """A producer of its own, whose one record is sent last and found where the place of another one had been."""
+    record = case.take()
+    row = case.records[record.partition]
+    late = Record(
+        producer=100 + len(case.plants),
+        seq=0,
+        partition=record.partition,
+        offset=record.offset,
+        sent_us=LATE_US,
+        acked_us=LATE_US + ACK_AFTER_US,
+    )
+    row[row.index(record)] = late  # the record itself was never sent: a hole in the sequence is no damage
+    case.note("send_realtime_violation", late)
+
+
+def dup_delivered(case: Case) -> None:
+    record = case.take()
+    case.late_polls.append((record, record.offset))
+    case.note("dup_delivered", record)
+    case.note("nonmonotonic_poll", record)
+
+
+def lost_in_delivery(case: Case) -> None:
+    record = case.take()
+    record.delivered = False
+    case.note("lost_in_delivery", record)
+    case.note("poll_skip", record)
+
+
+def poll_skip(case: Case) -> None:
+    """It comes after all, but late."""
+    record = case.take()
+    record.delivered = False
+    case.late_polls.append((record, record.offset))
+    case.note("poll_skip", record)
+    case.note("nonmonotonic_poll", record)
+
+
+def read_above_hw(case: Case) -> None:
+    """The consumer got a record that is gone from the log; nobody was told that it was safe."""
+    record = case.take()
+    record.status, record.acked_offset = SendStatus.UNKNOWN, -1
+    record.in_log = False
+    case.note("read_above_hw", record)
+
+
+def acked_below_min_isr(case: Case) -> None:
+    record = case.take()
+    where = {"partition": record.partition, "leader_epoch": 1}
+    case.event("isr_changed", record.sent_us + 100, broker=1, isr=[1], **where)
+    case.event("appended", record.sent_us + 200, broker=1, base_offset=record.offset, last_offset=record.offset,
+               producer_id=-1, producer_epoch=-1, crc=record.offset, client_id="p", **where)  # fmt: skip
+    case.event("isr_changed", record.acked_us + 500, broker=1, isr=[1, 2, 3], **where)
+    case.note("acked_below_min_isr", record)
+
+
+def two_leaders_ack(case: Case) -> None:
+    """In a partition of its own kind of epochs: the newer leader appended far behind, then the older one here."""
+    record = case.take()
+    far = FAR_OFFSET + record.offset
+    common = {"partition": record.partition, "producer_id": -1, "producer_epoch": -1, "client_id": "p"}
+    case.event("appended", record.sent_us + 50, broker=2, leader_epoch=1000 + record.offset, base_offset=far,
+               last_offset=far, crc=far, **common)  # fmt: skip
+    case.event("appended", record.sent_us + 60, broker=1, leader_epoch=0, base_offset=record.offset,
+               last_offset=record.offset, crc=record.offset, **common)  # fmt: skip
+    case.note("two_leaders_ack", record)
+
+
+def aborted_read(case: Case) -> None:
+    record = case.take()
+    case.history.append(_transaction(record, record, "aborted", record.acked_us))
+    case.note("aborted_read", record)
+
+
+def precommitted_read(case: Case) -> None:
+    record = case.take()
+    case.history.append(_transaction(record, record, "committed", LATE_US * 2))
+    case.note("precommitted_read", record)
+
+
+def torn_txn(case: Case) -> None:
+    record = case.take()
+    after = case.neighbour(record)
+    record.in_log = record.delivered = False
+    record.status, record.acked_offset = SendStatus.UNKNOWN, -1
+    case.history.append(_transaction(record, after, "committed", 1))
+    case.note("torn_txn", record)
+
+
+def whole_txn(case: Case) -> None:
+    """Nothing is wrong with a transaction that is there, or not there at all."""
+    record = case.take()
+    case.history.append(_transaction(record, case.neighbour(record), "committed", 1))
+
+
+def _transaction(first: Record, last: Record, outcome: str, t_us: int) -> dict[str, Any]:
+    return {"t_us": t_us, "kind": "transaction", "producer": first.producer, "incarnation": 0,
+            "first_seq": first.seq, "last_seq": last.seq, "outcome": outcome}  # fmt: skip
+
+
+def unseen_pending(case: Case) -> None:
+    """The tail of one partition is not delivered; only once a case, and before copies and late polls are planted."""
+    if case.plants or case.truth["unseen_pending"]:
+        return
+    partition = case.rng.choice(sorted(case.records))
+    for record in case.records[partition][-case.rng.randint(1, 4) :]:
+        record.delivered = False
+        case.note("unseen_pending", record)
+    case.free = [record for record in case.free if record.partition != partition]
+
+
+# --- plants on events -------------------------------------------------------------------------------------------------
+
+
+def epoch_regression(case: Case) -> None:
+    first = FAR_OFFSET + 10 * len(case.plants)
+    partition = 50 + len(case.plants)
+    case.batches += [(partition, first, first + 4, 5), (partition, first + 5, first + 9, 4)]
+    case.counts["epoch_regression"] += 1
+
+
+def hw_regression(case: Case) -> None:
+    partition = 50 + len(case.plants)
+    for t_us, offset in ((1, 500), (2, 900), (3, 700)):
+        case.event("high_watermark", t_us, partition=partition, broker=1, offset=offset)
+    case.counts["hw_regression"] += 1
+
+
+def truncate_below_hw(case: Case) -> None:
+    partition = 50 + len(case.plants)
+    case.event("high_watermark", 10, partition=partition, broker=1, offset=900)
+    case.event("truncated", 20, partition=partition, broker=2, leader_epoch=1, from_offset=950, to_offset=880)
+    case.event("truncated", 30, partition=partition, broker=3, leader_epoch=1, from_offset=950, to_offset=900)
+    case.counts["truncate_below_hw"] += 1
+
+
+def isr_never_recovers(case: Case) -> None:
+    partition = 50 + len(case.plants)
+    case.event("isr_changed", 10, partition=partition, broker=1, leader_epoch=2, isr=[1, 2, 3])
+    case.event("isr_changed", 20, partition=partition, broker=1, leader_epoch=2, isr=[1])
+    case.counts["isr_never_recovers"] += 1
+
+
+def replica_divergence(case: Case) -> None:
+    case.event("replica_divergence", LATE_US, partition=0, brokers=[1, 2], offset=17)
+    case.counts["replica_divergence"] += 1
+
+
+def zombie_write(case: Case) -> None:
+    partition, producer_id = 50 + len(case.plants), 700 + len(case.plants)
+    for t_us, epoch in ((1, 0), (2, 1), (3, 0), (4, 1)):
+        case.event("appended", t_us, partition=partition, broker=1, leader_epoch=1, base_offset=t_us, last_offset=t_us,
+                   producer_id=producer_id, producer_epoch=epoch, crc=t_us, client_id="z")  # fmt: skip
+    case.counts["zombie_write"] += 1
+
+
+def two_controllers(case: Case) -> None:
+    epoch = 900 + len(case.plants)
+    for broker in (1, 2):
+        case.event("controller_elected", broker, broker=broker, controller_epoch=epoch)
+    case.counts["two_controllers"] += 1
+
+
+def crashed(case: Case) -> None:
+    broker = 10 + len(case.plants)
+    case.event("exited", LATE_US, broker=broker, code=-6)
+    case.event("killed", LATE_US, broker=broker + 100)
+    case.event("exited", LATE_US + 300, broker=broker + 100, code=-9)
+    case.counts["crashed"] += 1
+
+
+def ended_badly(case: Case) -> None:
+    if "anomaly" in case.outcome:
+        return
+    name = case.rng.choice(("no_recovery", "hang", "harness_error"))
+    case.outcome |= {"anomaly": name, "status": "failed", "reason": "planted"}
+    case.counts[name] += 1
+
+
+def group(case: Case) -> str:
+    return f"g{len(case.plants)}"
+
+
+def commit_regression(case: Case) -> None:
+    for t_us, kind, offset in ((1, "committed", 50), (2, "committed", 40), (3, "reset", 10), (4, "committed", 12)):
+        case.history.append({"t_us": t_us, "kind": kind, "group": group(case), "partition": 0, "offset": offset,
+                             "cause": "out of range"})  # fmt: skip
+    case.counts["commit_regression"] += 1
+
+
+def double_owner(case: Case) -> None:
+    for t_us, kind, member in ((1, "assigned", "a"), (2, "assigned", "b"), (3, "revoked", "a"), (4, "assigned", "b")):
+        case.history.append({"t_us": t_us, "kind": kind, "group": group(case), "member": member, "generation": 1,
+                             "partitions": [3]})  # fmt: skip
+    case.counts["double_owner"] += 1
+
+
+def rebalance_storm(case: Case) -> None:
+    for generation in range(30):
+        case.history.append({"t_us": generation * 1_000_000, "kind": "assigned", "group": group(case), "member": "a",
+                             "generation": generation, "partitions": []})  # fmt: skip
+    case.counts["rebalance_storm"] += 1
+
+
+def stuck_consumer(case: Case) -> None:
+    for member, offsets in (("a", (5, 5, 5)), ("b", (5, 6, 7))):
+        for number, offset in enumerate(offsets):
+            case.history.append({"t_us": number * 6_000_000, "kind": "position", "group": group(case), "partition": 0,
+                                 "member": member, "offset": offset, "end_offset": 90})  # fmt: skip
+    case.counts["stuck_consumer"] += 1
+
+
+def spurious_reset(case: Case) -> None:
+    for cause in ("", "out of range"):
+        case.history.append({"t_us": 1, "kind": "reset", "group": group(case), "partition": 1, "offset": 0,
+                             "cause": cause})  # fmt: skip
+    case.counts["spurious_reset"] += 1
+
+
+def dup_bound_exceeded(case: Case) -> None:
+    name = group(case)
+    lines = [
+        {"t_us": 1, "kind": "committed", "partition": 0, "offset": 100},
+        {"t_us": 2, "kind": "assigned", "member": "a", "generation": 2, "partitions": [0]},
+        {"t_us": 3, "kind": "position", "member": "a", "partition": 0, "offset": 90, "end_offset": 90},
+        {"t_us": 4, "kind": "assigned", "member": "b", "generation": 3, "partitions": [0]},
+        {"t_us": 5, "kind": "position", "member": "b", "partition": 0, "offset": 100, "end_offset": 100},
+    ]
+    case.history += [{**line, "group": name} for line in lines]
+    case.counts["dup_bound_exceeded"] += 1
+
+
+def conservation(case: Case) -> None:
+    if case.counts["conservation"]:
+        return
+    case.history += [{"t_us": t_us, "kind": "balance", "total": total} for t_us, total in ((1, 100), (2, 100), (3, 99))]
+    case.counts["conservation"] += 1
+
+
+PLANTS: tuple[Callable[[Case], None], ...] = (
+    lost, recovered, phantom, failed_and_absent, unexpected, corrupt, duplicated, reordered, offset_reused,
+    send_realtime_violation, dup_delivered, lost_in_delivery, poll_skip, read_above_hw, acked_below_min_isr,
+    two_leaders_ack, aborted_read, precommitted_read, torn_txn, whole_txn, unseen_pending, epoch_regression,
+    hw_regression, truncate_below_hw, isr_never_recovers, replica_divergence, zombie_write, two_controllers, crashed,
+    ended_badly, commit_regression, double_owner, rebalance_storm, stuck_consumer, spurious_reset, dup_bound_exceeded,
+    conservation,
+)  # fmt: skip
+
+
+# --- cases ------------------------------------------------------------------------------------------------------------
+
+
+def make_case(number: int) -> Case:
+    """Case 0 is calm, the next ones have one plant each, all others a few drawn at random."""
+    rng = random.Random(f"planted/{number}")
+    case = Case(cell_id=f"case-{number:04d}", rng=rng)
+    clock_us = START_US
+    for partition in range(rng.randint(1, 3)):
+        row: list[Record] = []
+        for offset in range(rng.randint(60, 120)):
+            clock_us += STEP_US
+            record = Record(producer=partition, seq=offset, partition=partition, offset=offset, sent_us=clock_us,
+                            acked_us=clock_us + ACK_AFTER_US)  # fmt: skip
+            row.append(record)
+            if offset % SPACING == SPACING // 2 and offset + SPACING < 60:
+                case.free.append(record)
+        case.records[partition] = row
+    rng.shuffle(case.free)
+    if number == 0:
+        return case
+    chosen = [PLANTS[number - 1]] if number <= len(PLANTS) else rng.choices(PLANTS, k=rng.randint(1, 5))
+    for plant in sorted(chosen, key=lambda plant: plant is not unseen_pending):
+        if case.free:
+            plant(case)
+            case.plants.append(plant.__name__)
+    return case
+
+
+def write_cases(directory: Path, cases: list[Case]) -> Path:
+    manifest = {"run_id": "planted", "cells": [case.cell_id for case in cases], "t0_monotonic_ns": 0}
+    (directory / "cells").mkdir(parents=True)
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+    for case in cases:
+        _write_case(directory, case)
+    return directory
+
+
+def _write_case(directory: Path, case: Case) -> None:
+    folder = directory / "cells" / case.cell_id
+    folder.mkdir()
+    outcome = {"status": "done", "started_us": 0, "measure_start_us": START_US, "measure_end_us": START_US + 60_000_000,
+               "ended_us": START_US + 70_000_000, "final_read": {"complete": True}} | case.outcome  # fmt: skip
+    document = {
+        "cell_id": case.cell_id,
+        "kind": "chaos",
+        "topic": {"name": "t", "replication_factor": 3, "config": {"min.insync.replicas": "2"}},
+        "properties": {"acks": "all", "enable.idempotence": "true"},
+        "outcome": outcome,
+        "has_faults": False,
+    }
+    (folder / "cell.json").write_text(json.dumps(document))
+    for name, lines in (("cluster", case.events), ("history", case.history)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for name, rows in _rows(case).items():
+        columns = [column.name for column in STREAMS[name].columns]
+        data = {column: [row.get(column, DEFAULTS.get(column, -1)) for row in rows] for column in columns}
+        write_part(directory, STREAMS[name], case.cell_id, data, part="0")
+
+
+def _rows(case: Case) -> dict[str, list[dict[str, int]]]:
+    rows: dict[str, list[dict[str, int]]] = {"send": [], "log": [], "recv": [], "batches": []}
+    polled_us = START_US
+    for row in case.records.values():
+        for record in row:
+            if record.is_sent:
+                offset = record.offset if record.acked_offset is None else record.acked_offset
+                rows["send"].append(_identity(record) | {
+                    "partition": record.partition, "status": int(record.status), "error": 0, "size_bytes": 100,
+                    "intended_us": record.sent_us, "sent_us": record.sent_us, "acked_us": record.acked_us,
+                    "offset": offset})  # fmt: skip
+            if record.in_log:
+                rows["log"].append(_log_row(record, record.offset))
+            if record.delivered:
+                polled_us += STEP_US
+                rows["recv"].append(_recv_row(record, record.offset, polled_us))
+    for record, offset in case.copies:
+        rows["log"].append(_log_row(record, offset))
+    # Going back comes last, so that nothing is jumped over on the way forward again.
+    for record, offset in sorted(case.late_polls, key=_order_of_late):
+        polled_us += STEP_US
+        rows["recv"].append(_recv_row(record, offset, polled_us))
+    for partition, first, last, epoch in case.batches:
+        rows["batches"].append(
+            {"partition": partition, "base_offset": first, "last_offset": last, "leader_epoch": epoch}
+            | {"records": last - first + 1, "size_bytes": 100, "uncompressed_bytes": 100, "codec": 0}
+            | {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1, "crc": 1}
+        )
+    rng = case.rng
+    for stream in ("send", "log", "batches"):  # files hold rows in any order
+        rng.shuffle(rows[stream])
+    return rows
+
+
+def _order_of_late(late_poll: tuple[Record, int]) -> tuple[bool, int]:
+    """Copies at the end first, upwards; then back and further back."""
+    record, offset = late_poll
+    is_going_back = offset <= record.offset
+    return is_going_back, -offset if is_going_back else offset
+
+
+def _identity(record: Record) -> dict[str, int]:
+    return {"producer": record.producer, "incarnation": 0, "seq": record.seq}
+
+
+def _log_row(record: Record, offset: int) -> dict[str, int]:
+    return _identity(record) | {"partition": record.partition, "offset": offset, "leader_epoch": 0,
+                                "batch_base_offset": offset, "intended_us": record.sent_us,
+                                "crc_ok": record.log_crc_ok}  # fmt: skip
+
+
+def _recv_row(record: Record, offset: int, polled_us: int) -> dict[str, int]:
+    return _identity(record) | {"consumer": 0, "generation": -1, "partition": record.partition, "offset": offset,
+                                "intended_us": record.sent_us, "polled_us": polled_us, "crc_ok": 1}  # fmt: skip

@@ -1,0 +1,88 @@
+"""Figures of recovery from hand-made rates and events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from reports.model import Cell, Recovery
+from reports.recovery import recovery
+
+SLOT_US = 100_000
+FAULT_US = 2_000_000
+
+
+def rates(*parts: tuple[int, float]) -> pd.DataFrame:
+    """(acknowledgements a bucket, seconds) one after the other, from 0."""
+    acked = [rate for rate, seconds in parts for _ in range(round(seconds * 1e6 / SLOT_US))]
+    return pd.DataFrame({"t_us": [number * SLOT_US for number in range(len(acked))], "acked": acked})
+
+
+def figures(slots: pd.DataFrame, *events: dict[str, Any], faults: bool = True) -> Recovery | None:
+    end_us = len(slots) * SLOT_US
+    fault = {"t_us": FAULT_US, "id": "f", "kind": "kill", "target": "leader", "phase": "applied"}
+    document = {"topic": {"name": "t"}, "outcome": {"measure_start_us": 0, "measure_end_us": end_us}}
+    cell = Cell(cell_id="c", document=document, events=events, faults=(fault,) if faults else ())
+    return recovery(cell, slots, SLOT_US)
+
+
+def leader(t_us: int, broker: int, epoch: int) -> dict[str, Any]:
+    return {
+        "t_us": t_us,
+        "kind": "became_leader",
+        "broker": broker,
+        "leader_epoch": epoch,
+        "partition": 0,
+        "topic": "t",
+    }
+
+
+def test_an_outage_with_an_election() -> None:
+    slots = rates((100, 2), (0, 3), (300, 1), (100, 4))
+    fenced = {"t_us": 4_100_000, "kind": "broker_fenced", "broker": 1}
+    found = figures(slots, leader(500_000, 1, 4), fenced, leader(4_400_000, 2, 5))
+    assert found is not None
+    assert (found.detect_us, found.elect_us) == (2_100_000, 2_400_000)
+    assert found.first_ack_us == 3_000_000  # the bucket from 5 s on is the first with acknowledgements
+    assert found.recover_us is not None
+    assert 3_000_000 <= found.recover_us <= 4_100_000
+    assert found.service_level_records_per_s == 900.0
+    # 3 s at 1,000 records a second pile up to 3,000: 4,500 record-seconds, and less while they are worked off.
+    assert found.area_record_seconds is not None
+    assert 4_500 <= found.area_record_seconds <= 7_000
+
+
+def test_an_outage_without_an_election_ends_with_the_silence() -> None:
+    found = figures(rates((100, 2), (0, 1.5), (100, 4)))
+    assert found is not None
+    assert (found.detect_us, found.elect_us) == (None, None)
+    assert found.first_ack_us == 1_500_000
+
+
+def test_a_fault_that_nobody_feels_has_no_outage() -> None:
+    found = figures(rates((100, 6)))
+    assert found is not None
+    assert (found.first_ack_us, found.recover_us, found.area_record_seconds) == (None, None, 0.0)
+
+
+def test_service_that_never_comes_back_has_no_time_of_recovery() -> None:
+    found = figures(rates((100, 2), (0, 1), (50, 4)))
+    assert found is not None
+    assert found.recover_us is None
+    assert found.first_ack_us == 1_000_000
+
+
+def test_an_isr_that_shrinks_is_detection_too() -> None:
+    events = [
+        {"t_us": t_us, "kind": "isr_changed", "partition": 0, "topic": "t", "isr": isr, "broker": 1}
+        for t_us, isr in ((100, [1, 2, 3]), (3_500_000, [1, 2]))
+    ]
+    found = figures(rates((100, 6)), *events)
+    assert found is not None
+    assert found.detect_us == 1_500_000
+
+
+def test_without_a_fault_or_a_rate_before_it_there_is_nothing_to_say() -> None:
+    assert figures(rates((100, 6)), faults=False) is None
+    assert figures(rates((0, 6))) is None
