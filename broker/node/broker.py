@@ -272,10 +272,12 @@ class Broker:
         Until then the image is what this node's own log held, perhaps from long ago: by it we might lead a partition
         alone, that is, acknowledge records that the true leader will never have. The registration comes after all that
         was decided without us, and with it we lead nothing (found by the simulation: tests/broker_sim, seed 7).
+        The only voter needs not wait: nothing can have been decided without it.
         """
         registration = image.brokers.get(self.config.node_id)
         is_ours = registration is not None and registration.incarnation_id == self.lifecycle.incarnation_id
-        if is_ours or self._told_image is not None:
+        is_alone = len(self.config.controller_quorum_voters) == 1
+        if is_ours or is_alone or self._told_image is not None:
             try:
                 self.partitions.apply_image(self._told_image or MetadataImage(), image)
             except LogError as error:

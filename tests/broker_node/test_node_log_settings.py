@@ -10,7 +10,7 @@ import kafka
 import pytest
 from cluster_helper import Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, leader, produce, wait_brokers
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from link_helper import RawClient
 
@@ -226,14 +226,6 @@ def test_committed_offsets_survive_compaction_and_a_crash(tmp_path: Path) -> Non
         running.kill(1)
         running.start(1)
         wait_brokers(running, timeout_s=30)
-
-        def is_back() -> bool:
-            # The broker leads nothing before it is registered anew, which its old session holds up for a while.
-            try:
-                return bool(consumer.committed([partition], 5)[0].offset == 59)
-            except KafkaException:
-                return False
-
-        wait_until(is_back, "the committed offset", 20)
+        assert consumer.committed([partition], 20)[0].offset == 59
         consumer.close()
         assert size < 60 * 100
