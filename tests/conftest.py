@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
+
+# A shared machine may take any single example away for a second; time is bounded by the tests' own limits.
+settings.register_profile("shared-machine", deadline=None)
+settings.load_profile("shared-machine")
 
 _MUST_RUN_IN_CI = {"slow", "spark", "kafka", "chromium", "toxiproxy"}
 

@@ -64,6 +64,14 @@ def test_configs_of_topics_and_brokers(cluster: Cluster) -> None:
     assert "max.connections=500" in tool(cluster, name, "--entity-type", "brokers", "--entity-default", "--describe")
 
 
+def test_quotas_of_clients(cluster: Cluster) -> None:
+    name = "kafka.admin.ConfigCommand"
+    client = ("--entity-type", "clients", "--entity-name", "slow")
+    tool(cluster, name, *client, "--alter", "--add-config", "producer_byte_rate=300000,request_percentage=50")
+    found = tool(cluster, name, "--entity-type", "clients", "--describe")
+    assert "client-id 'slow' are producer_byte_rate=300000.0, request_percentage=50.0" in found
+
+
 def test_offsets_and_deleted_records(cluster: Cluster, tmp_path: Path) -> None:
     what = tmp_path / "offsets.json"
     what.write_text(json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "offset": 11}]}))
