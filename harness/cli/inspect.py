@@ -22,6 +22,7 @@ from workloads.clients import client_names, describe
 
 CLUSTERS = {
     "reference": "broker processes of this project, started and stopped by the harness",
+    "docker": "the same brokers, each in a container on a network of its own",
     "kafka": "Apache Kafka 4.3.1 nodes, jars by Maven, no Docker",
     "external": "somebody else's cluster by --bootstrap-server; no faults on its processes or links",
 }

@@ -28,7 +28,7 @@ app = typer.Typer(
 cluster_app = typer.Typer(help="A cluster that stays up until it is taken down.", no_args_is_help=True)
 app.add_typer(cluster_app, name="cluster")
 
-CLUSTER_ENGINES: Final = ("reference", "kafka", "external")
+CLUSTER_ENGINES: Final = ("reference", "kafka", "docker", "external")
 
 # Newer versions of typer carry a click of their own, older ones import it: found through what typer itself exports.
 _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -36,7 +36,9 @@ _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ i
 _Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")
 ]
-_Cluster = Annotated[str, typer.Option("--cluster", help="reference, kafka (Apache Kafka by Maven) or external")]
+_Cluster = Annotated[
+    str, typer.Option("--cluster", help="reference, kafka (Apache Kafka by Maven), docker or external")
+]
 _Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="of an external cluster")
 ]

@@ -26,7 +26,7 @@ from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
 from workloads.clients import client_names
 
-ENGINES: Final = ("reference", "kafka", "external")
+ENGINES: Final = ("reference", "kafka", "docker", "external")
 RUNS: Final = Path("runs")
 # When several suites run, the worst of their exit codes counts, in this order.
 _WORST_FIRST: Final = (
@@ -61,7 +61,12 @@ def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
         for suite, cells in requests:
             print_plan(suite, cells, options)
         return ExitCode.PASS
-    for line in reap(default_root(os.environ)):
+    left = reap(default_root(os.environ))
+    if options.engine == "docker":
+        from harness.clusters.docker.engine import reap_containers
+
+        left += reap_containers()
+    for line in left:
         print(f"left by a crashed run: {line}", file=sys.stderr)
     codes = []
     stop = StopFlag()

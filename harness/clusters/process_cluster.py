@@ -21,7 +21,7 @@ from chaos.lease import Lease
 from harness.clusters.base import Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
-from harness.clusters.process import ManagedProcess, spawn
+from harness.clusters.process import BrokerProcess, spawn
 from harness.clusters.proxies import LinkProxies
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
 
@@ -59,7 +59,7 @@ class ProcessCluster:
         self._should_stop = should_stop
         self._lease_entries: dict[int, str] = {}
         self._nodes: dict[int, NodeLayout] = {int(node.broker_id): node for node in layout.nodes}
-        self._processes: dict[int, ManagedProcess] = {}
+        self._processes: dict[int, BrokerProcess] = {}
         self._paused: set[int] = set()
         self._lock = threading.RLock()
         self._stopped = False
@@ -153,7 +153,7 @@ class ProcessCluster:
                 self.stop()
                 raise Interrupted(f"interrupted while the {self.engine} cluster started")
             problem = self._describe_start_problem()
-            is_misconfigured = any(process.popen.poll() == ExitCode.USAGE for process in self._processes.values())
+            is_misconfigured = any(process.exit_code() == ExitCode.USAGE for process in self._processes.values())
             self.stop()
             if is_misconfigured:
                 raise UsageError(f"{self.engine} cluster refused its settings: {problem}")
@@ -171,9 +171,7 @@ class ProcessCluster:
             process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_GRACE_S
         for process in processes:
-            try:
-                process.popen.wait(timeout=max(0.05, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
+            if not process.wait(max(0.05, deadline - time.monotonic())):
                 process.kill_and_wait()
         for broker in self._nodes:
             self._forget(broker)
@@ -333,18 +331,21 @@ class ProcessCluster:
             name = f"{self.engine} broker {broker_id}"
             self._forget(broker_id)
             reservation = self._lease.reserve_process(name) if self._lease is not None else None
-            process = spawn(
-                name,
-                node.command,
-                stderr_path=node.stderr_path,
-                outlive_parent=self._outlive_parent,
-                environment=reservation.environment if reservation is not None else None,
-            )
+            process = self._start_process(node, reservation.environment if reservation is not None else None)
             self._processes[broker_id] = process
             if self._lease is not None and reservation is not None:
                 self._lease.record_process(reservation.entry_id, process.pid)
                 self._lease_entries[broker_id] = reservation.entry_id
         self.on_process_event("started", broker_id)
+
+    def _start_process(self, node: NodeLayout, environment: Mapping[str, str] | None) -> BrokerProcess:
+        return spawn(
+            f"{self.engine} broker {node.broker_id}",
+            node.command,
+            stderr_path=node.stderr_path,
+            outlive_parent=self._outlive_parent,
+            environment=environment,
+        )
 
     def _forget(self, broker_id: int) -> None:
         """The broker's last process is gone: nothing to undo any more."""
@@ -385,7 +386,7 @@ class ProcessCluster:
                 seen = "does not answer Metadata" if state is None else f"sees brokers {list(state.brokers)}"
                 lines.append(f"broker {broker} runs and {seen} ({node.stderr_path})")
             else:
-                lines.append(f"broker {broker} ended with {process.popen.returncode}:\n{process.stderr_tail()}")
+                lines.append(f"broker {broker} ended with {process.exit_code()}:\n{process.stderr_tail()}")
         return "\n".join(lines)
 
 
