@@ -28,6 +28,7 @@ from harness.clusters.factory import build_cluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, HarnessError, UsageError
 from harness.run.log_reader import TopicLogReader
+from harness.run.power_loss import drop_unsynced
 from harness.run.timeline_driver import CellPort
 from harness.suite_source import nearest
 
@@ -107,6 +108,23 @@ class KafkaCluster:
             with contextlib.suppress(OSError, TimeoutError):
                 total += self._reader(self.topic).end_offset(partition)
         return total
+
+    def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
+        """The fault power_loss: what of a dead broker's files its disk would not have kept; bytes cut by file."""
+        state = self.processes.state(self.topic)
+        directories = {
+            partition: self.processes.partition_directory(broker_id, self.topic, partition)
+            for partition in (() if state is None else state.partitions)
+        }
+        return drop_unsynced(
+            account,
+            broker=broker_id,
+            topic=self.topic,
+            directories={partition: path for partition, path in directories.items() if path is not None},
+            writeback_ms=writeback_ms,
+            torn_bytes=torn_bytes,
+            t_us=time.monotonic_ns() // 1000,
+        ).bytes_by_file
 
     def leader(self, partition: int = 0) -> int | None:
         return self.processes.leader(self.topic, partition)
@@ -198,7 +216,7 @@ class Chaos:
         step: dict[str, object] = {"id": "fault", "fault": fault, "with": parameters}
         if target is not None:
             step["target"] = target
-        step["for"] = "1h"  # the end of the body comes first
+        step["for"] = "60m"  # the end of the body comes first
         document = {
             "name": "inject", "title": fault, "damage": "none", "source": "a test", "cases": {"only": {"title": fault}},
             "timeline": [step],

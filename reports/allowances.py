@@ -1,4 +1,4 @@
-"""Anomalies that a team has decided to live with, each for a reason and until a day: read, matched, applied to verdicts.
+"""Anomalies that a team has decided to live with, each for a reason and until a day: read, matched, applied.
 
 An allowance turns a failed invariant of a cell into one that is allowed, and says so wherever it is reported. From its
 day on the invariant fails again. One that matches nothing is told, so that the list does not outlive its reasons.
@@ -93,9 +93,7 @@ class Allowances:
         valid = [entry for entry in matching if self.today < entry.until]
         if valid:
             entry = max(valid, key=lambda candidate: candidate.until)
-            return replace(
-                check, result=PASS, allowed=f"allowed until {entry.until} ({entry.because}): {check.reason}"
-            )
+            return replace(check, result=PASS, allowed=f"allowed until {entry.until} ({entry.because}): {check.reason}")
         if matching:
             expired = max(entry.until for entry in matching)
             return replace(check, reason=f"{check.reason} (was allowed until {expired})")

@@ -25,7 +25,7 @@ from harness.run.cell import CellRun, Outcome
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from harness.run.progress import Progress
-from harness.run.rundir import build_manifest
+from harness.run.rundir import build_manifest, reproduce_command, without_options
 from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
 from harness.run.timeline_driver import timeline_driver
@@ -79,7 +79,7 @@ class Run:
             stop=stop,
             progress=progress,
             lease=Lease(lease_root),
-            command=self._manifest["command"],
+            command=reproduce_command(without_options(request.argv), request.seed),
             engine=request.engine,
             web_port=request.web_port,
         )

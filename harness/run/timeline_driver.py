@@ -37,9 +37,7 @@ class Driver(Protocol):
 
     @property
     def acked(self) -> int: ...
-    def drop_unsynced(
-        self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int
-    ) -> Mapping[str, int]: ...
+    def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]: ...
 
 
 class TimelineDriver:
@@ -72,16 +70,16 @@ class TimelineDriver:
         """All steps are done, or one failed."""
         return self._thread is not None and not self._thread.is_alive()
 
-    def drop_unsynced(self, broker: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
+    def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         """Of a dead broker; what is gone of the cell's topic is told to `on_cluster_event`."""
         topic = self._planned.topic_name
         paths = {
-            partition: self._port.partition_directory(broker, topic, partition)
+            partition: self._port.partition_directory(broker_id, topic, partition)
             for partition in range(self._planned.partitions)
         }
         dropped = drop_unsynced(
             account,
-            broker=broker,
+            broker=broker_id,
             topic=topic,
             directories={partition: path for partition, path in paths.items() if path is not None},
             writeback_ms=writeback_ms,
