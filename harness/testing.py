@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
+from pydantic import ValidationError
+
 from broker.wire.records import decode_records
 from chaos import timeline
 from chaos.lease import Lease, default_root, reap
@@ -223,8 +225,9 @@ class Chaos:
         }  # fmt: skip
         try:
             scenario = Scenario.model_validate(document)
-        except ValueError as error:
-            raise UsageError(f"chaos.inject({fault!r}): {error}") from error
+        except ValidationError as error:
+            reason = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+            raise UsageError(f"chaos.inject({fault!r}): {reason}") from error
         first_event = len(self.events)
         stop = threading.Event()
         results: list[timeline.TimelineResult] = []

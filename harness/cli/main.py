@@ -6,6 +6,7 @@ Shown by tests/harness/test_harness_cli.py.
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ CLUSTER_ENGINES: Final = ("reference", "kafka", "docker", "external")
 
 # Newer versions of typer carry a click of their own, older ones import it: found through what typer itself exports.
 _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 _Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")
@@ -275,6 +278,16 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except OSError as error:
+        if error.errno not in _FULL:
+            traceback.print_exc()
+            return ExitCode.HARNESS_ERROR
+        print(
+            f"harness: {error}; what was written so far is kept. Free some space, or put the run on another disk with "
+            "--run-dir (a run needs about 60 bytes a record, and the brokers' logs)",
+            file=sys.stderr,
+        )
+        return ExitCode.ENVIRONMENT
     except Exception:  # a bug of ours: shown whole, with the code that says so
         traceback.print_exc()
         return ExitCode.HARNESS_ERROR

@@ -31,6 +31,14 @@ PREPARE_TIMEOUT_S: Final = 60.0
 PROBE_TIMEOUT_S: Final = 1.0
 
 
+# What a broker's last words mean for the person at the terminal.
+_HINTS: Final = {
+    "address already in use": "-> another process took the port meanwhile: run again, ports are chosen anew",
+    "no space left": "-> the disk is full: free some space, or put the run elsewhere with --run-dir",
+    "permission denied": "-> the directory above must be writable for this user",
+}
+
+
 def ignore_process_event(kind: str, broker: int) -> None:
     """The event sink when nobody records."""
 
@@ -152,7 +160,7 @@ class ProcessCluster:
             if self._should_stop():
                 self.stop()
                 raise Interrupted(f"interrupted while the {self.engine} cluster started")
-            problem = self._describe_start_problem()
+            problem = self.describe()
             is_misconfigured = any(process.exit_code() == ExitCode.USAGE for process in self._processes.values())
             self.stop()
             if is_misconfigured:
@@ -223,7 +231,9 @@ class ProcessCluster:
                 state is not None and state.is_healthy(len(self._nodes), replication_factor) for state in states
             ):
                 return True
-            if time.monotonic() >= deadline or self._stopped or self._should_stop():
+            # A broker that has ended is started again by ensure_all_running only: waiting would not bring it back.
+            is_hopeless = not all(map(self.is_running, self._nodes))
+            if is_hopeless or time.monotonic() >= deadline or self._stopped or self._should_stop():
                 return False
             time.sleep(0.05)
 
@@ -377,8 +387,13 @@ class ProcessCluster:
                 time.sleep(0.05)
         return not waiting
 
-    def _describe_start_problem(self) -> str:
-        lines = []
+    def broken_proxies(self) -> str:
+        """Which Toxiproxy server of ours has died, and what to look at; empty while all run."""
+        return "" if self.proxies is None else self.proxies.problem()
+
+    def describe(self) -> str:
+        """Broker by broker, for whoever must find out why the cluster is not as it should be."""
+        lines = [problem] if (problem := self.broken_proxies()) else []
         for broker, node in self._nodes.items():
             process = self._processes[broker]
             if process.is_running():
@@ -386,7 +401,9 @@ class ProcessCluster:
                 seen = "does not answer Metadata" if state is None else f"sees brokers {list(state.brokers)}"
                 lines.append(f"broker {broker} runs and {seen} ({node.stderr_path})")
             else:
-                lines.append(f"broker {broker} ended with {process.exit_code()}:\n{process.stderr_tail()}")
+                tail = process.stderr_tail()
+                lines.append(f"broker {broker} ended with {process.exit_code()} ({node.stderr_path}):\n{tail}")
+                lines += [hint for words, hint in _HINTS.items() if words in tail.lower()]
         return "\n".join(lines)
 
 

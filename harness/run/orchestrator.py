@@ -89,24 +89,28 @@ class Run:
         self._standby: deque[WorkloadProcess] = deque()
 
     def execute(self) -> ExitCode:
-        """PASS when every cell was carried out (the report judges them), else what went wrong."""
+        """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be."""
         write_manifest(self._context.run_dir, self._manifest)
         statuses: Counter[str] = Counter()
+        status = "failed"
         try:
             client_runtime(self._request.client)  # what is missing is told before anything is started
             self._fill_standby()
             self._run_cells(statuses)
             if self._request.suite.search is not None and not self._stop.is_set():
                 self._search(self._request.suite.search)
+            status = "finished"
         except HarnessError:
             if not self._stop.is_set():  # else it is a consequence of stopping in the middle of something
                 raise
         finally:
             self._clean_up()
-            self._manifest["status"] = "interrupted" if self._stop.is_set() else "finished"
+            self._manifest["status"] = "interrupted" if self._stop.is_set() else status
             self._manifest["ended_us"] = self._context.clock.now_us()
             write_manifest(self._context.run_dir, self._manifest)
-        return ExitCode.INTERRUPTED if self._stop.is_set() else ExitCode.PASS
+        if self._stop.is_set():
+            return ExitCode.INTERRUPTED
+        return ExitCode.INCONCLUSIVE if len(self._request.cells) > statuses["done"] else ExitCode.PASS
 
     def _run_cells(self, statuses: Counter[str]) -> None:
         cluster_failures = 0
