@@ -111,6 +111,10 @@ class KafkaCluster:
                 total += self._reader(self.topic).end_offset(partition)
         return total
 
+    def coordinator(self) -> int | None:
+        """Of a consumer group: which groups a test has is not known here, so this target stays vacant."""
+        return None
+
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         """The fault power_loss: what of a dead broker's files its disk would not have kept; bytes cut by file."""
         state = self.processes.state(self.topic)
