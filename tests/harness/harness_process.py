@@ -120,7 +120,7 @@ class HarnessProcess:
         """To the process alone."""
         self.popen.send_signal(number)
 
-    def wait(self, timeout_s: float = 30.0) -> int:
+    def wait(self, timeout_s: float = 120.0) -> int:
         code = self.popen.wait(timeout_s)
         self._reader.join(timeout=2.0)
         return code

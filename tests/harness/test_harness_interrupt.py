@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CELL: Final = "chaos-short-only"
 # Two seconds for the load to drain, three for brokers to stop, and a busy machine.
-EXIT_TIMEOUT_S: Final = 25.0
+EXIT_TIMEOUT_S: Final = 60.0
 REPORT_TIMEOUT_S: Final = 240.0
 Start = Callable[..., HarnessProcess]
 
@@ -118,7 +118,7 @@ def test_sigkill_under_faults_leaves_nothing_after_clean_and_the_run_can_be_anal
     assert leases(process.state_home), "a SIGKILL leaves the lease for the next start"
 
     cleaning = start("clean")
-    assert cleaning.wait(30) == ExitCode.PASS, cleaning.screen
+    assert cleaning.wait() == ExitCode.PASS, cleaning.screen
     assert_nothing_left(process, listeners)
 
     report = start("report", "run")
