@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from harness.errors import HarnessError
-from harness.scenarios import load_scenario
-from harness.testing import Chaos, ClusterPool, KafkaCluster, ScenarioChoice
 
-_POOL: Final = pytest.StashKey[ClusterPool]()
+if TYPE_CHECKING:  # pytest loads this in every project that has the package: what costs time waits for its use
+    from harness.testing import Chaos, ClusterPool, KafkaCluster, ScenarioChoice
+
+_POOL: Final = pytest.StashKey["ClusterPool"]()
 _ENGINES: Final = ("reference", "kafka", "docker")
 
 
@@ -64,6 +65,9 @@ def choice_of(item: pytest.Item) -> ScenarioChoice | None:
     unknown = set(marker.kwargs) - {"case"}
     if len(marker.args) != 1 or unknown:
         raise HarnessError("expected @pytest.mark.chaos(SCENARIO, case=NAME)")
+    from harness.scenarios import load_scenario
+    from harness.testing import ScenarioChoice
+
     scenario = load_scenario(str(marker.args[0]))
     return ScenarioChoice.of(scenario, marker.kwargs.get("case"))
 
@@ -83,6 +87,8 @@ def kafka_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 @pytest.fixture
 def chaos(request: pytest.FixtureRequest, kafka_cluster: KafkaCluster) -> Iterator[Chaos]:
     """Faults on that cluster. All are healed when the test ends, however it ends."""
+    from harness.testing import Chaos
+
     faults = Chaos(kafka_cluster, choice_of(request.node))
     try:
         yield faults
@@ -92,6 +98,8 @@ def chaos(request: pytest.FixtureRequest, kafka_cluster: KafkaCluster) -> Iterat
 
 def _pool(config: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> ClusterPool:
     if _POOL not in config.stash:
+        from harness.testing import ClusterPool
+
         directory: Path = tmp_path_factory.mktemp("kafka-clusters")
         config.stash[_POOL] = ClusterPool(
             engine=config.getoption("--kafka-cluster"),
