@@ -116,8 +116,8 @@ class ProcessCluster:
     def exits(self) -> Mapping[int, tuple[int, int]]:
         """(pid, exit code) of brokers whose last process has ended; a negative code is the signal."""
         with self._lock:
-            ended = {broker: process.popen for broker, process in self._processes.items() if not process.is_running()}
-        return {broker: (popen.pid, int(popen.returncode)) for broker, popen in ended.items()}
+            ended = {broker: (process.pid, process.exit_code()) for broker, process in self._processes.items()}
+        return {broker: (pid, code) for broker, (pid, code) in ended.items() if code is not None}
 
     def end_offset(self, topic: str, partition: int) -> tuple[int, int] | None:
         """(leader, end offset for consumers) by one question to the leader; None if it does not answer."""

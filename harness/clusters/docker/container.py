@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from typing import Any
+from typing import Any, Final
 
 from docker.errors import APIError, DockerException, NotFound
 
 from chaos.lease import ProcessIdentity, is_alive, read_identity
 from harness.errors import EnvironmentFault
+
+_SIGNALLED: Final = 128  # the engine's code for a process that signal n ended is 128 + n; ours is -n
 
 
 class ContainerProcess:
@@ -37,8 +39,9 @@ class ContainerProcess:
             return None
         with contextlib.suppress(DockerException):
             self.container.reload()
-            return int(self.container.attrs["State"]["ExitCode"])
-        return -1
+            code = int(self.container.attrs["State"]["ExitCode"])
+            return code if code <= _SIGNALLED else _SIGNALLED - code
+        return -int(signal.SIGKILL)
 
     def send_signal(self, number: signal.Signals) -> None:
         """SIGSTOP and SIGCONT are the freezer's pause and unpause, which no process can catch or notice."""
