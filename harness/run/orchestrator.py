@@ -38,6 +38,7 @@ CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read; only for t
 CHAOS_OVERHEAD_MS: Final = 5_000
 STANDBY: Final = 2  # load processes that are started ahead of time
 WARMED_ENGINES: Final = frozenset({"kafka"})  # those that run on a JVM
+PORT_ATTEMPTS: Final = 3
 CLUSTER_FAILURES_MAX: Final = 2  # then the environment is broken and further cells would only wait
 
 
@@ -213,26 +214,37 @@ class Run:
             return self._cluster
         self._drop_cluster()
         self._progress.phase("cluster")
-        if key.engine == "external":
-            cluster: Cluster = external_cluster(self._request.bootstrap_servers)
-        else:
-            self._cluster_number += 1
-            directory = self._context.run_dir / "clusters" / str(self._cluster_number)
-            cluster = build_cluster(
-                key,
-                directory,
-                proxy_choice=self._request.proxy_choice,
-                lease=self._context.lease,
-                seed=self._request.seed,
-                should_stop=self._stop.is_set,
-            )
-        self._cluster, self._cluster_key = cluster, key
-        cluster.start()
+        cluster = self._start_cluster(key)
         if cluster.engine in WARMED_ENGINES:
             load = self._standby.popleft() if self._standby else self._new_load_process()
             self._manifest.setdefault("warm_ups", []).append(warm_up(cluster, planned, self._context, load))
             self._fill_standby()
         return cluster
+
+    def _start_cluster(self, key: ClusterKey) -> Cluster:
+        """Up; with ports chosen anew when somebody took one between the choice and its use."""
+        for attempt in range(1, PORT_ATTEMPTS + 1):
+            if key.engine == "external":
+                cluster: Cluster = external_cluster(self._request.bootstrap_servers)
+            else:
+                self._cluster_number += 1
+                cluster = build_cluster(
+                    key,
+                    self._context.run_dir / "clusters" / str(self._cluster_number),
+                    proxy_choice=self._request.proxy_choice,
+                    lease=self._context.lease,
+                    seed=self._request.seed,
+                    should_stop=self._stop.is_set,
+                )
+            self._cluster, self._cluster_key = cluster, key
+            try:
+                cluster.start()
+                return cluster
+            except EnvironmentFault as error:
+                if attempt == PORT_ATTEMPTS or "address already in use" not in str(error).lower():
+                    raise
+                self._drop_cluster()
+        raise AssertionError("the last attempt returns or raises")
 
     def _key_of(self, planned: PlannedCell) -> ClusterKey:
         return ClusterKey(
