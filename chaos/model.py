@@ -242,6 +242,7 @@ class Scenario(_Model):
     description: str = ""
     tags: tuple[str, ...] = ()
     engines: tuple[Engine, ...] = Field(default=("reference", "kafka"), description="clusters that it can run on")
+    clients: tuple[str, ...] = Field(default=(), description="clients that can do what it asks for; empty: all")
     brokers: int = Field(default=3, ge=1, le=9)
     topic: Topic = Topic()
     partition: int = Field(default=0, ge=0, description="whose leader and followers are meant")

@@ -28,7 +28,8 @@ def render() -> str:
     for scenario in sorted(found, key=_first_tag):
         cases = "; ".join(f"{name}: {_expected(case)}" for name, case in scenario.cases.items())
         tags = ", ".join(tag for tag in scenario.tags if tag[:1] == "S" and tag[1:].isdigit())
-        lines.append(f"| [{scenario.name}](#{scenario.name}) | {tags} | {', '.join(scenario.engines)} | {cases} |")
+        where = ", ".join(scenario.engines) + (f" with {', '.join(scenario.clients)}" if scenario.clients else "")
+        lines.append(f"| [{scenario.name}](#{scenario.name}) | {tags} | {where} | {cases} |")
     for scenario in sorted(found, key=_first_tag):
         lines += ["", f"## {scenario.name}", "", f"{scenario.title}. {scenario.description.strip()}", ""]
         lines += [f"- **{name}** ({case.title}): {case.because}" for name, case in scenario.cases.items()]

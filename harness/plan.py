@@ -42,6 +42,7 @@ class ScenarioCase:
     workload: Mapping[str, Any] = field(default_factory=dict)  # values as the workload model takes them
     brokers: int = 3
     engines: Sequence[str] = ("reference", "kafka")
+    clients: Sequence[str] = ()
     tags: Sequence[str] = ()
     has_faults: bool = True
     until_done: bool = False
@@ -77,6 +78,7 @@ class PlannedCell:
     damage: str = ""
     brokers: int | None = None  # None: as many as the suite's cluster has
     engines: Sequence[str] = ("reference", "kafka", "external")
+    clients: Sequence[str] = ()  # empty: all
     tags: Sequence[str] = ()
     has_faults: bool = False
     until_done: bool = False  # the load ends with the timeline; measure_ms is the longest
@@ -219,6 +221,7 @@ def _chaos_cell(
         damage=case.damage,
         brokers=max(case.brokers, case.replication_factor or 1),
         engines=case.engines,
+        clients=case.clients,
         tags=case.tags,
         has_faults=case.has_faults,
         until_done=case.until_done,

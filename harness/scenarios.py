@@ -58,6 +58,7 @@ def _case(reference: str, scenario: Scenario, name: str) -> ScenarioCase:
         workload=scenario.workload_of(name),
         brokers=scenario.brokers,
         engines=scenario.engines,
+        clients=scenario.clients,
         tags=scenario.tags,
         has_faults=scenario.has_faults,
         until_done=scenario.until_done,

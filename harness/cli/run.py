@@ -127,14 +127,23 @@ def _wanted(cells: tuple[PlannedCell, ...], ids: Sequence[str]) -> tuple[Planned
 
 def _fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...]:
     """Without the scenarios that need another kind of cluster (a broken disk, a broken broker)."""
-    kind = "reference" if engine == "docker" else engine  # the same brokers, in containers
-    fitting = tuple(cell for cell in cells if kind in cell.engines)
-    left_out = sorted({cell.scenario for cell in cells if kind not in cell.engines})
+    fitting = tuple(cell for cell in cells if not _why_not(cell, engine))
+    left_out = sorted({f"{cell.scenario} ({_why_not(cell, engine)})" for cell in cells if _why_not(cell, engine)})
     if left_out and not fitting:
-        raise UsageError(f"--cluster {engine}: {', '.join(left_out)} cannot run on it")
+        raise UsageError(f"nothing is left to run: {', '.join(left_out)}")
     if left_out:
-        print(f"left out, cannot run on {engine}: {', '.join(left_out)}", file=sys.stderr)
+        print(f"left out: {', '.join(left_out)}", file=sys.stderr)
     return fitting
+
+
+def _why_not(cell: PlannedCell, engine: str) -> str:
+    """Empty if the cell can run."""
+    kind = "reference" if engine == "docker" else engine  # the same brokers, in containers
+    if kind not in cell.engines:
+        return f"needs --cluster {' or '.join(cell.engines)}"
+    if cell.clients and cell.client not in cell.clients:
+        return f"needs --client {' or '.join(cell.clients)}"
+    return ""
 
 
 def _seed(suite: Suite, options: RunOptions) -> int:

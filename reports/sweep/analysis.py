@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from reports.criteria import Criteria
 from reports.outputs import Judged
 from reports.sweep.cell_means import CellMeans, cell_means
-from reports.sweep.effects import Effects, estimate_effects, smooth
+from reports.sweep.effects import FACTORIAL, Effects, estimate_effects, smooth
 from reports.sweep.front import Point, surface
 from reports.sweep.observations import MEASURES, OK, Configuration, Observation, observe
 from reports.sweep.recommend import Inputs, Recommendation, recommend, significant
@@ -50,9 +50,11 @@ def analyse_sweep(judged: Sequence[Judged], criteria: Criteria | None = None) ->
         if (found := cell_means(observations, measure.name)) is not None and len(found.configurations) > 1
     }
     effects = {name: estimate_effects(one, baseline) for name, one in means.items()}
-    means = {name: smooth(one, effects[name], baseline) for name, one in means.items()}
+    # A rate never exceeds what was asked for; a model of products would let it.
+    means = {name: one if name == "throughput" else smooth(one, effects[name], baseline) for name, one in means.items()}
     points = surface(observations, means, judged)
-    smallest = sensitivities(means)
+    factorial = any(own.design == FACTORIAL for own in effects.values())
+    smallest = sensitivities(means, factorial=factorial)
     inputs = Inputs(
         points=points,
         observations=observations,

@@ -25,8 +25,12 @@ class Sensitivity:
     repeated: bool
 
 
-def sensitivities(means: Mapping[str, CellMeans]) -> tuple[Sensitivity, ...]:
-    """Between two configurations, with a power of 80 % at the 5 % level."""
+def sensitivities(means: Mapping[str, CellMeans], *, factorial: bool) -> tuple[Sensitivity, ...]:
+    """Of an effect, with a power of 80 % at the 5 % level.
+
+    One factor at a time sets one configuration against another. In a factorial design half of all configurations stand
+    on either side of an effect, so that its variance is that much smaller.
+    """
     found: list[Sensitivity] = []
     for measure in MEASURES:
         one = means.get(measure.name)
@@ -34,16 +38,15 @@ def sensitivities(means: Mapping[str, CellMeans]) -> tuple[Sensitivity, ...]:
             continue
         repetitions = _typical(one.counts)
         df = one.scatter_df if one.repeated else math.inf
-        effect = smallest_effect(one.scatter**2, repetitions, df)
+        variance = one.scatter**2 / (max(1.0, len(one.counts) / 2) if factorial else 1.0)
+        effect = smallest_effect(variance, repetitions, df)
         found.append(
             Sensitivity(
                 measure=measure.name,
                 scatter=one.scatter,
                 repetitions=repetitions,
                 smallest_effect=math.expm1(effect),
-                repetitions_for_target=repetitions_for(
-                    math.log1p(TARGET), one.scatter**2, len(one.counts), REPETITIONS_MAX
-                ),
+                repetitions_for_target=repetitions_for(math.log1p(TARGET), variance, len(one.counts), REPETITIONS_MAX),
                 repeated=one.repeated,
             )
         )

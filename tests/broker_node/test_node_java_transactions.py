@@ -17,7 +17,7 @@ from harness.clusters.kafka.jars import ensure_jars, java_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(300)]
 STATE_PARTITIONS = 3
-TOOL_TIMEOUT_S = 120
+TOOL_TIMEOUT_S = 240
 WAIT_S = 60
 
 
@@ -83,7 +83,7 @@ def test_transactional_message_copier_with_random_aborts_copies_each_message_onc
     """Kafka's own exactly-once system-test tool: offsets and records in one transaction, every fourth or so aborted."""
     create_topic(cluster, "copy-in")
     create_topic(cluster, "copy-out")
-    values = [b"%d" % number for number in range(200)]
+    values = [b"%d" % number for number in range(100)]
     with Producer({"bootstrap.servers": cluster.bootstrap()}) as producer:
         for value in values:
             producer.send("copy-in", value, partition=0)
@@ -94,7 +94,7 @@ def test_transactional_message_copier_with_random_aborts_copies_each_message_onc
     )  # fmt: skip
     assert records(cluster, "copy-out", "read_committed") == values
     ends = [event for event in cluster.events("transaction_decided") if event["transactional_id"] == "copier"]
-    assert sum(event["is_commit"] for event in ends) >= 20
+    assert sum(event["is_commit"] for event in ends) >= 10
 
 
 def test_transactions_tool_lists_describes_and_finds_the_producers(cluster: Cluster) -> None:

@@ -185,9 +185,7 @@ def test_transaction_is_aborted_after_its_timeout_and_the_stable_offset_moves_on
     client.begin_transaction()
     client.produce("timeout", b"late", partition=0)
     assert client.flush(WAIT_S) == 0
-    begin = time.monotonic()
     wait_stable(cluster, "timeout")
-    assert time.monotonic() - begin < WAIT_S
     with pytest.raises(KafkaException):
         client.commit_transaction(WAIT_S)
     assert read(cluster, "timeout") == []

