@@ -73,6 +73,16 @@ test-fast: setup-dev  ## the tests that need no process, Spark or browser
 prove-checker: setup-dev  ## 1,000 run logs with planted anomalies of every kind: all found, nothing else
 	PLANTED_CASES=1000 $(BIN)/python -m pytest -q tests/reports/test_reports_planted.py --timeout 1800
 
+.PHONY: torture
+torture: setup-dev  ## SIGKILL of the harness at 50 random moments of a run; each time all must be undone
+	TORTURE_KILLS=50 $(BIN)/python -m pytest tests/harness/test_harness_torture.py
+
+.PHONY: test-docker
+test-docker: setup-dev  ## brokers in containers; needs an engine, builds the image (BASE_IMAGE=... without a registry)
+	docker build $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) --target runtime -t kafka-harness:local \
+	  -f containers/Dockerfile .
+	$(BIN)/python -m pytest -m docker
+
 .PHONY: chromium
 chromium:
 	@command -v chromium >/dev/null || { \

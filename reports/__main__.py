@@ -9,8 +9,10 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from reports.allowances import AllowanceError, Allowances, read_allowances
 from reports.rundir import RunDirectoryError, read_run
 from reports.session import SMALL_RUN_BYTES, JavaMissingError, Session, parquet_bytes, require_java
 
@@ -21,11 +23,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m reports", description="Analyse a run directory and report on it.")
     parser.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
+    parser.add_argument("--allow", type=Path, metavar="FILE", help="anomalies to live with, each until a day (YAML)")
     options = parser.parse_args(arguments)
     try:
+        allowances = Allowances(read_allowances(options.allow) if options.allow else ())
         run = read_run(options.run_dir)
         require_java()
-    except RunDirectoryError as error:
+    except (RunDirectoryError, AllowanceError) as error:
         print(f"reports: {error}", file=sys.stderr)
         return EXIT_USAGE
     except JavaMissingError as error:
@@ -44,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Session(master=options.master, small=small) as spark:
         facts = analyse(spark, run)
     print(f"reports: analysed after {time.monotonic() - started:.1f} s", file=sys.stderr)
-    judged = [Judged(facts=item, verdict=judge(item)) for item in facts]
+    judged = [Judged(facts=item, verdict=allowances.apply(item.cell.cell_id, judge(item))) for item in facts]
+    run = replace(run, notes=(*run.notes, *allowances.notes()))
     write_results(run, judged)
     write_figures(options.run_dir, judged)
     page = write_page(run, judged)

@@ -183,15 +183,25 @@ def junit(run: Run, judged: Sequence[Judged]) -> str:
             tests=str(len(checks)),
             failures=str(sum(check.result == FAIL for check in checks)),
             errors=str(sum(check.result == INCONCLUSIVE for check in checks)),
+            skipped=str(sum(bool(check.allowed) for check in checks)),
         )
+        again = reproduction(item)
         for check in checks:
             case = ElementTree.SubElement(suite, "testcase", classname=item.facts.cell.cell_id, name=check.name)
             if check.result == FAIL:
-                ElementTree.SubElement(case, "failure", message=check.reason)
+                ElementTree.SubElement(case, "failure", message=check.reason).text = again
             elif check.result == INCONCLUSIVE:
-                ElementTree.SubElement(case, "error", message=check.reason, type="inconclusive")
+                ElementTree.SubElement(case, "error", message=check.reason, type="inconclusive").text = again
+            elif check.allowed:
+                ElementTree.SubElement(case, "skipped", message=check.allowed)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def reproduction(item: Judged) -> str:
+    """Seed and command that carry out this cell alone, as it was."""
+    document = item.facts.cell.document
+    return f"seed {document.get('seed', 'unknown')}; again by: {document.get('command') or 'no command recorded'}"
 
 
 _SIGNS = {PASS: "✓", FAIL: "✗", INCONCLUSIVE: "?"}
@@ -216,7 +226,27 @@ def summary(run: Run, judged: Sequence[Judged]) -> str:
             _why(item).replace("|", "\\|"),
         ]
         lines.append(f"| {' | '.join(cells)} |")
+    for item in judged:
+        lines += _details(item)
     return "\n".join(lines) + "\n"
+
+
+def _details(item: Judged) -> list[str]:
+    """What a reader of the job summary needs to go on: each reason, each allowance, the command for this cell."""
+    allowed = [f"- {check.name}: {check.allowed}" for check in item.verdict.checks if check.allowed]
+    if item.verdict.result == PASS:
+        return ["", f"**{item.facts.cell.cell_id}**", *allowed] if allowed else []
+    reasons = [
+        f"- {check.name}: {check.reason}" for check in item.verdict.checks if check.result in (FAIL, INCONCLUSIVE)
+    ]
+    again = [
+        "",
+        "```",
+        f"# {reproduction(item).partition(';')[0]}",
+        reproduction(item).partition("again by: ")[2],
+        "```",
+    ]
+    return ["", f"### {item.facts.cell.cell_id}: {item.verdict.result}", "", *reasons, *allowed, *again]
 
 
 def _with_prediction(facts: CellFacts, kind: str) -> str:

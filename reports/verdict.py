@@ -30,6 +30,7 @@ class Check:
     name: str
     result: str
     reason: str
+    allowed: str = ""  # a failure that an allowance covers: the allowance, and what it covers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from chaos.faults.base import Proof
 from chaos.lease import ProcessIdentity, is_alive, read_identity, read_state
@@ -25,8 +26,33 @@ def prove_gone(before: dict[int, ProcessIdentity]) -> Proof:
 
 
 def prove_stopped(before: dict[int, ProcessIdentity]) -> Proof:
-    states = {broker: read_state(identity.pid) for broker, identity in before.items()}
+    """Stopped by a signal (state T), or frozen with its container."""
+    states = {
+        broker: "frozen" if is_frozen(identity.pid) else read_state(identity.pid) for broker, identity in before.items()
+    }
     return Proof(
-        is_effective=bool(before) and all(state == "T" for state in states.values()),
+        is_effective=bool(before) and all(state in ("T", "frozen") for state in states.values()),
         detail={f"broker {broker}": {"pid": before[broker].pid, "state": state} for broker, state in states.items()},
     )
+
+
+def is_frozen(pid: int) -> bool:
+    """By the cgroup freezer, version 1 (a controller of its own) or 2 (an event of the one hierarchy)."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError:
+        return False
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        if names == "freezer" and _holds(Path(f"/sys/fs/cgroup/freezer{path}/freezer.state"), "FROZEN"):
+            return True
+        if not names and _holds(Path(f"/sys/fs/cgroup{path}/cgroup.events"), "frozen 1"):
+            return True
+    return False
+
+
+def _holds(path: Path, line: str) -> bool:
+    try:
+        return line in path.read_text().splitlines()
+    except OSError:
+        return False

@@ -21,7 +21,7 @@ from chaos.lease import Lease
 from chaos.toxiproxy.client import ToxiproxyClient, ToxiproxyError
 
 BINARY_NAME = "toxiproxy-server"
-READY_TIMEOUT_MS = 10_000
+READY_TIMEOUT_MS = 30_000  # half a second on an idle machine
 STOP_TIMEOUT_MS = 3_000
 START_ATTEMPTS = 3  # a free port may be taken before the server has it
 

@@ -14,11 +14,17 @@ from runlog.events import read_json
 
 def clean_up() -> None:
     """One line for each thing undone; nothing to undo says so."""
-    lines = [*reap(default_root(os.environ)), *_remove_abandoned_data()]
+    lines = [*reap(default_root(os.environ)), *_remove_abandoned_containers(), *_remove_abandoned_data()]
     for line in lines:
         print(line)
     if not lines:
         print("nothing was left behind")
+
+
+def _remove_abandoned_containers() -> list[str]:
+    from harness.clusters.docker.engine import reap_containers
+
+    return reap_containers()
 
 
 def _remove_abandoned_data() -> list[str]:

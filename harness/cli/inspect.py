@@ -17,11 +17,13 @@ from harness.run.reporting import plain_table
 from harness.scenarios import cases_of, load_scenario
 from harness.suite import Suite, builtin_suites, find_source, load_suite
 from harness.suite_source import nearest, validate
+from reports.allowances import allowance_schema
 from runlog.schema import SCHEMA_VERSION, STREAMS
 from workloads.clients import client_names, describe
 
 CLUSTERS = {
     "reference": "broker processes of this project, started and stopped by the harness",
+    "docker": "the same brokers, each in a container on a network of its own",
     "kafka": "Apache Kafka 4.3.1 nodes, jars by Maven, no Docker",
     "external": "somebody else's cluster by --bootstrap-server; no faults on its processes or links",
 }
@@ -102,6 +104,9 @@ def _faults() -> list[dict[str, Any]]:
 
 
 def print_schema(what: str) -> None:
+    if what == "allowances":
+        print(json.dumps(allowance_schema(), indent=2))
+        return
     if what == "runlog":
         streams = {
             name: [
@@ -113,6 +118,6 @@ def print_schema(what: str) -> None:
         return
     models: dict[str, Any] = {"suite": Suite, "scenario": Scenario}
     if what not in models:
-        raise UsageError(f"schema {what}{nearest(what, ['suite', 'scenario', 'runlog'])}")
+        raise UsageError(f"schema {what}{nearest(what, ['suite', 'scenario', 'runlog', 'allowances'])}")
     schema = models[what].model_json_schema(by_alias=True)
     print(json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2))

@@ -6,6 +6,7 @@ Shown by tests/harness/test_harness_cli.py.
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from collections.abc import Sequence
@@ -28,15 +29,19 @@ app = typer.Typer(
 cluster_app = typer.Typer(help="A cluster that stays up until it is taken down.", no_args_is_help=True)
 app.add_typer(cluster_app, name="cluster")
 
-CLUSTER_ENGINES: Final = ("reference", "kafka", "external")
+CLUSTER_ENGINES: Final = ("reference", "kafka", "docker", "external")
 
 # Newer versions of typer carry a click of their own, older ones import it: found through what typer itself exports.
 _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
 _Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")
 ]
-_Cluster = Annotated[str, typer.Option("--cluster", help="reference, kafka (Apache Kafka by Maven) or external")]
+_Cluster = Annotated[
+    str, typer.Option("--cluster", help="reference, kafka (Apache Kafka by Maven), docker or external")
+]
 _Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="of an external cluster")
 ]
@@ -51,6 +56,15 @@ _RunDir = Annotated[Path | None, typer.Option("--run-dir", help="where the run g
 _Web = Annotated[bool, typer.Option("--web", help="serve Locust's own view of the running cell on loopback")]
 _WebPort = Annotated[int, typer.Option("--web-port", min=1, max=65_535, help="of --web")]
 _Strict = Annotated[bool, typer.Option("--strict", help="findings of the lint are errors")]
+_Cell = Annotated[
+    list[str] | None, typer.Option("--cell", metavar="ID", help="only these cells of the plan (see --dry-run)")
+]
+_Allow = Annotated[
+    Path | None, typer.Option("--allow", metavar="FILE", help="anomalies to live with for now, each until a day (YAML)")
+]
+_Artifacts = Annotated[
+    Path | None, typer.Option("--artifacts", metavar="DIR", help="report, junit.xml, summary and logs of all runs here")
+]
 _NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]
 
 
@@ -70,6 +84,9 @@ def run(
     strict: _Strict = False,
     web: _Web = False,
     web_port: _WebPort = 8089,
+    cell: _Cell = None,
+    allow: _Allow = None,
+    artifacts: _Artifacts = None,
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
     from harness.cli.run import RunOptions, run_suites
@@ -79,6 +96,7 @@ def run(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
         argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
+        cells=tuple(cell or ()), allow=allow, artifacts=artifacts,
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
 
@@ -98,27 +116,36 @@ def chaos(
     spark_master: _Spark = None,
     run_dir: _RunDir = None,
     no_report: _NoReport = False,
+    cell: _Cell = None,
+    allow: _Allow = None,
+    artifacts: _Artifacts = None,
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="one scenario for each kind of damage; under two minutes")
+    ] = False,
 ) -> None:
     """Run chaos scenarios: all their cases, or those named."""
-    from harness.cli.run import RunOptions, chaos_suite, run_suites
+    from harness.cli.run import RunOptions, chaos_suite, run_suites, smoke_suite
 
     options = RunOptions(
         engine=cluster, bootstrap_server=None, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
-        argv=tuple(sys.argv[1:]),
+        argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), allow=allow, artifacts=artifacts,
     )  # fmt: skip
-    raise typer.Exit(run_suites([chaos_suite(scenarios or [], case or [], set_ or [])], options))
+    suite = smoke_suite(scenarios, case, set_ or []) if smoke else chaos_suite(scenarios or [], case or [], set_ or [])
+    raise typer.Exit(run_suites([suite], options))
 
 
 @app.command()
 def report(
     directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="run directories")],
     spark_master: _Spark = None,
+    allow: _Allow = None,
+    artifacts: _Artifacts = None,
 ) -> None:
     """Analyse run directories again; no cluster is needed."""
     from harness.cli.run import report_directories
 
-    raise typer.Exit(report_directories(directories, spark_master))
+    raise typer.Exit(report_directories(directories, spark_master, allow=allow, artifacts=artifacts))
 
 
 @app.command()
@@ -160,7 +187,7 @@ def list_(
 
 
 @app.command()
-def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog")] = "suite") -> None:
+def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog|allowances")] = "suite") -> None:
     """JSON Schema of suites or scenarios for an editor; or the columns of the run log."""
     from harness.cli.inspect import print_schema
 
@@ -251,6 +278,16 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except OSError as error:
+        if error.errno not in _FULL:
+            traceback.print_exc()
+            return ExitCode.HARNESS_ERROR
+        print(
+            f"harness: {error}; what was written so far is kept. Free some space, or put the run on another disk with "
+            "--run-dir (a run needs about 60 bytes a record, and the brokers' logs)",
+            file=sys.stderr,
+        )
+        return ExitCode.ENVIRONMENT
     except Exception:  # a bug of ours: shown whole, with the code that says so
         traceback.print_exc()
         return ExitCode.HARNESS_ERROR

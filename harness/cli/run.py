@@ -15,10 +15,11 @@ from harness.clusters.base import Engine
 from harness.errors import ExitCode, HarnessError, Interrupted, UsageError
 from harness.lint import lint
 from harness.plan import PlannedCell, build_plan
+from harness.run.artifacts import collect_artifacts
 from harness.run.orchestrator import Run, RunRequest
 from harness.run.progress import Progress
 from harness.run.recover import recover_run
-from harness.run.reporting import exit_code_of, make_report, print_verdicts
+from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.scenarios import cases_of
@@ -26,8 +27,14 @@ from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
 from workloads.clients import client_names
 
-ENGINES: Final = ("reference", "kafka", "external")
+ENGINES: Final = ("reference", "kafka", "docker", "external")
 RUNS: Final = Path("runs")
+# Those that share one cluster and need the fewest seconds.
+SMOKE: Final = {
+    "leader-loss": ("acks-1", "acks-all"),
+    "response-lost": ("idempotence-off", "idempotence-on"),
+    "request-refused": ("in-flight-5", "in-flight-5-idempotent"),
+}
 # When several suites run, the worst of their exit codes counts, in this order.
 _WORST_FIRST: Final = (
     ExitCode.INTERRUPTED, ExitCode.HARNESS_ERROR, ExitCode.ENVIRONMENT, ExitCode.FAIL, ExitCode.INCONCLUSIVE,
@@ -49,11 +56,15 @@ class RunOptions:
     argv: tuple[str, ...]
     web_port: int | None = None
     strict: bool = False
+    cells: tuple[str, ...] = ()  # empty: all of the plan
+    allow: Path | None = None
+    artifacts: Path | None = None
 
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     """All suites one after the other; the worst exit code."""
     requests = [(suite, _plan(suite, options)) for suite in suites]
+    check_allowances(options.allow)
     if options.run_dir is not None and len(suites) > 1:
         raise UsageError("--run-dir holds one run: give one suite")
     _lint([cells for _, cells in requests], strict=options.strict)
@@ -61,7 +72,12 @@ def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
         for suite, cells in requests:
             print_plan(suite, cells, options)
         return ExitCode.PASS
-    for line in reap(default_root(os.environ)):
+    left = reap(default_root(os.environ))
+    if options.engine == "docker":
+        from harness.clusters.docker.engine import reap_containers
+
+        left += reap_containers()
+    for line in left:
         print(f"left by a crashed run: {line}", file=sys.stderr)
     codes = []
     stop = StopFlag()
@@ -97,7 +113,16 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
             raise UsageError(f"{len(chaos)} chaos cells need a cluster of our own, e.g. {chaos[0]}; try --set chaos=[]")
     elif options.bootstrap_server:
         raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
-    return _fitting(cells, options.engine)
+    return _wanted(_fitting(cells, options.engine), options.cells)
+
+
+def _wanted(cells: tuple[PlannedCell, ...], ids: Sequence[str]) -> tuple[PlannedCell, ...]:
+    """Those of `--cell`, in the order of the plan; each with the seed that it has in the whole plan."""
+    known = [cell.cell_id for cell in cells]
+    for cell_id in ids:
+        if cell_id not in known:
+            raise UsageError(f"--cell {cell_id}: no such cell{nearest(cell_id, known)}")
+    return tuple(cell for cell in cells if not ids or cell.cell_id in ids)
 
 
 def _fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...]:
@@ -113,7 +138,8 @@ def _fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ..
 
 def _why_not(cell: PlannedCell, engine: str) -> str:
     """Empty if the cell can run."""
-    if engine not in cell.engines:
+    kind = "reference" if engine == "docker" else engine  # the same brokers, in containers
+    if kind not in cell.engines:
         return f"needs --cluster {' or '.join(cell.engines)}"
     if cell.clients and cell.client not in cell.clients:
         return f"needs --client {' or '.join(cell.clients)}"
@@ -175,22 +201,35 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
     if not options.make_report:
         print(run_dir, flush=True)
         return code
-    return _report(run_dir, options.spark_master, stop, progress)
+    return _report(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts)
 
 
-def _report(run_dir: Path, spark_master: str | None, stop: StopFlag, progress: Progress) -> ExitCode:
+def _report(
+    run_dir: Path,
+    spark_master: str | None,
+    stop: StopFlag,
+    progress: Progress,
+    allow: Path | None,
+    artifacts: Path | None,
+) -> ExitCode:
     try:
-        verdicts = make_report(run_dir, spark_master=spark_master, stop=stop, progress=progress)
+        verdicts = make_report(run_dir, spark_master=spark_master, allow=allow, stop=stop, progress=progress)
     except HarnessError as error:
         if stop.is_set():
             raise Interrupted(str(error)) from error
         raise
+    finally:
+        if artifacts is not None:
+            collect_artifacts(run_dir, artifacts)
     print_verdicts(verdicts, run_dir / "report.html")
     return exit_code_of(verdicts)
 
 
-def report_directories(directories: Sequence[Path], spark_master: str | None) -> ExitCode:
+def report_directories(
+    directories: Sequence[Path], spark_master: str | None, *, allow: Path | None, artifacts: Path | None
+) -> ExitCode:
     """The worst exit code of all."""
+    check_allowances(allow)
     codes = []
     stop = StopFlag()
     with signals_set(stop):
@@ -199,7 +238,7 @@ def report_directories(directories: Sequence[Path], spark_master: str | None) ->
                 raise UsageError(f"{directory} is no run directory: it has no manifest.json")
             for line in recover_run(directory):
                 print(line, file=sys.stderr)
-            codes.append(_report(directory.resolve(), spark_master, stop, Progress(0)))
+            codes.append(_report(directory.resolve(), spark_master, stop, Progress(0), allow, artifacts))
     return next(code for code in _WORST_FIRST if code in codes)
 
 
@@ -208,3 +247,13 @@ def chaos_suite(scenarios: Sequence[str], cases: Sequence[str], overrides: Seque
     base = load_suite("demo", overrides)
     entries = [ChaosEntry(scenario=name, cases=list(cases)) for name in scenarios or builtin_scenarios()]
     return base.model_copy(update={"name": "chaos", "description": "Chaos scenarios.", "sweep": None, "chaos": entries})
+
+
+def smoke_suite(scenarios: Sequence[str] | None, cases: Sequence[str] | None, overrides: Sequence[str]) -> Suite:
+    """Each kind of damage once where it is permitted and once where it is not."""
+    if scenarios or cases:
+        raise UsageError("--smoke chooses its own scenarios: name scenarios and cases, or give --smoke")
+    base = load_suite("demo", overrides)
+    entries = [ChaosEntry(scenario=name, cases=list(wanted)) for name, wanted in SMOKE.items()]
+    update = {"name": "chaos-smoke", "description": "A quick look at each damage.", "sweep": None, "chaos": entries}
+    return base.model_copy(update=update)

@@ -16,7 +16,7 @@ from harness.clusters.base import Address
 from harness.clusters.metadata import BrokerProbe
 from harness.errors import CellError
 
-_ANSWER_TIMEOUT_S: Final = 20.0
+_ANSWER_TIMEOUT_S: Final = 40.0
 _REQUEST_TIMEOUT_MS: Final = 10_000
 _TOPIC_EXISTS: Final = 36
 _REQUEST_TIMED_OUT: Final = 7
@@ -36,7 +36,7 @@ class Admin:
         self._addresses, self._should_stop = addresses, should_stop
 
     def create_topic(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """CellError with the broker's words when it refuses or nobody answers in 20 s. An existing topic is an
+        """CellError with the broker's words when it refuses or nobody answers in 40 s. An existing topic is an
         error."""
         topic = {
             "name": name,

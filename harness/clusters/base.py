@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # only the names of what Cluster hands out; they import this 
     from harness.clusters.observer import Observer
 
 BrokerId = NewType("BrokerId", int)
-Engine = Literal["reference", "kafka", "external"]
+Engine = Literal["reference", "kafka", "docker", "external"]
 LinkKind = Literal["client", "internal", "controller"]
 
 

@@ -35,6 +35,12 @@ def build_cluster(
         if key.proxied
         else None
     )
+    if key.engine == "docker":
+        if outlive_parent:
+            raise UsageError("a Docker cluster that stays up is `docker compose up` (docker-compose.yml)")
+        from harness.clusters.docker.cluster import build_docker_cluster  # a quarter second that others need not wait
+
+        return build_docker_cluster(key, directory, proxies, ports, should_stop)
     layout = build_layout(key, directory, ports)
     return ProcessCluster(layout, proxies=proxies, outlive_parent=outlive_parent, lease=lease, should_stop=should_stop)
 

@@ -6,16 +6,16 @@ Pure but for the choice of free ports, which is passed in. Shown by tests/harnes
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from harness import VERSION
-from harness.clusters.base import Address, BrokerId, ClusterLayout, Link, NodeLayout
+from harness.clusters.base import Address, BrokerId, ClusterLayout, Engine, Link, LinkKind, NodeLayout
 from harness.clusters.ports import PortAllocator
 
 HOST: Final = "127.0.0.1"
-START_TIMEOUT_S: Final = 20.0
+START_TIMEOUT_S: Final = 60.0  # under 3 s on an idle machine; a broker that ends is told at once
 DISK_CONTROL_FILE: Final = "disk-faults.json"
 
 # Timeouts at which a failover takes some 2-3 s. Lower ones are met by a busy two-core host without any fault.
@@ -41,38 +41,48 @@ def reference_layout(
     proxied: bool,
     journal_appends: bool,
     ports: PortAllocator,
+    engine: Engine = "reference",
+    version: str = VERSION,
+    python: str = sys.executable,
+    host_of: Callable[[BrokerId], str] = lambda _broker: HOST,
+    link_host_of: Callable[[LinkKind], str] = lambda _kind: HOST,
 ) -> ClusterLayout:
+    """`host_of` a broker is where it listens, `link_host_of` a kind of link where that link's proxies do."""
     ids = [BrokerId(number) for number in range(1, brokers + 1)]
-    listeners = {(name, broker): Address(host=HOST, port=ports.take()) for broker in ids for name in _LISTENERS}
-    links = _links(ids, listeners, ports) if proxied else ()
+    listeners = {
+        (name, broker): Address(host=host_of(broker), port=ports.take()) for broker in ids for name in _LISTENERS
+    }
+    links = _links(ids, listeners, ports, link_host_of) if proxied else ()
     nodes = tuple(
-        _node(directory / f"broker-{broker}", broker, ids, settings, listeners, links, journal_appends)
+        _node(directory / f"broker-{broker}", broker, ids, settings, listeners, links, journal_appends, python)
         for broker in ids
     )
     return ClusterLayout(
-        engine="reference", version=VERSION, proxied=proxied, nodes=nodes, links=links, start_timeout_s=START_TIMEOUT_S
+        engine=engine, version=version, proxied=proxied, nodes=nodes, links=links, start_timeout_s=START_TIMEOUT_S
     )
 
 
 _LISTENERS: Final = ("EXTERNAL", "DIRECT", "INTERNAL", "CONTROLLER")
+_BETWEEN_BROKERS: Final[tuple[tuple[LinkKind, str], ...]] = (("internal", "INTERNAL"), ("controller", "CONTROLLER"))
 _Listeners = Mapping[tuple[str, BrokerId], Address]
 
 
-def _links(ids: list[BrokerId], listeners: _Listeners, ports: PortAllocator) -> tuple[Link, ...]:
-    def listen() -> Address:
-        return Address(host=HOST, port=ports.take())
+def _links(
+    ids: list[BrokerId], listeners: _Listeners, ports: PortAllocator, host_of: Callable[[LinkKind], str]
+) -> tuple[Link, ...]:
+    def listen(kind: LinkKind) -> Address:
+        return Address(host=host_of(kind), port=ports.take())
 
     links = [
-        Link(kind="client", source=None, target=j, listen=listen(), upstream=listeners["EXTERNAL", j]) for j in ids
+        Link(kind="client", source=None, target=j, listen=listen("client"), upstream=listeners["EXTERNAL", j])
+        for j in ids
     ]
     for i in ids:
         for j in ids:
             if i == j:
                 continue
-            links.append(Link(kind="internal", source=i, target=j, listen=listen(), upstream=listeners["INTERNAL", j]))
-            links.append(
-                Link(kind="controller", source=i, target=j, listen=listen(), upstream=listeners["CONTROLLER", j])
-            )
+            for kind, listener in _BETWEEN_BROKERS:
+                links.append(Link(kind=kind, source=i, target=j, listen=listen(kind), upstream=listeners[listener, j]))
     return tuple(links)
 
 
@@ -84,6 +94,7 @@ def _node(
     listeners: _Listeners,
     links: tuple[Link, ...],
     journal_appends: bool,
+    python: str,
 ) -> NodeLayout:
     advertised = next((link.listen for link in links if link.name == f"client-{broker}"), listeners["EXTERNAL", broker])
     journal_path = directory / "journal.jsonl"
@@ -115,7 +126,7 @@ def _node(
     return NodeLayout(
         broker_id=broker,
         directory=directory,
-        command=(sys.executable, "-m", "broker.node", str(properties_path)),
+        command=(python, "-m", "broker.node", str(properties_path)),
         properties=properties,
         files={properties_path: render_properties(properties)},
         log_dir=directory / "data",

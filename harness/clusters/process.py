@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO
+from typing import IO, Protocol
 
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 FORK_TIMEOUT_S = 20.0
@@ -54,6 +54,20 @@ class _Forker:
 
 
 _forker = _Forker()
+
+
+class BrokerProcess(Protocol):
+    """What a cluster needs of a broker's process, wherever it runs. No call waits without a bound."""
+
+    @property
+    def pid(self) -> int: ...
+    def is_running(self) -> bool: ...
+    def send_signal(self, number: signal.Signals) -> None: ...
+    def kill_and_wait(self, timeout_s: float = 10.0) -> None: ...
+    def stop(self, grace_s: float) -> int: ...
+    def wait(self, timeout_s: float) -> bool: ...
+    def exit_code(self) -> int | None: ...
+    def stderr_tail(self, lines: int = 12) -> str: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,6 +119,18 @@ class ManagedProcess:
         """
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.popen.pid, signal.SIGKILL)
+
+    def wait(self, timeout_s: float) -> bool:
+        """True once it has ended."""
+        try:
+            self.popen.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def exit_code(self) -> int | None:
+        """None while it runs; negative: the signal that ended it."""
+        return self.popen.poll()
 
     def stderr_tail(self, lines: int = 12) -> str:
         if self.stderr_path is None or not self.stderr_path.exists():

@@ -21,7 +21,7 @@ from chaos.lease import Lease
 from harness.clusters.base import Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
-from harness.clusters.process import ManagedProcess, spawn
+from harness.clusters.process import BrokerProcess, spawn
 from harness.clusters.proxies import LinkProxies
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
 
@@ -29,6 +29,14 @@ TERMINATE_GRACE_S: Final = 10.0
 STOP_GRACE_S: Final = 3.0
 PREPARE_TIMEOUT_S: Final = 60.0
 PROBE_TIMEOUT_S: Final = 1.0
+
+
+# What a broker's last words mean for the person at the terminal.
+_HINTS: Final = {
+    "address already in use": "-> another process took the port meanwhile: run again, ports are chosen anew",
+    "no space left": "-> the disk is full: free some space, or put the run elsewhere with --run-dir",
+    "permission denied": "-> the directory above must be writable for this user",
+}
 
 
 def ignore_process_event(kind: str, broker: int) -> None:
@@ -59,7 +67,7 @@ class ProcessCluster:
         self._should_stop = should_stop
         self._lease_entries: dict[int, str] = {}
         self._nodes: dict[int, NodeLayout] = {int(node.broker_id): node for node in layout.nodes}
-        self._processes: dict[int, ManagedProcess] = {}
+        self._processes: dict[int, BrokerProcess] = {}
         self._paused: set[int] = set()
         self._lock = threading.RLock()
         self._stopped = False
@@ -108,8 +116,8 @@ class ProcessCluster:
     def exits(self) -> Mapping[int, tuple[int, int]]:
         """(pid, exit code) of brokers whose last process has ended; a negative code is the signal."""
         with self._lock:
-            ended = {broker: process.popen for broker, process in self._processes.items() if not process.is_running()}
-        return {broker: (popen.pid, int(popen.returncode)) for broker, popen in ended.items()}
+            ended = {broker: (process.pid, process.exit_code()) for broker, process in self._processes.items()}
+        return {broker: (pid, code) for broker, (pid, code) in ended.items() if code is not None}
 
     def end_offset(self, topic: str, partition: int) -> tuple[int, int] | None:
         """(leader, end offset for consumers) by one question to the leader; None if it does not answer."""
@@ -152,8 +160,8 @@ class ProcessCluster:
             if self._should_stop():
                 self.stop()
                 raise Interrupted(f"interrupted while the {self.engine} cluster started")
-            problem = self._describe_start_problem()
-            is_misconfigured = any(process.popen.poll() == ExitCode.USAGE for process in self._processes.values())
+            problem = self.describe()
+            is_misconfigured = any(process.exit_code() == ExitCode.USAGE for process in self._processes.values())
             self.stop()
             if is_misconfigured:
                 raise UsageError(f"{self.engine} cluster refused its settings: {problem}")
@@ -171,9 +179,7 @@ class ProcessCluster:
             process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_GRACE_S
         for process in processes:
-            try:
-                process.popen.wait(timeout=max(0.05, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
+            if not process.wait(max(0.05, deadline - time.monotonic())):
                 process.kill_and_wait()
         for broker in self._nodes:
             self._forget(broker)
@@ -225,7 +231,9 @@ class ProcessCluster:
                 state is not None and state.is_healthy(len(self._nodes), replication_factor) for state in states
             ):
                 return True
-            if time.monotonic() >= deadline or self._stopped or self._should_stop():
+            # A broker that has ended is started again by ensure_all_running only: waiting would not bring it back.
+            is_hopeless = not all(map(self.is_running, self._nodes))
+            if is_hopeless or time.monotonic() >= deadline or self._stopped or self._should_stop():
                 return False
             time.sleep(0.05)
 
@@ -333,18 +341,21 @@ class ProcessCluster:
             name = f"{self.engine} broker {broker_id}"
             self._forget(broker_id)
             reservation = self._lease.reserve_process(name) if self._lease is not None else None
-            process = spawn(
-                name,
-                node.command,
-                stderr_path=node.stderr_path,
-                outlive_parent=self._outlive_parent,
-                environment=reservation.environment if reservation is not None else None,
-            )
+            process = self._start_process(node, reservation.environment if reservation is not None else None)
             self._processes[broker_id] = process
             if self._lease is not None and reservation is not None:
                 self._lease.record_process(reservation.entry_id, process.pid)
                 self._lease_entries[broker_id] = reservation.entry_id
         self.on_process_event("started", broker_id)
+
+    def _start_process(self, node: NodeLayout, environment: Mapping[str, str] | None) -> BrokerProcess:
+        return spawn(
+            f"{self.engine} broker {node.broker_id}",
+            node.command,
+            stderr_path=node.stderr_path,
+            outlive_parent=self._outlive_parent,
+            environment=environment,
+        )
 
     def _forget(self, broker_id: int) -> None:
         """The broker's last process is gone: nothing to undo any more."""
@@ -376,8 +387,13 @@ class ProcessCluster:
                 time.sleep(0.05)
         return not waiting
 
-    def _describe_start_problem(self) -> str:
-        lines = []
+    def broken_proxies(self) -> str:
+        """Which Toxiproxy server of ours has died, and what to look at; empty while all run."""
+        return "" if self.proxies is None else self.proxies.problem()
+
+    def describe(self) -> str:
+        """Broker by broker, for whoever must find out why the cluster is not as it should be."""
+        lines = [problem] if (problem := self.broken_proxies()) else []
         for broker, node in self._nodes.items():
             process = self._processes[broker]
             if process.is_running():
@@ -385,7 +401,9 @@ class ProcessCluster:
                 seen = "does not answer Metadata" if state is None else f"sees brokers {list(state.brokers)}"
                 lines.append(f"broker {broker} runs and {seen} ({node.stderr_path})")
             else:
-                lines.append(f"broker {broker} ended with {process.popen.returncode}:\n{process.stderr_tail()}")
+                tail = process.stderr_tail()
+                lines.append(f"broker {broker} ended with {process.exit_code()} ({node.stderr_path}):\n{tail}")
+                lines += [hint for words, hint in _HINTS.items() if words in tail.lower()]
         return "\n".join(lines)
 
 

@@ -49,6 +49,16 @@ class LinkProxies:
             return EMBEDDED + " toxiproxy"
         return self._plain.label
 
+    def problem(self) -> str:
+        """Which server of ours has ended by itself; empty while they run."""
+        for server, log in ((self._plain, "toxiproxy.log"), (self._kafka, "embedded.log")):
+            if server is not None and server.process is not None and server.process.poll() is not None:
+                return (
+                    f"the {server.label} that carries the links ended with {server.process.returncode}: "
+                    f"see {self._directory / log}"
+                )
+        return ""
+
     def open(self, links: tuple[Link, ...]) -> None:
         """Start the servers and make a proxy for each link. EnvironmentFault with the server's words."""
         self._directory.mkdir(parents=True, exist_ok=True)

@@ -185,6 +185,8 @@ class CellRun:
             self._end_load_with_timeline()
             if context.clock.now_us() > deadline_us:
                 raise CellError(f"the load process did not finish within {limit_us / 1e6:.0f} s", anomaly="hang")
+            if isinstance(self._cluster, ProcessCluster) and (problem := self._cluster.broken_proxies()):
+                raise CellError(problem)
             event = self._load.next_event(0.2)
             if event is not None and self._take(event):
                 return
@@ -250,8 +252,10 @@ class CellRun:
             self._cluster.wait_healthy(topic, timeout_s=HEALTH_TIMEOUT_S, replication_factor=planned.replication_factor)
             for topic in planned.topic_names
         ):
+            state = f":\n{self._cluster.describe()}" if isinstance(self._cluster, ProcessCluster) else ""
             raise CellError(
-                f"the cluster was not healthy again {HEALTH_TIMEOUT_S:.0f} s after the last fault was healed",
+                f"the cluster did not get healthy again after the last fault was healed "
+                f"(limit {HEALTH_TIMEOUT_S:.0f} s){state}",
                 anomaly="no_recovery",
             )
         for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):

@@ -44,6 +44,6 @@ def cell_document(planned: PlannedCell, cluster: Cluster, order: int, context: R
         "proxied": cluster.proxied,
         "path": cluster.path_description,
         "seed": planned.seed,
-        "command": context.command,
+        "command": f"{context.command} --cell {planned.cell_id}",
         "broker_settings": dict(planned.broker_settings),
     }

@@ -25,7 +25,7 @@ from harness.run.cell import CellRun, Outcome
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from harness.run.progress import Progress
-from harness.run.rundir import build_manifest
+from harness.run.rundir import build_manifest, reproduce_command, without_options
 from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
 from harness.run.timeline_driver import timeline_driver
@@ -38,6 +38,7 @@ CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read; only for t
 CHAOS_OVERHEAD_MS: Final = 5_000
 STANDBY: Final = 2  # load processes that are started ahead of time
 WARMED_ENGINES: Final = frozenset({"kafka"})  # those that run on a JVM
+PORT_ATTEMPTS: Final = 3
 CLUSTER_FAILURES_MAX: Final = 2  # then the environment is broken and further cells would only wait
 
 
@@ -79,7 +80,7 @@ class Run:
             stop=stop,
             progress=progress,
             lease=Lease(lease_root),
-            command=self._manifest["command"],
+            command=reproduce_command(without_options(request.argv), request.seed),
             engine=request.engine,
             web_port=request.web_port,
         )
@@ -89,24 +90,28 @@ class Run:
         self._standby: deque[WorkloadProcess] = deque()
 
     def execute(self) -> ExitCode:
-        """PASS when every cell was carried out (the report judges them), else what went wrong."""
+        """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be."""
         write_manifest(self._context.run_dir, self._manifest)
         statuses: Counter[str] = Counter()
+        status = "failed"
         try:
             client_runtime(self._request.client)  # what is missing is told before anything is started
             self._fill_standby()
             self._run_cells(statuses)
             if self._request.suite.search is not None and not self._stop.is_set():
                 self._search(self._request.suite.search)
+            status = "finished"
         except HarnessError:
             if not self._stop.is_set():  # else it is a consequence of stopping in the middle of something
                 raise
         finally:
             self._clean_up()
-            self._manifest["status"] = "interrupted" if self._stop.is_set() else "finished"
+            self._manifest["status"] = "interrupted" if self._stop.is_set() else status
             self._manifest["ended_us"] = self._context.clock.now_us()
             write_manifest(self._context.run_dir, self._manifest)
-        return ExitCode.INTERRUPTED if self._stop.is_set() else ExitCode.PASS
+        if self._stop.is_set():
+            return ExitCode.INTERRUPTED
+        return ExitCode.INCONCLUSIVE if len(self._request.cells) > statuses["done"] else ExitCode.PASS
 
     def _run_cells(self, statuses: Counter[str]) -> None:
         cluster_failures = 0
@@ -209,26 +214,37 @@ class Run:
             return self._cluster
         self._drop_cluster()
         self._progress.phase("cluster")
-        if key.engine == "external":
-            cluster: Cluster = external_cluster(self._request.bootstrap_servers)
-        else:
-            self._cluster_number += 1
-            directory = self._context.run_dir / "clusters" / str(self._cluster_number)
-            cluster = build_cluster(
-                key,
-                directory,
-                proxy_choice=self._request.proxy_choice,
-                lease=self._context.lease,
-                seed=self._request.seed,
-                should_stop=self._stop.is_set,
-            )
-        self._cluster, self._cluster_key = cluster, key
-        cluster.start()
+        cluster = self._start_cluster(key)
         if cluster.engine in WARMED_ENGINES:
             load = self._standby.popleft() if self._standby else self._new_load_process()
             self._manifest.setdefault("warm_ups", []).append(warm_up(cluster, planned, self._context, load))
             self._fill_standby()
         return cluster
+
+    def _start_cluster(self, key: ClusterKey) -> Cluster:
+        """Up; with ports chosen anew when somebody took one between the choice and its use."""
+        for attempt in range(1, PORT_ATTEMPTS + 1):
+            if key.engine == "external":
+                cluster: Cluster = external_cluster(self._request.bootstrap_servers)
+            else:
+                self._cluster_number += 1
+                cluster = build_cluster(
+                    key,
+                    self._context.run_dir / "clusters" / str(self._cluster_number),
+                    proxy_choice=self._request.proxy_choice,
+                    lease=self._context.lease,
+                    seed=self._request.seed,
+                    should_stop=self._stop.is_set,
+                )
+            self._cluster, self._cluster_key = cluster, key
+            try:
+                cluster.start()
+                return cluster
+            except EnvironmentFault as error:
+                if attempt == PORT_ATTEMPTS or "address already in use" not in str(error).lower():
+                    raise
+                self._drop_cluster()
+        raise AssertionError("the last attempt returns or raises")
 
     def _key_of(self, planned: PlannedCell) -> ClusterKey:
         return ClusterKey(

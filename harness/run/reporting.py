@@ -15,22 +15,36 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.clusters.process import spawn, tail_text
-from harness.errors import ExitCode, HarnessError
+from harness.errors import ExitCode, HarnessError, UsageError
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
+from reports.allowances import AllowanceError, read_allowances
 from runlog.events import read_json
 
 REPORT_TIMEOUT_S: Final = 1_800.0
 _STYLES: Final = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
 
-def make_report(run_dir: Path, *, spark_master: str | None, stop: StopFlag, progress: Progress) -> dict[str, Any]:
+def check_allowances(path: Path | None) -> None:
+    """Before anything is started: UsageError when the file of `--allow` cannot be used."""
+    if path is None:
+        return
+    try:
+        read_allowances(path)
+    except AllowanceError as error:
+        raise UsageError(f"--allow {error}") from error
+
+
+def make_report(
+    run_dir: Path, *, spark_master: str | None, allow: Path | None = None, stop: StopFlag, progress: Progress
+) -> dict[str, Any]:
     """verdicts.json of the run. HarnessError with the end of the analysis' stderr when it fails."""
     progress.say("analysis by PySpark …")
     stderr_path = run_dir / "report.stderr.log"
     stderr_path.unlink(missing_ok=True)
     command = [sys.executable, "-m", "reports", str(run_dir)]
     command += ["--master", spark_master] if spark_master else []
+    command += ["--allow", str(allow.resolve())] if allow else []
     process = spawn("analysis", command, stderr_path=stderr_path)
     deadline = time.monotonic() + REPORT_TIMEOUT_S
     try:

@@ -29,6 +29,8 @@ _DISTRIBUTIONS: Final = (
     "confluent-kafka", "aiokafka", "kafka-python",
 )  # fmt: skip
 
+_OF_ONE_EXECUTION: Final = frozenset({"--run-dir", "--artifacts", "--cell", "--allow"})
+
 
 def create_run_directory(parent: Path, name: str, explicit: Path | None = None) -> Path:
     """RUNS/20261121-150405-demo-3f9a, or `explicit`, which must be absent or empty."""
@@ -90,6 +92,20 @@ def reproduce_command(argv: Sequence[str], seed: int) -> str:
     if not any(word == "--seed" or word.startswith("--seed=") for word in words):
         words += ["--seed", str(seed)]
     return " ".join(word if re.fullmatch(r"[\w@%+=:,./-]+", word) else f"'{word}'" for word in words)
+
+
+def without_options(argv: Sequence[str]) -> list[str]:
+    """The command line without what belongs to one execution of it: where its results go, which cells it was about."""
+    kept: list[str] = []
+    skip = False
+    for word in argv:
+        if skip:
+            skip = False
+        elif word in _OF_ONE_EXECUTION:
+            skip = True
+        elif word.partition("=")[0] not in _OF_ONE_EXECUTION:
+            kept.append(word)
+    return kept
 
 
 def versions() -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from chaos import timeline
 from chaos.toxiproxy.client import ToxiproxyClient
@@ -32,6 +32,15 @@ def _forget(event: dict[str, Any]) -> None:
     """Until the cell listens."""
 
 
+class Driver(Protocol):
+    """What a port asks of whoever runs load and timeline: a cell, or somebody's own test."""
+
+    @property
+    def acked(self) -> int: ...
+    def coordinator(self) -> int | None: ...
+    def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]: ...
+
+
 class TimelineDriver:
     """For one cell. `acked` is kept up to date by whoever listens to the load process."""
 
@@ -39,11 +48,11 @@ class TimelineDriver:
         self._planned, self._context = planned, context
         self._scenario = load_scenario(planned.scenario_reference)
         self._cluster = cluster
-        self._port = _CellPort(cluster, self)
+        self._port = CellPort(cluster, self)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._is_finished = False
-        self.acked = 0
+        self.acked: int = 0
         self.problem = ""
         self.on_cluster_event: Callable[[dict[str, Any]], object] = _forget
 
@@ -62,16 +71,16 @@ class TimelineDriver:
         """All steps are done, or one failed."""
         return self._thread is not None and not self._thread.is_alive()
 
-    def drop_unsynced(self, broker: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
+    def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         """Of a dead broker; what is gone of the cell's topic is told to `on_cluster_event`."""
         topic = self._planned.topic_name
         paths = {
-            partition: self._port.partition_directory(broker, topic, partition)
+            partition: self._port.partition_directory(broker_id, topic, partition)
             for partition in range(self._planned.partitions)
         }
         dropped = drop_unsynced(
             account,
-            broker=broker,
+            broker=broker_id,
             topic=topic,
             directories={partition: path for partition, path in paths.items() if path is not None},
             writeback_ms=writeback_ms,
@@ -130,10 +139,10 @@ class TimelineDriver:
                 self.problem = f"{type(error).__name__}: {error}"
 
 
-class _CellPort:
+class CellPort:
     """chaos.port.ClusterPort over a cluster of processes and the load of this cell."""
 
-    def __init__(self, cluster: ProcessCluster, driver: TimelineDriver) -> None:
+    def __init__(self, cluster: ProcessCluster, driver: Driver) -> None:
         self._cluster, self._driver = cluster, driver
 
     @property

@@ -102,10 +102,10 @@ class HarnessProcess:
     def stdout(self) -> str:
         return self.stdout_path.read_text()
 
-    def await_text(self, text: str, timeout_s: float = 60.0) -> None:
+    def await_text(self, text: str, timeout_s: float = 120.0) -> None:
         self.await_that(lambda: text in self.screen, f"{text!r} on the screen", timeout_s)
 
-    def await_that(self, condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
+    def await_that(self, condition: Callable[[], bool], what: str, timeout_s: float = 120.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert self.popen.poll() is None, f"ended with {self.popen.returncode} before {what}:\n{self.screen}"
@@ -120,7 +120,7 @@ class HarnessProcess:
         """To the process alone."""
         self.popen.send_signal(number)
 
-    def wait(self, timeout_s: float = 30.0) -> int:
+    def wait(self, timeout_s: float = 120.0) -> int:
         code = self.popen.wait(timeout_s)
         self._reader.join(timeout=2.0)
         return code

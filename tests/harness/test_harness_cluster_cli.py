@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from harness.errors import ExitCode
 from tests.harness.harness_process import REPOSITORY, HarnessProcess, family
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def harness(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, timeout=180, check=False
     )
 
 

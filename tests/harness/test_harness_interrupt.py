@@ -25,11 +25,12 @@ from tests.harness.harness_process import (
     write_suite,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CELL: Final = "chaos-short-only"
 # Two seconds for the load to drain, three for brokers to stop, and a busy machine.
-EXIT_TIMEOUT_S: Final = 25.0
+EXIT_TIMEOUT_S: Final = 60.0
+REPORT_TIMEOUT_S: Final = 240.0
 Start = Callable[..., HarnessProcess]
 
 
@@ -96,7 +97,7 @@ def test_ctrl_c_under_faults_heals_them_and_the_partial_run_is_reported(start: S
     assert (outcome["status"], outcome["reason"]) == ("interrupted", "stopped by a signal")
 
     report = start("report", "run")
-    assert report.wait(120) == ExitCode.INCONCLUSIVE, report.screen
+    assert report.wait(REPORT_TIMEOUT_S) == ExitCode.INCONCLUSIVE, report.screen
     verdicts = json.loads((tmp_path / "run" / "results" / "verdicts.json").read_text())
     assert [cell["verdict"] for cell in verdicts["cells"]] == ["inconclusive"]
     assert (tmp_path / "run" / "report.html").stat().st_size > 100_000
@@ -117,7 +118,7 @@ def test_sigkill_under_faults_leaves_nothing_after_clean_and_the_run_can_be_anal
     assert leases(process.state_home), "a SIGKILL leaves the lease for the next start"
 
     cleaning = start("clean")
-    assert cleaning.wait(30) == ExitCode.PASS, cleaning.screen
+    assert cleaning.wait() == ExitCode.PASS, cleaning.screen
     assert_nothing_left(process, listeners)
 
     report = start("report", "run")
@@ -130,7 +131,7 @@ def test_sigkill_under_faults_leaves_nothing_after_clean_and_the_run_can_be_anal
     assert read_manifest(tmp_path / "run")["status"] == "killed"
 
     again = start("report", "run")
-    assert again.wait(120) == ExitCode.INCONCLUSIVE, again.screen
+    assert again.wait(REPORT_TIMEOUT_S) == ExitCode.INCONCLUSIVE, again.screen
     (cell,) = json.loads((tmp_path / "run" / "results" / "verdicts.json").read_text())["cells"]
     assert cell["verdict"] == "inconclusive"
     assert any("harness was killed" in reason for reason in cell["reasons"]), cell["reasons"]

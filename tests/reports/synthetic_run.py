@@ -300,9 +300,12 @@ class SyntheticCell:
             self._row("log", **row)
         twice = rng.sample(sound, self.damage.dup_delivered)
         self.truth.sets["dup_delivered"] |= {(row["producer"], 0, row["seq"]) for row in twice}
+        last_poll_us: dict[int, int] = defaultdict(int)
         for row in [*rows, *twice]:
             received = {k: row[k] for k in ("partition", "offset", "producer", "incarnation", "seq", "intended_us")}
-            polled_us = row["intended_us"] + 6_000 + rng.randint(0, 3_000)
+            # Polls of a partition go forward, as a consumer's do; what is delivered twice comes after the rest.
+            due_us = row["intended_us"] + 6_000 + rng.randint(0, 3_000)
+            polled_us = last_poll_us[row["partition"]] = max(due_us, last_poll_us[row["partition"]])
             self._row("recv", consumer=row["partition"] % 2, generation=-1, polled_us=polled_us, crc_ok=1, **received)
 
     def _batch_row(self, partition: int, base: int, epoch: int, batch: _Batch) -> None:

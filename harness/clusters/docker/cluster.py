@@ -1,0 +1,144 @@
+"""A reference cluster whose brokers are containers: the same layout, links and proxies as processes have.
+
+Containers see their directory of the run at the same path as this host does, so journals and logs are read as ever.
+What a process cannot be given and a container can: a network to be cut off from, a share of the cores, a bound on
+memory. Shown by tests/harness/test_harness_docker.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from docker.errors import DockerException
+
+from harness import VERSION
+from harness.clusters.base import ClusterKey, ClusterLayout, NodeLayout
+from harness.clusters.docker import engine
+from harness.clusters.docker.container import ContainerProcess
+from harness.clusters.docker.network import ClusterNetwork
+from harness.clusters.layout_reference import HOST, reference_layout
+from harness.clusters.ports import PortAllocator
+from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.proxies import LinkProxies
+from harness.errors import EnvironmentFault
+
+NANO_CPUS: Final = 1_000_000_000
+
+
+class DockerCluster(ProcessCluster):
+    """Not started yet; `stop` removes containers and network."""
+
+    def __init__(
+        self,
+        layout: ClusterLayout,
+        *,
+        client: Any,
+        network: ClusterNetwork,
+        proxies: LinkProxies | None,
+        should_stop: Callable[[], bool],
+    ) -> None:
+        super().__init__(layout, proxies=proxies, should_stop=should_stop)
+        self._client, self._network = client, network
+        self._image = engine.image(client)
+        self.containers: dict[int, Any] = {}  # docker-py's, by broker id
+
+    @property
+    def path_description(self) -> str:
+        return f"Docker bridge, {super().path_description}"
+
+    def stop(self) -> None:
+        super().stop()
+        for container in self.containers.values():
+            with contextlib.suppress(DockerException):
+                container.remove(force=True, v=True)
+        self.containers.clear()
+        self._network.remove()
+        self._client.close()
+
+    def disconnect(self, broker_id: int) -> None:
+        """Off the network: peers and clients get no answer at all, not even a refusal."""
+        self._network.disconnect(self.containers[broker_id])
+        self.on_process_event("disconnected", broker_id)
+
+    def reconnect(self, broker_id: int) -> None:
+        """At its old address."""
+        self._network.connect(self.containers[broker_id], broker_id)
+        self.on_process_event("reconnected", broker_id)
+
+    def limit_cpu(self, broker_id: int, cores: float | None) -> None:
+        """`cores` may be a fraction; None gives it all of them back."""
+        # To the engine, 0 means "as before": a limit once set can only be widened.
+        self._update(broker_id, {"NanoCpus": int((cores or os.cpu_count() or 1) * NANO_CPUS)})
+
+    def limit_memory(self, broker_id: int, limit_bytes: int | None) -> None:
+        """Without swap; None gives it the host's memory back. A broker that then needs more is killed by the kernel."""
+        limit = limit_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._update(broker_id, {"Memory": limit, "MemorySwap": limit})
+
+    def _update(self, broker_id: int, limits: Mapping[str, int]) -> None:
+        # docker-py's own update() has no NanoCpus.
+        api = self._client.api
+        url = api._url("/containers/{0}/update", self.containers[broker_id].id)
+        api._raise_for_status(api._post_json(url, data=dict(limits)))
+
+    def _start_process(self, node: NodeLayout, environment: Mapping[str, str] | None) -> ContainerProcess:
+        broker = int(node.broker_id)
+        container = self.containers.get(broker)
+        name = f"{self.engine} broker {broker}"
+        try:
+            if container is None:
+                container = self._create(node)
+                self.containers[broker] = container
+            container.start()
+        except DockerException as error:
+            raise EnvironmentFault(f"{name} could not be started: {error}") from error
+        return ContainerProcess(name, container)
+
+    def _create(self, node: NodeLayout) -> Any:
+        broker = int(node.broker_id)
+        directory = str(node.directory)
+        endpoint = self._client.api.create_endpoint_config(ipv4_address=self._network.address_of(broker))
+        return self._client.containers.create(
+            self._image,
+            entrypoint=list(node.command),
+            name=f"{self._network.name}-broker-{broker}",
+            labels=engine.owner_labels(),
+            network=self._network.name,
+            networking_config={self._network.name: endpoint},
+            volumes={directory: {"bind": directory, "mode": "rw"}},
+            user=f"{os.getuid()}:{os.getgid()}",
+            init=False,  # the broker is process 1 and takes its own SIGTERM
+            working_dir="/",
+        )
+
+
+def build_docker_cluster(
+    key: ClusterKey, directory: Path, proxies: LinkProxies | None, ports: PortAllocator, should_stop: Callable[[], bool]
+) -> DockerCluster:
+    """The network is there when it returns; EnvironmentFault when engine or image are missing."""
+    client = engine.connect()
+    try:
+        engine.image(client)
+        network = ClusterNetwork.create(client)
+    except EnvironmentFault:
+        client.close()
+        raise
+    layout = reference_layout(
+        directory,
+        brokers=key.brokers,
+        settings=dict(key.settings),
+        proxied=key.proxied,
+        journal_appends=key.journal_appends,
+        ports=ports,
+        engine="docker",
+        version=f"{VERSION} in Docker {client.version()['Version']}",
+        python="python",
+        host_of=network.address_of,
+        # Brokers reach the proxies at the gateway, which is this host; clients on this host by loopback.
+        link_host_of=lambda kind: HOST if kind == "client" else network.gateway,
+    )
+    return DockerCluster(layout, client=client, network=network, proxies=proxies, should_stop=should_stop)

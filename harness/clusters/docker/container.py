@@ -1,0 +1,89 @@
+"""One broker in a container, handled as a process is: kill, stop, freeze, is it alive, how did it end.
+
+The engine must run on this host: the broker's process is then visible in /proc, which is cheaper to ask than the
+engine and is how faults prove themselves. Shown by tests/harness/test_harness_docker.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from typing import Any, Final
+
+from docker.errors import APIError, DockerException, NotFound
+
+from chaos.lease import ProcessIdentity, is_alive, read_identity
+from harness.errors import EnvironmentFault
+
+_SIGNALLED: Final = 128  # the engine's code for a process that signal n ended is 128 + n; ours is -n
+
+
+class ContainerProcess:
+    """`container` is docker-py's, already started."""
+
+    def __init__(self, name: str, container: Any) -> None:
+        self.name, self.container = name, container
+        container.reload()
+        self.pid: int = container.attrs["State"]["Pid"]
+        identity = read_identity(self.pid) if self.pid else None
+        if identity is None and container.attrs["State"]["Running"]:
+            raise EnvironmentFault(f"{name} runs, but not on this host: --cluster docker needs a local engine")
+        self._identity = identity
+
+    def is_running(self) -> bool:
+        return self._identity is not None and is_alive(self._identity)
+
+    def exit_code(self) -> int | None:
+        if self.is_running():
+            return None
+        with contextlib.suppress(DockerException):
+            self.container.reload()
+            code = int(self.container.attrs["State"]["ExitCode"])
+            return code if code <= _SIGNALLED else _SIGNALLED - code
+        return -int(signal.SIGKILL)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """SIGSTOP and SIGCONT are the freezer's pause and unpause, which no process can catch or notice."""
+        if not self.is_running():
+            return
+        with contextlib.suppress(NotFound):
+            if number == signal.SIGSTOP:
+                self.container.pause()
+            elif number == signal.SIGCONT:
+                self._unpause()
+            else:
+                self._unpause()  # a frozen process would take the signal only later
+                self.container.kill(signal=int(number))
+
+    def kill_and_wait(self, timeout_s: float = 10.0) -> None:
+        self.send_signal(signal.SIGKILL)
+        if not self.wait(timeout_s):
+            raise EnvironmentFault(f"{self.name} (pid {self.pid}) does not end after SIGKILL")
+
+    def stop(self, grace_s: float) -> int:
+        self.send_signal(signal.SIGTERM)
+        if not self.wait(grace_s):
+            self.kill_and_wait()
+        return self.exit_code() or 0
+
+    def wait(self, timeout_s: float) -> bool:
+        """True once it has ended."""
+        deadline = time.monotonic() + timeout_s
+        while self.is_running():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def stderr_tail(self, lines: int = 12) -> str:
+        with contextlib.suppress(DockerException):
+            return str(self.container.logs(tail=lines).decode(errors="replace"))
+        return ""
+
+    def identity(self) -> ProcessIdentity | None:
+        return self._identity
+
+    def _unpause(self) -> None:
+        with contextlib.suppress(APIError):  # it was not paused
+            self.container.unpause()

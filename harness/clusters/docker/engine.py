@@ -1,0 +1,93 @@
+"""The Docker engine of this host: the connection, what is asked of it, and what crashed runs have left in it.
+
+Containers and networks carry the pid and start time of the harness that made them, so that a later one can tell what
+is abandoned. Only harness/clusters/docker imports the docker package. Shown by tests/harness/test_harness_docker.py.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import docker
+from docker.errors import DockerException, ImageNotFound
+
+from chaos.lease import ProcessIdentity, is_alive, read_identity
+from harness.errors import EnvironmentFault
+
+IMAGE_VARIABLE: Final = "HARNESS_DOCKER_IMAGE"
+DEFAULT_IMAGE: Final = "kafka-harness:local"
+OWNER_LABEL: Final = "kafka-harness.owner"
+# A container stop waits for its grace period inside the call.
+CALL_TIMEOUT_S: Final = 30
+
+
+def connect() -> Any:
+    """A client of the engine that DOCKER_HOST or the default socket names. EnvironmentFault with what to do."""
+    try:
+        client = docker.from_env(timeout=CALL_TIMEOUT_S)
+        client.ping()
+    except DockerException as error:
+        raise EnvironmentFault(
+            f"no Docker engine answers at {os.environ.get('DOCKER_HOST', 'unix:///var/run/docker.sock')}: {error}. "
+            "Start one (`systemctl start docker`), or set DOCKER_HOST; `--cluster reference` needs none"
+        ) from error
+    return client
+
+
+def image(client: Any) -> str:
+    """The image that brokers run from. EnvironmentFault, and no attempt to pull, when it is not there."""
+    name = os.environ.get(IMAGE_VARIABLE, DEFAULT_IMAGE)
+    try:
+        client.images.get(name)
+    except ImageNotFound:
+        raise EnvironmentFault(
+            f"image {name} is not on this host. Build it: docker build --target runtime -f containers/Dockerfile "
+            f"-t {name} . (without a registry, containers/local-base first)"
+        ) from None
+    return name
+
+
+def owner_labels() -> dict[str, str]:
+    identity = read_identity(os.getpid())
+    assert identity is not None
+    return {OWNER_LABEL: f"{identity.pid}-{identity.start_ticks}"}
+
+
+def is_engine_near() -> bool:
+    """True when it costs nothing to ask: nobody who has no Docker shall wait for one."""
+    return "DOCKER_HOST" in os.environ or Path("/var/run/docker.sock").exists()
+
+
+def reap_containers() -> list[str]:
+    """Remove what harnesses that are gone have left; a line for each. Nothing when no engine answers."""
+    if not is_engine_near():
+        return []
+    try:
+        client = connect()
+    except EnvironmentFault:
+        return []
+    done = []
+    wanted = {"label": OWNER_LABEL}
+    try:
+        for container in client.containers.list(all=True, filters=wanted):
+            if _is_abandoned(container.labels):
+                container.remove(force=True, v=True)
+                done.append(f"removed container {container.name}")
+        for network in client.networks.list(filters=wanted):
+            if _is_abandoned(network.attrs.get("Labels") or {}):
+                network.remove()
+                done.append(f"removed network {network.name}")
+    except DockerException as error:
+        done.append(f"could not remove all containers: {error}")
+    finally:
+        client.close()
+    return done
+
+
+def _is_abandoned(labels: dict[str, str]) -> bool:
+    pid, _, ticks = labels.get(OWNER_LABEL, "").partition("-")
+    if not (pid.isdigit() and ticks.isdigit()):
+        return False
+    return not is_alive(ProcessIdentity(pid=int(pid), start_ticks=int(ticks)))

@@ -1,0 +1,51 @@
+"""One directory for a CI system to keep: reports, JUnit, summaries and logs of all runs of one invocation.
+
+A copy, never the run log itself: what is left out (Parquet, broker data) is what makes a run large.
+Shown by tests/harness/test_harness_ci.py.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
+
+from harness.errors import EnvironmentFault
+
+_FILES: Final = ("report.html", "junit.xml", "summary.md", "manifest.json", "results/verdicts.json")
+_LOGS: Final = ("*.log", "clusters/*/broker-*/stderr.log", "clusters/*/proxies/*.log", "cells/*/cell.json")
+_LOG_BYTES_MAX: Final = 8 << 20
+
+
+def collect_artifacts(run_dir: Path, directory: Path) -> None:
+    """DIRECTORY/<run>/ gets what there is, and DIRECTORY/junit.xml and summary.md speak for all runs in it."""
+    target = directory / run_dir.name
+    try:
+        for path in _wanted(run_dir):
+            copy = target / path.relative_to(run_dir)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+        _merge_junit(directory)
+        _merge_summaries(directory)
+    except OSError as error:
+        raise EnvironmentFault(f"--artifacts {directory}: {error}") from error
+
+
+def _wanted(run_dir: Path) -> list[Path]:
+    files = [run_dir / name for name in _FILES]
+    logs = [path for pattern in _LOGS for path in sorted(run_dir.glob(pattern)) if path.stat().st_size < _LOG_BYTES_MAX]
+    return [path for path in (*files, *logs) if path.is_file()]
+
+
+def _merge_junit(directory: Path) -> None:
+    root = ElementTree.Element("testsuites", name="kafka-harness")
+    for path in sorted(directory.glob("*/junit.xml")):
+        root.extend(ElementTree.parse(path).getroot())
+    ElementTree.indent(root)
+    ElementTree.ElementTree(root).write(directory / "junit.xml", encoding="utf-8", xml_declaration=True)
+
+
+def _merge_summaries(directory: Path) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in sorted(directory.glob("*/summary.md"))]
+    (directory / "summary.md").write_text("\n".join(texts), encoding="utf-8")

@@ -1,0 +1,196 @@
+"""`--cluster docker`: real containers on a network of their own, every fault that only containers have, nothing left.
+
+Skipped where no engine answers or the image was not built (`make test-docker` sees to both); nothing is ever pulled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.client import Producer
+from chaos.faults.processes import identities, prove_gone, prove_stopped
+from chaos.lease import is_alive
+from harness.clusters.admin import Admin
+from harness.clusters.base import ClusterKey
+from harness.clusters.docker import engine
+from harness.clusters.docker.cluster import DockerCluster
+from harness.clusters.factory import build_cluster
+from harness.errors import EnvironmentFault, ExitCode
+from runlog.events import read_jsonl
+from tests.harness.harness_process import HarnessProcess
+
+pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(300)]
+TOPIC = "in-containers"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def docker_engine() -> None:
+    try:
+        client = engine.connect()
+        engine.image(client)
+        client.close()
+    except EnvironmentFault as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerCluster]:
+    settings = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
+    key = ClusterKey(engine="docker", proxied=True, brokers=3, settings=tuple(sorted(settings.items())))
+    running = build_cluster(key, tmp_path_factory.mktemp("docker"), proxy_choice="embedded", lease=None, seed=1)
+    assert isinstance(running, DockerCluster)
+    try:
+        running.start()
+        Admin(running.direct_addresses).create_topic(
+            TOPIC, partitions=1, replication_factor=3, config={"min.insync.replicas": "2"}
+        )
+        assert running.wait_healthy(TOPIC, timeout_s=20)
+        yield running
+    finally:
+        running.stop()
+    assert own_containers() == []
+
+
+@pytest.fixture(autouse=True)
+def healed(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "cluster" in request.fixturenames:
+        running: DockerCluster = request.getfixturevalue("cluster")
+        running.ensure_all_running()
+        assert running.wait_healthy(TOPIC, timeout_s=30), "every fault can be undone"
+
+
+def own_containers() -> list[str]:
+    client = engine.connect()
+    try:
+        labels = {"label": f"{engine.OWNER_LABEL}={engine.owner_labels()[engine.OWNER_LABEL]}"}
+        found = client.containers.list(all=True, filters=labels) + client.networks.list(filters=labels)
+        return [item.name for item in found]
+    finally:
+        client.close()
+
+
+def produce(cluster: DockerCluster, *, timeout_ms: int = 20_000) -> int:
+    """Offset of one acknowledged record, through the clients' proxies."""
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "delivery.timeout.ms": timeout_ms,
+         "request.timeout.ms": timeout_ms // 2}
+    )  # fmt: skip
+    try:
+        return int(producer.send(TOPIC, b"value").get(timeout_ms / 1000 + 5).offset)
+    finally:
+        producer.close(1.0)
+
+
+def await_that(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        time.sleep(0.05)
+
+
+def test_records_pass_and_journals_are_read_from_outside(cluster: DockerCluster) -> None:
+    assert produce(cluster) >= 0
+    assert "Docker bridge" in cluster.path_description
+    kinds = {event["kind"] for path in cluster.journal_paths().values() for event in read_jsonl(path)}
+    assert {"started", "became_leader", "isr_changed"} & kinds
+    assert len(own_containers()) == 4, "three containers and their network"
+
+
+def test_a_killed_leader_is_replaced_and_comes_back(cluster: DockerCluster) -> None:
+    leader = cluster.leader(TOPIC, 0)
+    assert leader is not None
+    before = identities(cluster, [leader])
+    offset = produce(cluster)
+    cluster.kill(leader)
+    assert prove_gone(before).is_effective
+    await_that(lambda: cluster.leader(TOPIC, 0) not in (None, leader), "another leader")
+    assert produce(cluster) > offset
+
+
+def test_a_paused_follower_is_proved_and_leaves_the_isr(cluster: DockerCluster) -> None:
+    leader = cluster.leader(TOPIC, 0)
+    follower = next(broker for broker in cluster.broker_ids if broker != leader)
+    before = identities(cluster, [follower])
+    assert not prove_stopped(before).is_effective
+    cluster.pause(follower)
+    await_that(lambda: prove_stopped(before).is_effective, "the freezer has stopped it", 2)
+    await_that(lambda: follower not in cluster.isr(TOPIC, 0), "an ISR without it")
+    cluster.resume(follower)
+    await_that(lambda: follower in cluster.isr(TOPIC, 0), "it is back")
+
+
+def test_a_disconnected_leader_is_unreachable_but_alive(cluster: DockerCluster) -> None:
+    leader = cluster.leader(TOPIC, 0)
+    assert leader is not None
+    before = identities(cluster, [leader])
+    cluster.disconnect(leader)
+    try:
+        assert cluster.state_seen_by(leader, TOPIC) is None
+        assert all(map(is_alive, before.values()))
+        await_that(lambda: cluster.leader(TOPIC, 0) not in (None, leader), "another leader")
+    finally:
+        cluster.reconnect(leader)
+    await_that(lambda: cluster.state_seen_by(leader, TOPIC) is not None, "it answers at its old address")
+
+
+def cgroup_value(pid: int, controller: str, v1_name: str, v2_name: str) -> str:
+    """What the kernel itself holds for the process."""
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, names, path = line.split(":", 2)
+        for root, name in ((f"/sys/fs/cgroup/{controller}", v1_name), ("/sys/fs/cgroup", v2_name)):
+            found = Path(root + path) / name
+            if (controller in names.split(",") or not names) and found.is_file():
+                return found.read_text().strip()
+    raise AssertionError(f"no {controller} cgroup of {pid}")
+
+
+def test_limits_of_cpu_and_memory_reach_the_kernel(cluster: DockerCluster) -> None:
+    pid = cluster.pids()[1]
+    cluster.limit_cpu(1, 0.25)
+    cluster.limit_memory(1, 512 << 20)
+    try:
+        quota = cgroup_value(pid, "cpu", "cpu.cfs_quota_us", "cpu.max").split()[0]
+        assert quota == "25000"
+        assert cgroup_value(pid, "memory", "memory.limit_in_bytes", "memory.max") == str(512 << 20)
+        assert produce(cluster) >= 0, "slower, but it works"
+    finally:
+        cluster.limit_cpu(1, None)
+        cluster.limit_memory(1, None)
+    assert cgroup_value(pid, "cpu", "cpu.cfs_quota_us", "cpu.max").split()[0] == str(100_000 * (os.cpu_count() or 1))
+
+
+def test_a_scenario_passes_in_containers(tmp_path: Path) -> None:
+    arguments = ["chaos", "leader-loss", "--case", "acks-1", "--cluster", "docker", "--toxiproxy", "embedded"]
+    process = HarnessProcess(tmp_path, *arguments, "--run-dir", "run")
+    try:
+        assert process.wait(240) == ExitCode.PASS, process.screen + process.stdout
+    finally:
+        process.close()
+    (cell,) = json.loads((tmp_path / "run" / "results" / "verdicts.json").read_text())["cells"]
+    lost = cell["predicted"]["lost"]
+    assert lost["predicted"] == lost["observed"] > 0
+    assert lost["only_predicted"] == lost["only_observed"] == 0
+
+
+def test_what_a_killed_harness_leaves_in_the_engine_is_removed(tmp_path: Path) -> None:
+    process = HarnessProcess(tmp_path, "run", "smoke", "--cluster", "docker", "--run-dir", "run", "--no-report")
+    try:
+        process.await_text("· connect")
+        process.send(signal.SIGKILL)
+        process.wait()
+        cleaning = HarnessProcess(tmp_path, "clean")
+        assert cleaning.wait() == ExitCode.PASS
+        assert cleaning.stdout.count("removed container kafka-harness-") == 3
+        assert cleaning.stdout.count("removed network kafka-harness-") == 1
+        assert process.family() == {}
+        cleaning.close()
+    finally:
+        process.close()

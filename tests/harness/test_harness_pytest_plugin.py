@@ -1,0 +1,102 @@
+"""The pytest plugin as a user has it: the examples of docs/testing-your-client.md are taken from the page and run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.harness_process import REPOSITORY, family, leases
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+PAGE = REPOSITORY / "docs" / "testing-your-client.md"
+
+
+def examples() -> dict[str, str]:
+    return dict(re.findall(r"```python title=(\S+)\n(.*?)```", PAGE.read_text(), re.DOTALL))
+
+
+def run_pytest(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "XDG_STATE_HOME": str(directory / "state"),
+        "PYTHONPATH": str(REPOSITORY),
+        "PYTEST_ADDOPTS": "",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # as it is here, with nothing that this machine happens to have
+    }
+    command = [sys.executable, "-m", "pytest", "-p", "harness.pytest_plugin", "-p", "no:cacheprovider", "-q"]
+    return subprocess.run(
+        [*command, "--kafka-toxiproxy", "embedded", *arguments],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
+HOLLOW = """
+import pytest
+
+@pytest.mark.chaos("leader-loss")
+def test_too_few_items(kafka_cluster, chaos):
+    for _ in chaos.during([1, 2]):
+        pass
+
+def test_nothing_is_ever_sent(kafka_cluster, chaos):
+    with chaos.inject("kafka_drop_response", "client->all"):
+        pass
+
+def test_no_such_fault(kafka_cluster, chaos):
+    with chaos.inject("kil", "leader"):
+        pass
+
+def test_no_scenario(kafka_cluster, chaos):
+    chaos.begin()
+"""
+
+
+def test_the_examples_of_the_page_pass_and_hollow_tests_do_not(tmp_path: Path) -> None:
+    for name, text in {**examples(), "test_hollow.py": HOLLOW}.items():
+        (tmp_path / name).write_text(text)
+    example = (tmp_path / "test_orders.py").read_text()
+    assert len(example.partition("def test_")[2].splitlines()) <= 12, "the page promises ten lines"
+    assert '"acks": "all"' in example
+    unsafe = example.replace('"acks": "all"', '"acks": "1"').replace("no_acknowledged", "with_acks_1_no")
+    (tmp_path / "test_unsafe.py").write_text(unsafe)
+
+    done = run_pytest(tmp_path, "-rA")
+    words = [line.split() for line in done.stdout.splitlines() if line.startswith(("PASSED", "FAILED", "ERROR"))]
+    assert {line[1]: line[0] for line in words} == {
+        "test_consumer.py::test_consumer_survives_a_frozen_leader": "PASSED",
+        "test_orders.py::test_no_acknowledged_order_is_lost": "PASSED",
+        "test_unsafe.py::test_with_acks_1_no_order_is_lost": "FAILED",
+        "test_hollow.py::test_too_few_items": "FAILED",
+        "test_hollow.py::test_nothing_is_ever_sent": "FAILED",
+        "test_hollow.py::test_no_such_fault": "FAILED",
+        "test_hollow.py::test_no_scenario": "FAILED",
+    }, done.stdout + done.stderr
+    for reason in (
+        "AssertionError: assert {",  # orders are gone; the harness itself did not fail
+        "the items ran out before the scenario had ended",
+        "without effect: fault",
+        "unknown fault 'kil'",
+        "no scenario: mark the test",
+    ):
+        assert reason in done.stdout, reason
+    assert family(tmp_path / "state") == {}
+    assert leases(tmp_path / "state") == []
+
+
+def test_wrong_markers_are_told_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "test_typo.py").write_text(
+        "import pytest\n@pytest.mark.chaos('leader-los')\ndef test_it(kafka_cluster): pass\n"
+    )
+    done = run_pytest(tmp_path)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "test_typo.py::test_it: no scenario 'leader-los'; did you mean 'leader-loss'?" in done.stderr

@@ -1,0 +1,120 @@
+"""What breaks around the harness: a full disk, a dead proxy server, a taken port, a broker that never comes back.
+
+Each ends within a bound, with words that say what to do, and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.clusters.base import ClusterKey
+from harness.clusters.factory import build_cluster
+from harness.errors import EnvironmentFault, ExitCode
+from runlog.events import read_cell, read_manifest
+from tests.harness.harness_process import HarnessProcess, leases, write_suite
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+CELL = "chaos-short-only"
+# From the moment it broke to the exit: draining, healing, stopping; on a busy machine.
+BOUND_S = 90.0
+Start = Callable[..., HarnessProcess]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[HarnessProcess] = []
+
+    def begin(*arguments: str) -> HarnessProcess:
+        started.append(HarnessProcess(tmp_path, *arguments))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.close()
+
+
+def run_short(start: Start, tmp_path: Path, run_dir: str = "run") -> HarnessProcess:
+    suite = write_suite(tmp_path, measure_ms=20_000, held_ms=3_000)
+    return start("run", str(suite), "--run-dir", run_dir, "--toxiproxy", "embedded", "--no-report")
+
+
+def assert_nothing_left(process: HarnessProcess) -> None:
+    assert process.family() == {}
+    assert leases(process.state_home) == []
+
+
+def test_a_dead_toxiproxy_server_is_named_and_ends_the_cell(start: Start, tmp_path: Path) -> None:
+    process = run_short(start, tmp_path)
+    process.await_text("· measure")
+    (server,) = [pid for pid, command in process.family().items() if "chaos.toxiproxy.server" in command]
+    os.kill(server, signal.SIGKILL)
+    assert process.wait(BOUND_S) == ExitCode.INCONCLUSIVE, process.screen
+    outcome = read_cell(tmp_path / "run", CELL)["outcome"]
+    assert outcome["status"] == "failed"
+    assert "the embedded toxiproxy that carries the links ended with -9: see " in outcome["reason"]
+    assert_nothing_left(process)
+
+
+def test_a_broker_that_never_comes_back_is_told_with_its_last_words(start: Start, tmp_path: Path) -> None:
+    process = run_short(start, tmp_path)
+    process.await_text("· measure")
+    directory = tmp_path / "run" / "clusters" / "1" / "broker-1"
+    (pid,) = [pid for pid, command in process.family().items() if str(directory) in command]
+    (directory / "server.properties").write_text("node.id=one\n")
+    os.kill(pid, signal.SIGKILL)
+    began = time.monotonic()
+    assert process.wait(BOUND_S) == ExitCode.INCONCLUSIVE, process.screen
+    outcome = read_cell(tmp_path / "run", CELL)["outcome"]
+    assert outcome["status"] == "failed"
+    assert "the cluster did not get healthy again" in outcome["reason"]
+    assert f"broker 1 ended with 2 ({directory / 'stderr.log'})" in outcome["reason"]
+    assert "server.properties:1: node.id: expected a whole number, got 'one'" in outcome["reason"]
+    assert time.monotonic() - began < BOUND_S
+    assert_nothing_left(process)
+
+
+def test_a_port_in_use_says_so_and_starts_nothing(tmp_path: Path) -> None:
+    key = ClusterKey(engine="reference", proxied=False, brokers=1, settings=())
+    cluster = build_cluster(key, tmp_path, proxy_choice="embedded", lease=None, seed=0)
+    address = cluster.layout.nodes[0].direct
+    with socket.create_server((address.host, address.port)):
+        began = time.monotonic()
+        with pytest.raises(EnvironmentFault) as error:
+            cluster.start()
+    assert "another process took the port meanwhile: run again, ports are chosen anew" in str(error.value)
+    assert str(address.port) in str(error.value)
+    assert time.monotonic() - began < cluster.layout.start_timeout_s, "it does not wait for what cannot come"
+    assert not cluster.is_running(1)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 12 MB: enough for the cluster to start, too little for a segment of the run log."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "none", path], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.strip()}")  # needs root
+    yield path
+    subprocess.run(["umount", "-l", path], check=True)
+
+
+def test_a_full_disk_is_an_error_that_says_what_to_do(start: Start, tmp_path: Path, small_disk: Path) -> None:
+    process = run_short(start, tmp_path, run_dir="disk/run")
+    code = process.wait(BOUND_S)
+    assert code in (ExitCode.ENVIRONMENT, ExitCode.INCONCLUSIVE), process.screen
+    assert "No space left on device" in process.screen
+    assert "--run-dir" in process.screen
+    assert "Traceback" not in process.screen
+    assert read_manifest(small_disk / "run")["status"] in ("failed", "finished", "running")
+    assert_nothing_left(process)
