@@ -98,6 +98,18 @@ lint: setup-dev  ## ruff, mypy strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+.PHONY: sim
+sim: setup-dev  ## the simulation over 10,000 seeds (about an hour on 2 cores); goes on where it was interrupted
+	$(BIN)/python -m broker.sim --seeds 1-10000 --jobs 2 --state $(CACHE)/sim/state.json
+
+.PHONY: mutants
+mutants: setup-dev  ## the simulation over every wrong variant of the broker; writes docs/mutants.md
+	$(BIN)/python -m broker.sim.mutation
+
+.PHONY: fuzz
+fuzz: setup-dev  ## a million bad frames and 100,000 damaged directories
+	$(BIN)/python -m broker.sim.fuzz --frames 1000000 --files 100000 --strict
+
 .PHONY: bench
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results
 	$(BIN)/python -m benchmarks.brokers

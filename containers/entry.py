@@ -71,7 +71,9 @@ def write(settings: dict[str, str]) -> Path:
 def command(arguments: list[str]) -> list[str]:
     """The program that takes this one's place."""
     if arguments[:1] == ["broker"]:
-        return [sys.executable, "-m", "broker.node", str(write(properties("broker", *ids(arguments))))]
+        # All addresses of the container; the composition publishes them on the host's loopback only.
+        settings = {"harness.allow.remote": "true"} | properties("broker", *ids(arguments))
+        return [sys.executable, "-m", "broker.node", str(write(settings))]
     if arguments[:1] == ["kafka"]:
         return kafka(write(properties("kafka", *ids(arguments))))
     if arguments == ["toxiproxy"]:

@@ -19,3 +19,8 @@ def use_clock(read_ns: Callable[[], int]) -> None:
     """Read this one from now on, in the whole process."""
     global _read_ns
     _read_ns = read_ns
+
+
+def source() -> Callable[[], int]:
+    """The one in use, to put it back."""
+    return _read_ns

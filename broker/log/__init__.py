@@ -29,7 +29,8 @@ partition_log PartitionLog
               .append_marker(producer_id=, producer_epoch=, marker=EndMarker(is_commit, coordinator_epoch), ..)
               .last_stable_offset(high_watermark)   .aborted_transactions(from_offset, upper_bound)
               .high_watermark_advanced(high_watermark)   call it whenever it grew, on leader and follower
-errors        LogError, OffsetOutOfRangeError(.log_start_offset, .log_end_offset), LogCorruptError
+errors        LogError, OffsetOutOfRangeError(.log_start_offset, .log_end_offset), LogCorruptError,
+              TopicIdMismatchError
 
 retention   apply_retention(log, now_ms=, high_watermark=) -> RetentionResult      whole segments, oldest first
 compaction  find_cleanable(log, checkpoint=, high_watermark=, now_ms=) -> Cleanable

@@ -11,6 +11,10 @@ class LogCorruptError(LogError):
     """Files that recovery cannot explain, or a batch that does not continue the log."""
 
 
+class TopicIdMismatchError(LogError):
+    """The directory is what is left of another topic of that name."""
+
+
 class OffsetOutOfRangeError(LogError):
     """A read outside of [log_start_offset, log_end_offset]."""
 

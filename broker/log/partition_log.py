@@ -31,6 +31,7 @@ from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker, encode_end_marker
 from broker.log.verification import VerificationGuard, VerificationGuards
+from broker.wire.errors import CorruptBatchError
 from broker.wire.records import NO_SEQUENCE, BatchHeader, decode_records, iter_batches, set_base_offset_and_epoch
 
 PRODUCERS_SUFFIX = ".producers"
@@ -113,7 +114,12 @@ class PartitionLog:
         filesystem.make_directory(directory)
         finish_swaps(filesystem, directory, open_segment=self._open_segment)
         found = open_segments(
-            filesystem, directory, clean=clean, recovery_point=recovery_point, open_segment=self._open_segment
+            filesystem,
+            directory,
+            clean=clean,
+            recovery_point=recovery_point,
+            may_have_gaps=self.config.is_compacted,
+            open_segment=self._open_segment,
         )
         self._segments = found.segments
         self._active = found.segments[-1]
@@ -128,7 +134,10 @@ class PartitionLog:
         self._restore_epochs(found.scanned_headers)
         self.producers = ProducerState()
         self._guards = VerificationGuards()
-        self._rebuild_producers(replay_from=found.scanned_from)
+        try:
+            self._rebuild_producers(replay_from=found.scanned_from)
+        except CorruptBatchError as error:
+            raise LogCorruptError(f"{directory}: a segment that was closed cleanly is damaged: {error}") from error
         if self._log_start_offset > self.log_end_offset:
             self.truncate_fully_and_start_at(self._log_start_offset)  # a crash took what was above it
         self.recovery = RecoverySummary(
@@ -197,7 +206,9 @@ class PartitionLog:
         for header in headers:
             if header.producer_id >= 0:
                 assert len(headers) == 1, "batches with a producer id are appended one at a time"
-                verdict, first = self.producers.check(header)
+                verdict, first = self.producers.check(
+                    header, is_complete=self.log_start_offset == 0 and not self.config.is_compacted
+                )
                 if verdict is Verdict.OK and header.is_transactional and must_be_verified:
                     verdict = self._check_guard(header, guard)
                 if verdict is not Verdict.OK:

@@ -63,6 +63,7 @@ class ProducerState:
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
         self.transactions = OpenTransactions()
+        self._has_evicted = False  # a producer whose records may still be in the log
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -78,14 +79,21 @@ class ProducerState:
         is_open = self.transactions.first_offset_of(producer_id) is not None
         return is_open and entry is not None and entry.epoch == producer_epoch
 
-    def check(self, header: BatchHeader) -> tuple[Verdict, AppendedBatch | None]:
-        """Judge a batch before it is appended; the second value is the first append if this is a DUPLICATE."""
+    def check(self, header: BatchHeader, *, is_complete: bool = False) -> tuple[Verdict, AppendedBatch | None]:
+        """Judge a batch before it is appended; the second value is the first append if this is a DUPLICATE.
+
+        `is_complete`: nothing was ever deleted from the start of this log, so a producer that is not known is new.
+        """
         if header.producer_id < 0 or header.is_control:
             return Verdict.OK, None
         entry = self._entries.get(header.producer_id)
         if entry is None:
-            # Its state may have been evicted, so any sequence may be next: Kafka accepts it, and so do we.
-            return Verdict.OK, None
+            # Kafka takes any sequence from a producer it does not know, as its state may have been deleted with its
+            # records. So do we, but only where that may be. Else five first batches in flight could change their order:
+            # the leader refuses four for want of in-sync replicas and takes the fifth; the four come again after it.
+            # Refused as out of order, it is sent again after them (found by the simulation: tests/broker_sim, seed 12).
+            is_new = is_complete and not self._has_evicted
+            return (Verdict.OUT_OF_ORDER if is_new and header.base_sequence > 0 else Verdict.OK), None
         if header.producer_epoch < entry.epoch:
             return Verdict.INVALID_EPOCH, None
         is_open = self.transactions.first_offset_of(header.producer_id) is not None
@@ -139,6 +147,7 @@ class ProducerState:
         entry.last_timestamp = header.max_timestamp
         self._entries[header.producer_id] = entry  # at the end: dicts keep order, so the first is the longest unused
         if len(self._entries) > PRODUCERS_MAX:
+            self._has_evicted = True
             self._evict()
         return completed
 

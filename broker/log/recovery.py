@@ -2,7 +2,8 @@
 
 Owns: which files are trusted, what is scanned and what is cut. After a SIGKILL only the last segment can be torn, since
 earlier ones were complete before it began; it is read in full and cut at its first bad batch. A `recovery_point` (the
-offset up to which all was fsynced) makes it scan every segment beyond that, which a lost disk cache requires.
+offset up to which all was fsynced) makes it scan every segment beyond that, which a lost disk cache requires: the
+directory asks for it when the machine was started anew since.
 Shown by tests/broker_log/test_log_recovery.py, which cuts and damages the last segment at every byte.
 """
 
@@ -96,9 +97,13 @@ def open_segments(
     *,
     clean: bool,
     recovery_point: int | None,
+    may_have_gaps: bool = False,
     open_segment: Callable[[int], Segment],
 ) -> RecoveredSegments:
-    """Open all segments (at least one; a new log begins at offset 0), checking those that cannot be trusted."""
+    """Open all segments (at least one; a new log begins at offset 0), checking those that cannot be trusted.
+
+    `may_have_gaps`: compaction leaves segments that end before the next one begins.
+    """
     bases = segment_base_offsets(filesystem, directory) or [0]
     segments: list[Segment] = []
     headers: list[BatchHeader] = []
@@ -120,6 +125,9 @@ def open_segments(
             scanned, cut_bytes = scanned + 1, cut_bytes + cut
             scanned_from = base_offset if scanned_from is None else scanned_from
             reason = why
+            if not (why or may_have_gaps) and next_base is not None and segment.next_offset < next_base:
+                # A lost disk cache can take whole batches: nothing is torn, and yet what follows is not next.
+                reason = f"offsets {segment.next_offset} to {next_base - 1} are missing"
             segment.save_index()
         segments.append(segment)
     return RecoveredSegments(

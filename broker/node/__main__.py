@@ -4,6 +4,7 @@ that cannot be used, 1 for a defect."""
 from __future__ import annotations
 
 import asyncio
+import importlib
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import uvloop
 
 from broker.log.disk_faults import FaultyFileSystem
+from broker.log.errors import LogError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.broker import Broker
 from broker.node.config import ConfigError, NodeConfig, load_config
@@ -52,9 +54,17 @@ def main(arguments: list[str]) -> int:
     logger = Logger(config.node_id)
     for warning in warnings:
         logger.warning("configuration", message=repr(warning))
+    if config.harness_mutant:
+        # By name: a wrong variant replaces functions of this package, so nothing here may depend on it.
+        try:
+            importlib.import_module("broker.mutants").apply(config.harness_mutant)
+        except ValueError as error:
+            sys.stderr.write(f"{arguments[0]}: harness.mutant: {error}\n")
+            return EXIT_CONFIGURATION
+        logger.warning("mutant", name=config.harness_mutant, cause="harness.mutant: this broker is wrong on purpose")
     try:
         uvloop.run(serve(config, logger))
-    except (OSError, StorageMismatchError, ValueError) as error:
+    except (OSError, LogError, StorageMismatchError, ValueError) as error:
         logger.error("cannot_run", cause=repr(f"{type(error).__name__}: {error}"))
         return EXIT_ENVIRONMENT
     logger.info("stopped")

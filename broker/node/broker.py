@@ -12,7 +12,9 @@ import traceback
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from broker.controller.delta import diff
 from broker.controller.image import MetadataImage
+from broker.log.errors import LogError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.clock import monotonic_ms, monotonic_ns
 from broker.node.config import NodeConfig, with_dynamic
@@ -56,6 +58,7 @@ class Broker:
         filesystem: FileSystem = LOCAL,
         rng: random.Random | None = None,  # of elections and ids; None: seeded by the operating system
         journal: Journal | None = None,
+        boot_id: str | None = None,  # None: the machine's
     ) -> None:
         self.config, self.logger = config, logger
         rng = rng or random.Random()
@@ -87,6 +90,7 @@ class Broker:
             on_roles_changed=self._roles_changed,
             filesystem=filesystem,
             on_storage_failure=self._storage_failed,
+            boot_id=boot_id,
         )
         self._fetchers = Fetchers(
             config=config,
@@ -125,6 +129,7 @@ class Broker:
             logger=logger,
             spawn=self.spawn,
         )
+        self._told_image: MetadataImage | None = None  # what the partitions know; None: nothing yet
         self._server = Server(config=config, logger=logger, dispatch=self.dispatch)
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their start
         self._image_waiters: list[asyncio.Future[None]] = []
@@ -187,7 +192,7 @@ class Broker:
         if error is not None and not self.failed.done():
             self.failed.set_exception(error)
 
-    def _storage_failed(self, error: OSError) -> None:
+    def _storage_failed(self, error: OSError | LogError) -> None:
         """A broker that cannot write must not lead: it ends, and the controller elects among those that can."""
         if not self.failed.done():
             self.failed.set_exception(error)
@@ -241,12 +246,13 @@ class Broker:
     # -- metadata ----------------------------------------------------------------------------------------------------
 
     def _image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
-        delta = self.partitions.apply_image(old, new)
+        self._tell_partitions(new)
         if old.client_quotas != new.client_quotas:
             self.quotas.set_limits(new.client_quotas)
         if old.broker_configs != new.broker_configs:
             self._server.reconfigure(with_dynamic(self.config, broker_overrides(new, self.config.node_id)))
         if self.metadata.controller.is_active:
+            delta = diff(old, new, broker_id=self.config.node_id)
             for broker_id in delta.fenced:
                 self.journal.write("broker_fenced", broker=broker_id, by=self.config.node_id)
             for broker_id in delta.unfenced:
@@ -259,6 +265,24 @@ class Broker:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+    def _tell_partitions(self, image: MetadataImage) -> None:
+        """Partitions hear nothing before the image holds the registration of this very process.
+
+        Until then the image is what this node's own log held, perhaps from long ago: by it we might lead a partition
+        alone, that is, acknowledge records that the true leader will never have. The registration comes after all that
+        was decided without us, and with it we lead nothing (found by the simulation: tests/broker_sim, seed 7).
+        The only voter needs not wait: nothing can have been decided without it.
+        """
+        registration = image.brokers.get(self.config.node_id)
+        is_ours = registration is not None and registration.incarnation_id == self.lifecycle.incarnation_id
+        is_alone = len(self.config.controller_quorum_voters) == 1
+        if is_ours or is_alone or self._told_image is not None:
+            try:
+                self.partitions.apply_image(self._told_image or MetadataImage(), image)
+            except LogError as error:
+                self._storage_failed(error)  # a damaged file, named: neither guess what it held nor delete it
+            self._told_image = image
 
     def _roles_changed(self) -> None:
         self._fetchers.roles_changed()

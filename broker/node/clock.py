@@ -30,3 +30,8 @@ def use_clocks(read_ns: Callable[[], int], read_wall_ns: Callable[[], int]) -> N
     """Read these from now on, in the whole process."""
     global _read_ns, _read_wall_ns
     _read_ns, _read_wall_ns = read_ns, read_wall_ns
+
+
+def clocks() -> tuple[Callable[[], int], Callable[[], int]]:
+    """Those in use, to put them back."""
+    return _read_ns, _read_wall_ns

@@ -162,6 +162,7 @@ class NodeConfig:
     harness_allow_remote: bool = False  # listeners that other machines can reach; there is no authentication
     harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: the disk as it is
     harness_cluster_id: str = "reference-cluster"
+    harness_mutant: str = ""  # the name of a deliberately wrong variant (broker.mutants); empty: none
     # Acknowledge produce without storing: a null broker to calibrate load generators with. Nothing can be read back.
     harness_discard: bool = False
 

@@ -39,7 +39,7 @@ class Lifecycle:
         rng: random.Random,
     ) -> None:
         self._config, self._control, self._metadata, self._logger = config, control, metadata, logger
-        self._incarnation_id = UUID(int=rng.getrandbits(128), version=4)
+        self.incarnation_id = UUID(int=rng.getrandbits(128), version=4)
         self.broker_epoch: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.is_fenced = True
         self._want_shut_down = False
@@ -83,7 +83,7 @@ class Lifecycle:
             REGISTRATION_VERSION,
             broker_id=self._config.node_id,
             cluster_id=self._config.harness_cluster_id,
-            incarnation_id=self._incarnation_id,
+            incarnation_id=self.incarnation_id,
             listeners=listeners,
             features=[],
             rack=None,

@@ -15,7 +15,7 @@ from uuid import UUID
 from broker.controller.delta import MetadataDelta, PartitionChange, diff
 from broker.controller.image import MetadataImage
 from broker.log.directory import LogDirectory
-from broker.log.errors import LogError
+from broker.log.errors import TopicIdMismatchError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
@@ -141,12 +141,13 @@ class Partitions:
         on_roles_changed: Callable[[], None],
         filesystem: FileSystem = LOCAL,
         on_storage_failure: Callable[[OSError], None] | None = None,
+        boot_id: str | None = None,
     ) -> None:
         self._on_storage_failure = on_storage_failure
         self._config, self._logger, self._journal = config, logger, journal
         self._static_config = config
         self._propose_isr, self._on_roles_changed = propose_isr, on_roles_changed
-        self._directory = LogDirectory(str(config.log_dirs), filesystem=filesystem)
+        self._directory = LogDirectory(str(config.log_dirs), filesystem=filesystem, boot_id=boot_id)
         self._high_watermarks = self._directory.read_high_watermarks()
         self._hosted: dict[tuple[str, int], HostedPartition] = {}
         self._produces: dict[int, ProduceDone] = {}
@@ -235,7 +236,7 @@ class Partitions:
         topic, partition, topic_id = change.topic, change.partition, str(change.topic_id)
         try:
             log = self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
-        except LogError as error:
+        except TopicIdMismatchError as error:  # nothing else: a damaged log is not ours to delete
             # What is left of a topic of that name which was deleted while this broker was down.
             self._logger.warning("stale_log_removed", topic=topic, partition=partition, cause=repr(str(error)))
             self._directory.delete_log(topic, partition)

@@ -153,6 +153,10 @@ class Quorum:
     def log_end_offset(self) -> int:
         return self._log.end_offset
 
+    @property
+    def last_entry(self) -> LogEntry | None:
+        return self._log.last_entry
+
     def describe_voters(self, now_ms: int) -> list[VoterState]:
         """As leader: every voter and how far it is; empty otherwise."""
         if not isinstance(self._role, Leader):
@@ -414,7 +418,7 @@ class Quorum:
 
     def _answer_vote(self, request: VoteRequest) -> VoteResponse:
         error, granted = QuorumError.NONE, False
-        if request.candidate_id not in self._config.voters:
+        if request.candidate_id not in self._peers:  # nor we ourselves: an epoch that nobody else has is nobody's word
             error = QuorumError.INCONSISTENT_VOTER_SET
         elif request.candidate_epoch < self._epoch:
             error = QuorumError.FENCED_LEADER_EPOCH
@@ -454,6 +458,8 @@ class Quorum:
         return QuorumError.NONE
 
     def _answer_end_quorum_epoch(self, request: EndQuorumEpochRequest) -> int:
+        if request.leader_id not in self._peers:
+            return QuorumError.INCONSISTENT_VOTER_SET
         if request.leader_epoch < self._epoch:
             return QuorumError.FENCED_LEADER_EPOCH
         self._observe(request.leader_epoch, NO_NODE)

@@ -24,6 +24,10 @@ class QuorumLog:
         return len(self._entries)
 
     @property
+    def last_entry(self) -> LogEntry | None:
+        return self._entries[-1] if self._entries else None
+
+    @property
     def last_epoch(self) -> int:
         """-1 when empty."""
         return self._epoch_starts[-1][0] if self._epoch_starts else NO_EPOCH

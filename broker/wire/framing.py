@@ -54,7 +54,9 @@ class FrameReader:
 
     def writable(self, size_hint_bytes: int = 0) -> memoryview:
         """Free space for at least `size_hint_bytes` (never empty). Ends the validity of frames handed out before."""
-        wanted = max(size_hint_bytes, self._missing_bytes(), 1)
+        # The length is only a claim: room for it is made as the bytes come, four times what is there at most.
+        missing = min(self._missing_bytes(), INITIAL_BUFFER_BYTES + 4 * (self._end - self._start))
+        wanted = max(size_hint_bytes, missing, 1)
         if self._start == self._end:
             self._start = self._end = 0
             if len(self._buffer) > KEPT_BUFFER_BYTES:

@@ -327,6 +327,8 @@ def test_unknown_producer_of_version_2_begins_at_zero(tmp_path: Path) -> None:
     batch = data(1, 3)
     assert guarded_append(log, batch, verified(log, batch, bumping=True)) is Verdict.OUT_OF_ORDER
     other = data(2, 3)
+    assert guarded_append(log, other, verified(log, other)) is Verdict.OUT_OF_ORDER  # nothing was ever deleted here
+    log.truncate_fully_and_start_at(5)
     assert guarded_append(log, other, verified(log, other)) is Verdict.OK
 
 

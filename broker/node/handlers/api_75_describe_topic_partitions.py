@@ -26,7 +26,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     cursor, first = message.cursor, 0
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-        first = cursor.partition_index if names and names[0] == cursor.topic_name else 0
+        first = max(0, cursor.partition_index) if names and names[0] == cursor.topic_name else 0
     left = min(max(1, message.response_partition_limit), broker.config.max_request_partition_size_limit)
     topics: list[dict[str, object]] = []
     next_cursor: dict[str, object] | None = None

@@ -1,0 +1,93 @@
+"""Deliberately wrong brokers: each file replaces one function by a wrong one. Never for use; the test of the tests.
+
+A mutant is chosen by name at start-up: `harness.mutant=NAME` in a broker's properties, `--mutant NAME` of broker.sim.
+`python -m broker.sim.mutation` runs the simulation over each and writes docs/mutants.md: a mutant that no seed catches
+means that the checks are blind there.
+
+A mutant's file has a docstring, whose first line says what is wrong, and `apply(patch)`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+MUTANTS = (
+    "acknowledge_before_replication",
+    "commit_by_majority",
+    "controller_answers_before_commit",
+    "crc_ignored_on_append",
+    "expansion_without_catching_up",
+    "fetch_counts_before_it_is_stored",
+    "first_sequence_anything",
+    "flush_ignored",
+    "high_watermark_falls",
+    "high_watermark_ignored",
+    "leader_epoch_kept",
+    "metadata_log_not_synced",
+    "metadata_log_not_truncated",
+    "min_insync_replicas_ignored",
+    "old_image_believed",
+    "producer_state_lost",
+    "sequences_not_checked",
+    "truncation_never",
+    "truncation_to_high_watermark",
+    "two_votes_in_one_epoch",
+    "unclean_election_always",
+    "vote_for_a_shorter_log",
+)
+
+
+class MutantError(ValueError):
+    """No such mutant."""
+
+
+class Patch:
+    """Replaces attributes of classes and modules, and can put them back."""
+
+    def __init__(self) -> None:
+        self._originals: list[tuple[Any, str, Any]] = []  # Any: a module or a class, and what is in it
+
+    def set(self, owner: Any, name: str, value: Any) -> Any:
+        """Put `value` in place; returns what was there."""
+        original = owner.__dict__[name]
+        self._originals.append((owner, name, original))
+        setattr(owner, name, value)
+        return original
+
+    def undo(self) -> None:
+        while self._originals:
+            owner, name, original = self._originals.pop()
+            setattr(owner, name, original)
+
+
+def apply(name: str) -> Patch:
+    """Put the mutant in place. Raises MutantError for an unknown name."""
+    if name not in MUTANTS:
+        near = difflib.get_close_matches(name, MUTANTS, n=1, cutoff=0.4)
+        raise MutantError(f"no mutant {name!r}{f', nearest is {near[0]!r}' if near else ''}; see docs/mutants.md")
+    patch = Patch()
+    importlib.import_module(f"broker.mutants.{name}").apply(patch)
+    return patch
+
+
+@contextlib.contextmanager
+def applied(name: str | None) -> Iterator[None]:
+    """With the mutant in place, None for none."""
+    if name is None:
+        yield
+        return
+    patch = apply(name)
+    try:
+        yield
+    finally:
+        patch.undo()
+
+
+def description(name: str) -> str:
+    """What is wrong with it."""
+    document = importlib.import_module(f"broker.mutants.{name}").__doc__ or ""
+    return document.strip().splitlines()[0]

@@ -1,0 +1,15 @@
+"""A leader appends what it is sent without looking at the CRC."""
+
+from __future__ import annotations
+
+from broker.mutants import Patch
+from broker.node.handlers import api_00_produce
+from broker.wire.batch import BatchHeader, iter_batches
+
+
+def _validate_batches(buffer: memoryview) -> list[BatchHeader]:
+    return [batch.header for batch in iter_batches(buffer)]
+
+
+def apply(patch: Patch) -> None:
+    patch.set(api_00_produce, "validate_batches", _validate_batches)

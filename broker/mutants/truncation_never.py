@@ -1,0 +1,10 @@
+"""The leader never tells a follower that their logs part (against KIP-101 and KIP-595)."""
+
+from __future__ import annotations
+
+from broker.mutants import Patch
+from broker.node.handlers import api_01_fetch
+
+
+def apply(patch: Patch) -> None:
+    patch.set(api_01_fetch, "diverging_epoch", lambda **where: None)

@@ -1,0 +1,118 @@
+"""`python -m broker.sim --seeds 1-300`: run seeds, print progress and a summary.
+
+Exit 0: nothing was violated and every expected state was reached. 1: a violation. 2: wrong arguments. 3: no violation,
+but a state was never reached (only with at least --coverage-from seeds). With --state FILE a run that was interrupted
+goes on where it stopped; --budget-s ends it in time, and the next call goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from broker import mutants
+from broker.sim.report import Summary, failure_text, log_text, summary_text
+from broker.sim.runner import results
+
+COVERAGE_FROM = 200  # seeds; fewer need not reach every state
+PROGRESS_S = 5
+
+
+def parse_seeds(text: str) -> range:
+    first, separator, last = text.partition("-")
+    try:
+        low, high = int(first), int(last if separator else first)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected N or N-M, got {text!r}") from None
+    if not 0 <= low <= high:
+        raise argparse.ArgumentTypeError(f"expected N-M with 0 <= N <= M, got {text!r}")
+    return range(low, high + 1)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m broker.sim", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seeds", type=parse_seeds, default=range(1, 101), metavar="N-M")
+    parser.add_argument("--mutant", choices=sorted(mutants.MUTANTS), help="run with this wrong variant")
+    parser.add_argument("--stop-at-first", action="store_true", help="end at the first violation")
+    parser.add_argument("--log", action="store_true", help="print the brokers' last log lines of each failed seed")
+    parser.add_argument("--coverage-from", type=int, default=COVERAGE_FROM, metavar="SEEDS")
+    parser.add_argument("--state", type=Path, help="remember here which seeds are done, and go on from there")
+    parser.add_argument("--budget-s", type=float, default=float("inf"), help="end after this time")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the seeds")
+    options = parser.parse_args(arguments)
+    summary, is_whole = _run(options)
+    print(summary_text(summary))
+    missing = summary.coverage.missing()
+    if summary.failures:
+        return 1
+    if is_whole and missing and summary.seeds >= options.coverage_from:
+        print(f"never reached: {', '.join(missing)}")
+        return 3
+    return 0
+
+
+def _run(options: argparse.Namespace) -> tuple[Summary, bool]:
+    summary = Summary()
+    done_below = _load(options.state, summary, options.seeds)
+    began = told = time.monotonic()
+    seeds = [seed for seed in options.seeds if seed >= done_below]
+    for result in results(seeds, mutant=options.mutant, jobs=options.jobs):
+        seed = result.seed
+        summary.add(result)
+        if result.violation is not None:
+            print(failure_text(result), flush=True)
+            if options.log:
+                print(log_text(result), flush=True)
+        _save(options.state, summary, seed + 1)
+        if result.violation is not None and options.stop_at_first:
+            return summary, False
+        now = time.monotonic()
+        if now - told >= PROGRESS_S:
+            told = now
+            share = (seed + 1 - options.seeds.start) / len(options.seeds)
+            print(f"seed {seed}, {share:.0%}, {len(summary.failures)} failed", file=sys.stderr, flush=True)
+        if now - began >= options.budget_s:
+            print(f"out of time after seed {seed}; the same command goes on from there", flush=True)
+            return summary, False
+    return summary, True
+
+
+def _load(path: Path | None, summary: Summary, seeds: range) -> int:
+    """The first seed that is still to do."""
+    if path is None or not path.exists():
+        return seeds.start
+    state = json.loads(path.read_text())
+    if state["first"] != seeds.start:
+        return seeds.start
+    summary.seeds, summary.events, summary.acked = state["seeds"], state["events"], state["acked"]
+    summary.virtual_us = state["virtual_us"]
+    summary.coverage.merge(state["counts"])
+    next_seed: int = state["next"]
+    return next_seed
+
+
+def _save(path: Path | None, summary: Summary, next_seed: int) -> None:
+    """A failed seed is not passed over: the next call begins with it."""
+    if path is None or summary.failures:
+        return
+    state = {
+        "first": next_seed - summary.seeds,
+        "next": next_seed,
+        "seeds": summary.seeds,
+        "events": summary.events,
+        "acked": summary.acked,
+        "virtual_us": summary.virtual_us,
+        "counts": dict(summary.coverage.counts),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(state))
+    temporary.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,190 @@
+"""Clients of the simulation beside the producers: an administrator, a reader that checks what it gets, and a client
+that sends damaged batches. They speak Kafka over the node's own Channel, in a loop of their own host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+
+from broker.node.channel import Channel, ChannelError
+from broker.node.config import Address
+from broker.node.logs import Logger
+from broker.sim.cluster import EXTERNAL, port
+from broker.sim.coverage import Coverage
+from broker.sim.loop import SimLoop
+from broker.sim.network import Network
+from broker.sim.partition_checker import PartitionChecker
+from broker.sim.scheduler import Scheduler
+from broker.wire.apis import ApiKey
+from broker.wire.batch_encoder import encode_batch
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request
+from broker.wire.records import iter_batches
+
+CREATE_TOPICS_VERSION = 7
+FETCH_VERSION = 12  # the last one that names topics
+PRODUCE_VERSION = 12
+TIMEOUT_MS = 400
+Fail = Callable[[str, str], None]
+
+
+class SimClient:
+    """A host with a loop and one channel to each broker."""
+
+    def __init__(
+        self, *, name: str, node_ids: tuple[int, ...], scheduler: Scheduler, network: Network, logger: Logger
+    ) -> None:
+        self.loop = SimLoop(scheduler=scheduler, network=network, host=name)  # type: ignore[abstract]
+        self.node_ids = node_ids
+        self._channels = {
+            each: Channel(
+                name=f"{name}-{each}",
+                address=lambda each=each: Address(host="127.0.0.1", port=port(each, EXTERNAL)),  # type: ignore[misc]
+                client_id=name,
+                logger=logger,
+            )
+            for each in node_ids
+        }
+
+    async def ask(self, node_id: int, api_key: ApiKey, version: int, message: Message) -> Message | None:
+        try:
+            return await self._channels[node_id].request(api_key, version, message, timeout_ms=TIMEOUT_MS)
+        except ChannelError:
+            return None
+
+
+async def create_topic(
+    client: SimClient, *, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+) -> None:
+    """Ask until it is there."""
+    number = 0
+    while True:
+        message = request(
+            ApiKey.CREATE_TOPICS,
+            CREATE_TOPICS_VERSION,
+            topics=[
+                {
+                    "name": topic,
+                    "num_partitions": partitions,
+                    "replication_factor": replication_factor,
+                    "assignments": [],
+                    "configs": [{"name": name, "value": value} for name, value in configs.items()],
+                }
+            ],
+            timeout=300,
+            validate_only=False,
+        )
+        node_id = client.node_ids[number % len(client.node_ids)]
+        number += 1
+        answer = await client.ask(node_id, ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, message)
+        if answer is not None and answer.topics[0].error_code in (ErrorCode.none, ErrorCode.topic_already_exists):
+            return
+        await asyncio.sleep(0.05)
+
+
+class Reader:
+    """Fetches as a consumer, from any broker, at random places; what it gets must be committed."""
+
+    def __init__(
+        self,
+        *,
+        client: SimClient,
+        topic: str,
+        partitions: int,
+        rng: random.Random,
+        checker: PartitionChecker,
+        coverage: Coverage,
+        fail: Fail,
+    ) -> None:
+        self._client, self._topic, self._partitions, self._rng = client, topic, partitions, rng
+        self._checker, self._coverage, self._fail = checker, coverage, fail
+        self.records_read = 0
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._rng.uniform(0.03, 0.12))
+            index = self._rng.randrange(self._partitions)
+            end = self._checker.committed_end((self._topic, index))
+            offset = self._rng.randrange(end + 1) if self._rng.random() < 0.3 else end
+            await self._read(self._rng.choice(self._client.node_ids), index, offset)
+
+    async def _read(self, node_id: int, index: int, offset: int) -> None:
+        message = request(
+            ApiKey.FETCH,
+            FETCH_VERSION,
+            replica_id=-1,
+            max_wait=50,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            isolation_level=0,
+            session_id=0,
+            session_epoch=-1,
+            topics=[
+                {
+                    "topic": self._topic,
+                    "partitions": [
+                        {
+                            "partition": index,
+                            "current_leader_epoch": -1,
+                            "fetch_offset": offset,
+                            "last_fetched_epoch": -1,
+                            "log_start_offset": -1,
+                            "partition_max_bytes": 1 << 20,
+                        }
+                    ],
+                }
+            ],
+            forgotten_topics_data=[],
+            rack_id="",
+        )
+        answer = await self._client.ask(node_id, ApiKey.FETCH, FETCH_VERSION, message)
+        if answer is None or not answer.responses:
+            return
+        partition = answer.responses[0].partitions[0]
+        if partition.error_code is not ErrorCode.none or not partition.records:
+            return
+        self._check((self._topic, index), node_id, partition)
+
+    def _check(self, key: tuple[str, int], node_id: int, partition: Message) -> None:
+        if self._checker.was_unclean(key):
+            return
+        committed = {batch.base_offset: batch for batch in self._checker.committed(key)}
+        for batch in iter_batches(partition.records):
+            header = batch.header
+            known = committed.get(header.base_offset)
+            if known is None or (known.crc, known.epoch) != (header.crc, header.partition_leader_epoch):
+                self._fail(
+                    "consumers read committed records only",
+                    f"{key[0]}-{key[1]}: broker {node_id} gave out offset {header.base_offset} of leader epoch "
+                    f"{header.partition_leader_epoch}; committed there: {known}",
+                )
+                return
+            self.records_read += 1
+        if any(batch.base_offset >= partition.high_watermark for batch in self._checker.mirror(node_id, key)):
+            self._coverage.reached("record read while uncommitted ones existed")
+
+
+async def send_corrupt_batch(
+    client: SimClient, *, topic: str, index: int, node_id: int, rng: random.Random, coverage: Coverage, fail: Fail
+) -> None:
+    """A Produce whose batch was damaged on its way: it must be refused."""
+    batch = bytearray(encode_batch([b"damaged %d" % rng.randrange(1000)], timestamps_ms=1_700_000_000_000))
+    batch[rng.randrange(len(batch) - 8, len(batch))] ^= 1 << rng.randrange(8)
+    message = request(
+        ApiKey.PRODUCE,
+        PRODUCE_VERSION,
+        transactional_id=None,
+        acks=1,
+        timeout=300,
+        topic_data=[{"name": topic, "partition_data": [{"index": index, "records": bytes(batch)}]}],
+    )
+    answer = await client.ask(node_id, ApiKey.PRODUCE, PRODUCE_VERSION, message)
+    if answer is None:
+        return
+    code = answer.responses[0].partition_responses[0].error_code
+    if code is ErrorCode.corrupt_message:
+        coverage.reached("corrupt batch refused")
+    elif code is ErrorCode.none:
+        fail("a damaged batch is refused", f"{topic}-{index}: broker {node_id} took a batch with a wrong CRC")

@@ -1,0 +1,269 @@
+"""The simulated brokers: real `broker.node.Broker` objects, each in a life of its own on a host with a disk.
+
+A life is a process from its start to its end. Killing it leaves the host's disk as the kernel has it; a loss of power
+also takes what was not synced.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker.node.broker import Broker
+from broker.node.config import Address, NodeConfig
+from broker.node.journal import Journal
+from broker.node.logs import Logger
+from broker.sim.coverage import Coverage
+from broker.sim.disk import SimDisk, SimFileSystem
+from broker.sim.loop import SimLoop
+from broker.sim.network import Network
+from broker.sim.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
+
+EXTERNAL, INTERNAL, CONTROLLER = "EXTERNAL", "INTERNAL", "CONTROLLER"
+_PORT_OF = {EXTERNAL: 1, INTERNAL: 2, CONTROLLER: 3}
+LOG_LINES_KEPT = 4_000
+
+
+def port(node_id: int, listener: str) -> int:
+    return 10_000 + 10 * node_id + _PORT_OF[listener]
+
+
+def host_of(node_id: int) -> str:
+    return f"broker-{node_id}"
+
+
+class SimJournal(Journal):
+    """What the broker tells of itself becomes counts of states."""
+
+    def __init__(self, coverage: Coverage) -> None:
+        super().__init__(None, broker_id=0, with_appends=False)
+        self.with_appends = True
+        self._coverage = coverage
+        self._truncated_epochs: dict[tuple[object, object, int], int] = {}
+
+    def write(self, kind: str, **facts: object) -> None:
+        state = _STATE_OF_KIND.get(kind)
+        if state is not None:
+            self._coverage.reached(state)
+        if kind == "log_recovered":
+            self._coverage.reached("clean log trusted" if facts["clean"] else "log recovered")
+            if facts["cut_bytes"]:
+                self._coverage.reached("torn tail cut")
+
+
+_STATE_OF_KIND = {
+    "truncated": "truncation",
+    "duplicate_sequence": "duplicate sequence",
+    "out_of_order_sequence": "out of order sequence",
+    "broker_fenced": "broker fenced",
+}
+
+
+class SimLogger(Logger):
+    """Keeps the last lines with virtual time. `handler_failed` is a defect whatever its cause."""
+
+    def __init__(self, node_id: int, now_us: Callable[[], int], on_defect: Callable[[str], None]) -> None:
+        super().__init__(node_id)
+        self._id, self._now_us, self._on_defect = node_id, now_us, on_defect
+        self.lines: list[str] = []
+
+    def _line(self, level: str, event: str, facts: dict[str, object]) -> None:
+        pairs = " ".join(f"{name}={value}" for name, value in facts.items())
+        self.lines.append(f"{self._now_us() / 1e6:.6f} {level} node={self._id} {event} {pairs}")
+        if len(self.lines) > LOG_LINES_KEPT:
+            del self.lines[: LOG_LINES_KEPT // 2]
+        if event == "handler_failed":
+            self._on_defect(pairs)
+
+
+class Life:
+    """One process of one broker."""
+
+    def __init__(self, node_id: int, loop: SimLoop, filesystem: SimFileSystem) -> None:
+        self.node_id, self.loop, self.filesystem = node_id, loop, filesystem
+        self.broker: Broker | None = None
+        self.is_stopping = False
+
+    @property
+    def is_dead(self) -> bool:
+        return self.loop.is_dead
+
+    @property
+    def broker_epoch(self) -> int:
+        return -1 if self.broker is None else self.broker.broker_epoch()
+
+    def leads(self, key: tuple[str, int]) -> bool:
+        hosted = None if self.broker is None or self.is_dead else self.broker.partitions.get(*key)
+        return hosted is not None and hosted.replica.is_leader
+
+    def hosts(self, key: tuple[str, int]) -> bool:
+        return self.broker is not None and self.broker.partitions.get(*key) is not None
+
+
+class Cluster:
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        scheduler: Scheduler,
+        network: Network,
+        coverage: Coverage,
+        rng: random.Random,
+        on_event: Callable[[Life], None],
+        on_defect: Callable[[str], None],
+    ) -> None:
+        self._settings, self._scheduler, self._network = settings, scheduler, network
+        self._coverage, self._rng = coverage, rng
+        self._on_event, self._on_defect = on_event, on_defect
+        self.node_ids = tuple(range(1, settings.brokers + 1))
+        self.lives: dict[int, Life] = {}
+        self.all_lives: list[Life] = []
+        self.disks = {
+            each: SimDisk(scheduler=scheduler, rng=random.Random(rng.random()), name=f"disk-{each}")
+            for each in self.node_ids
+        }
+        self.loggers = {each: SimLogger(each, lambda: scheduler.now_us, on_defect) for each in self.node_ids}
+        self._clocks = {each: (rng.randrange(10**9), rng.uniform(0.97, 1.03)) for each in self.node_ids}
+        for each in self.node_ids:
+            self.disks[each].on_power_loss = lambda each=each: self._power_lost_within(each)  # type: ignore[misc]
+            for listener in _PORT_OF:
+                network.own_port(port(each, listener), host_of(each))
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def is_up(self, node_id: int) -> bool:
+        life = self.lives.get(node_id)
+        return life is not None and not life.is_dead
+
+    def up(self) -> list[Life]:
+        return [life for life in self.lives.values() if not life.is_dead]
+
+    # -- life and death ----------------------------------------------------------------------------------------------
+
+    def start(self, node_id: int) -> None:
+        assert not self.is_up(node_id)
+        self._scheduler.note(f"start {node_id}")
+        self._network.dead_hosts.discard(host_of(node_id))
+        offset_us, rate = self._clocks[node_id]
+        holder: list[Life] = []
+        loop = SimLoop(  # type: ignore[abstract]  # only to typeshed: the others raise
+            scheduler=self._scheduler,
+            network=self._network,
+            host=host_of(node_id),
+            clock_offset_us=offset_us,
+            clock_rate=rate,
+            on_event=lambda _: self._on_event(holder[0]),
+        )
+        life = Life(node_id, loop, self.disks[node_id].mount())
+        holder.append(life)
+        self.lives[node_id] = life
+        self.all_lives.append(life)
+        seed = self._rng.random()
+        loop.run_callback(lambda: self._begin(life, seed))
+
+    def _begin(self, life: Life, seed: float) -> None:
+        life.broker = Broker(
+            config=self._config(life.node_id),
+            logger=self.loggers[life.node_id],
+            filesystem=life.filesystem,
+            rng=random.Random(seed),
+            journal=SimJournal(self._coverage),
+            boot_id=self.disks[life.node_id].boot_id,
+        )
+        life.loop.create_task(life.broker.start())
+
+    def kill(self, node_id: int) -> None:
+        """SIGKILL: the host lives on."""
+        life = self.lives[node_id]
+        self._scheduler.note(f"kill {node_id}")
+        self._end(life)
+        self._network.process_died(life.loop, with_power=True)
+
+    def lose_power(self, node_id: int) -> None:
+        life = self.lives[node_id]
+        self._scheduler.note(f"power {node_id}")
+        self._end(life)
+        self._network.process_died(life.loop, with_power=False)
+        self._network.dead_hosts.add(host_of(node_id))
+        disk = self.disks[node_id]
+        lost, torn = disk.lost_changes, disk.torn_writes
+        disk.lose_power()
+        self._coverage.reached("power lost")
+        if disk.lost_changes > lost:
+            self._coverage.reached("unsynced writes lost")
+        if disk.torn_writes > torn:
+            self._coverage.reached("torn write")
+
+    def _power_lost_within(self, node_id: int) -> None:
+        if self.is_up(node_id):
+            self._coverage.reached("power lost within an operation")
+            self.lose_power(node_id)
+
+    def _end(self, life: Life) -> None:
+        life.filesystem.detach()
+        life.loop.kill()
+        self.disks[life.node_id].operations_to_power_loss = None
+        self.disks[life.node_id].writes_to_failure = None
+
+    def stop(self, node_id: int) -> None:
+        """SIGTERM: a controlled shutdown, after which the process is gone."""
+        life = self.lives[node_id]
+        broker = life.broker
+        if life.is_stopping or broker is None:
+            return
+        life.is_stopping = True
+        self._scheduler.note(f"stop {node_id}")
+
+        async def stop_and_exit() -> None:
+            await broker.stop()
+            if broker.lifecycle.may_stop.is_set():
+                self._coverage.reached("controlled shutdown")
+            life.loop.call_soon(exit_now)
+
+        def exit_now() -> None:
+            if not life.is_dead:
+                self._end(life)
+                self._network.process_died(life.loop, with_power=True)
+
+        life.loop.run_callback(lambda: life.loop.create_task(stop_and_exit()))
+
+    def dispose(self) -> None:
+        for life in self.all_lives:
+            life.filesystem.detach()
+            life.loop.dispose()
+
+    # -- configuration -----------------------------------------------------------------------------------------------
+
+    def _config(self, node_id: int) -> NodeConfig:
+        """Everything about ten times as fast as by default, so that a short run holds many failovers."""
+
+        def listeners(names: tuple[str, ...]) -> dict[str, Address]:
+            return {name: Address(host="127.0.0.1", port=port(node_id, name)) for name in names}
+
+        return NodeConfig(
+            node_id=node_id,
+            controller_quorum_voters={
+                each: Address(host="127.0.0.1", port=port(each, CONTROLLER)) for each in self.node_ids
+            },
+            listeners=listeners((EXTERNAL, INTERNAL, CONTROLLER)),
+            advertised_listeners=listeners((EXTERNAL, INTERNAL)),
+            log_dirs=Path("/data"),
+            auto_create_topics_enable=False,
+            min_insync_replicas=1,
+            replica_lag_time_max_ms=400,
+            replica_fetch_wait_max_ms=200,
+            replica_fetch_backoff_ms=30,
+            replica_socket_timeout_ms=300,
+            replica_high_watermark_checkpoint_interval_ms=300,
+            broker_session_timeout_ms=600,
+            broker_heartbeat_interval_ms=150,
+            controller_quorum_election_timeout_ms=120,
+            controller_quorum_fetch_timeout_ms=400,
+            controller_quorum_request_timeout_ms=300,
+            controlled_shutdown_max_wait_ms=600,
+        )

@@ -1,0 +1,235 @@
+"""The faults of a seed: which ones, when, how long, and what must not be done because Kafka does not survive it either.
+
+The one restriction: without flush.messages=1 a record that is acknowledged lies in page caches only. Then the power of
+one host may go while all others are up and in sync, not of several, nor of one that is alone in an ISR.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.controller.types import AlterConfigs, ConfigChange
+from broker.sim.cluster import host_of
+from broker.sim.coverage import Coverage
+from broker.sim.plan import FAULTS_BEGIN_US, FAULTS_END_US, TOPIC, Settings
+
+if TYPE_CHECKING:
+    from broker.sim.world import World
+
+_WEIGHTS = {
+    "kill": 5,
+    "kill all": 1,
+    "power": 3,
+    "power within": 3,
+    "power all": 1,
+    "stop": 2,
+    "pause": 3,
+    "cut": 4,
+    "isolate": 3,
+    "break": 3,
+    "slow": 2,
+    "corrupt": 2,
+    "disk": 1,
+    "setting": 2,
+}
+
+
+class Faults:
+    def __init__(self, *, world: World, settings: Settings, coverage: Coverage, rng: random.Random) -> None:
+        self._world, self._settings, self._coverage, self._rng = world, settings, coverage, rng
+        self._scheduler, self._network, self._cluster = world.scheduler, world.network, world.cluster
+        self.done: list[str] = []  # what was done, for the report of a failed seed
+        self._is_over = False
+
+    def plan(self) -> None:
+        kinds = self._rng.choices(list(_WEIGHTS), weights=list(_WEIGHTS.values()), k=self._settings.faults)
+        for kind in kinds:
+            when_us = self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US)
+            self._scheduler.at(when_us, lambda kind=kind: self._act(kind))  # type: ignore[misc]
+
+    def end(self) -> None:
+        """Heal everything: from here on the cluster has to recover."""
+        self._is_over = True
+        self._network.heal_all()
+        for life in self._cluster.all_lives:
+            if not life.is_dead:
+                life.loop.paused_until_us = 0
+        for disk in self._cluster.disks.values():
+            disk.operations_to_power_loss = disk.writes_to_failure = None
+        for node_id in self._cluster.node_ids:
+            self._end_stop(node_id)
+
+    def restart_soon(self, node_id: int) -> None:
+        if self._is_over:
+            self._scheduler.after(10_000, lambda: self._start(node_id))
+        self._later(10_000, 1_500_000, lambda: self._start(node_id))
+
+    # -- one of them -------------------------------------------------------------------------------------------------
+
+    def _act(self, kind: str) -> None:
+        if self._is_over:
+            return
+        node_id = self._rng.choice(self._cluster.node_ids)
+        actions: dict[str, Callable[[int], None]] = {
+            "kill": self._kill,
+            "kill all": self._kill_all,
+            "power": self._power,
+            "power within": self._power_within,
+            "power all": self._power_all,
+            "stop": self._stop,
+            "pause": self._pause,
+            "cut": self._cut,
+            "isolate": self._isolate,
+            "break": self._break,
+            "slow": self._slow,
+            "corrupt": self._corrupt,
+            "disk": self._disk,
+            "setting": self._setting,
+        }
+        self.done.append(f"{self._scheduler.now_us / 1e6:.3f} {kind} broker {node_id}")
+        self._scheduler.note(f"fault {kind} {node_id}")
+        actions[kind](node_id)
+
+    def _later(self, low_us: int, high_us: int, action: Callable[[], None]) -> None:
+        def act() -> None:
+            if not self._is_over:
+                action()
+
+        self._scheduler.after(self._rng.randrange(low_us, high_us), act)
+
+    def _start(self, node_id: int) -> None:
+        if not self._cluster.is_up(node_id):
+            self._cluster.start(node_id)
+
+    def _kill(self, node_id: int) -> None:
+        if self._cluster.is_up(node_id):
+            self._cluster.kill(node_id)
+            self._coverage.reached("process killed")
+            self.restart_soon(node_id)
+
+    def _kill_all(self, _: int) -> None:
+        for node_id in self._cluster.node_ids:
+            self._kill(node_id)
+        self._coverage.reached("all processes killed")
+
+    def _may_lose_power(self, node_id: int) -> bool:
+        if not self._cluster.is_up(node_id):
+            return False
+        if not self._settings.can_lose_power_unsynced:
+            return True
+        return self._world.is_healthy() and not self._world.has_lost_power
+
+    def _power(self, node_id: int) -> None:
+        if self._may_lose_power(node_id):
+            self._world.has_lost_power = True
+            self._cluster.lose_power(node_id)
+            self.restart_soon(node_id)
+
+    def _power_all(self, _: int) -> None:
+        if self._settings.can_lose_power_unsynced:
+            return
+        for node_id in self._cluster.node_ids:
+            self._power(node_id)
+
+    def _power_within(self, node_id: int) -> None:
+        if not self._may_lose_power(node_id):
+            return
+        self._world.has_lost_power = True
+        self._cluster.disks[node_id].operations_to_power_loss = self._rng.randrange(1, 25)
+        self._later(300_000, 1_500_000, lambda: self._start(node_id))
+
+    def _stop(self, node_id: int) -> None:
+        if self._cluster.is_up(node_id):
+            self._cluster.stop(node_id)
+            self._later(300_000, 1_500_000, lambda: self._end_stop(node_id))
+
+    def _end_stop(self, node_id: int) -> None:
+        if self._cluster.is_up(node_id) and self._cluster.lives[node_id].is_stopping:
+            self._cluster.kill(node_id)
+        self._start(node_id)
+
+    def _pause(self, node_id: int) -> None:
+        if self._cluster.is_up(node_id):
+            loop = self._cluster.lives[node_id].loop
+            loop.paused_until_us = self._scheduler.now_us + self._rng.randrange(50_000, 1_500_000)
+            self._coverage.reached("process paused")
+
+    def _hosts(self) -> list[str]:
+        return [*(host_of(each) for each in self._cluster.node_ids), *self._world.client_hosts]
+
+    def _cut(self, node_id: int) -> None:
+        """One link, one way."""
+        here = host_of(node_id)
+        there = self._rng.choice([each for each in self._hosts() if each != here])
+        source, target = (here, there) if self._rng.random() < 0.5 else (there, here)
+        self._network.cut(source, target)
+        self._coverage.reached("link cut one way")
+        self._later(50_000, 1_500_000, lambda: self._network.heal(source, target))
+
+    def _isolate(self, node_id: int) -> None:
+        """From all other brokers, perhaps not from the clients: the old leader then keeps taking records."""
+        here = host_of(node_id)
+        with_clients = self._rng.random() < 0.3
+        others = [each for each in self._hosts() if each != here and (with_clients or each.startswith("broker"))]
+        both = self._rng.choice((True, True, False))
+
+        def heal() -> None:
+            for other in others:
+                self._network.heal(here, other)
+                self._network.heal(other, here)
+
+        for other in others:
+            self._network.cut(here, other)
+            if both:
+                self._network.cut(other, here)
+        self._coverage.reached("host isolated")
+        self._later(200_000, 2_000_000, heal)
+
+    def _break(self, node_id: int) -> None:
+        here = host_of(node_id)
+        broken = sum(self._network.break_connections(here, other) for other in self._hosts() if other != here)
+        if broken:
+            self._coverage.reached("connections broken")
+
+    def _slow(self, node_id: int) -> None:
+        here = host_of(node_id)
+        slow_us = self._rng.choice((20_000, 100_000))
+        links = [self._network.link(here, other) for other in self._hosts() if other != here]
+        for link in links:
+            link.delay_max_us = slow_us
+
+        def quick_again() -> None:
+            for link in links:
+                link.delay_max_us = 1_500
+
+        self._later(100_000, 1_000_000, quick_again)
+
+    def _corrupt(self, node_id: int) -> None:
+        self._world.send_corrupt_batch(node_id)
+
+    def _disk(self, node_id: int) -> None:
+        self._cluster.disks[node_id].writes_to_failure = self._rng.randrange(1, 8)
+        self._coverage.reached("disk write failed")
+
+    def _setting(self, _: int) -> None:
+        """As IncrementalAlterConfigs does, at whichever node is the active controller."""
+        if self._rng.random() < 0.7 or not self._settings.unclean:
+            changes: dict[str, str | None] = {"min.insync.replicas": str(self._rng.choice((1, 2)))}
+        else:
+            changes = {"unclean.leader.election.enable": self._rng.choice(("true", "false"))}
+        for life in self._cluster.up():
+            metadata = None if life.broker is None else life.broker.metadata
+            if metadata is None or not metadata.controller.is_active:
+                continue
+            change = ConfigChange(resource_type=2, resource_name=TOPIC, changes=changes)
+
+            def alter(metadata: object = metadata, change: ConfigChange = change) -> None:
+                metadata.controller_request(  # type: ignore[attr-defined]  # bound as a default
+                    lambda token: AlterConfigs(token=token, resources=(change,)), lambda response: None
+                )
+
+            life.loop.run_callback(alter)
+            self._coverage.reached("setting changed at run time")
+            return

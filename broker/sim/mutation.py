@@ -1,0 +1,87 @@
+"""`python -m broker.sim.mutation`: the simulation over every mutant, until a seed catches it; writes docs/mutants.md.
+
+Exit 1 when a mutant survives: the checks are blind there. A mutant's seeds are the same as everybody's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.mutants import MUTANTS, applied, description
+from broker.sim.world import run_seed
+
+SEEDS_MAX = 400  # a mutant that lives longer is not caught in the tests' own run either
+TABLE = Path("docs/mutants.md")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caught:
+    name: str
+    seed: int | None  # None: it lives
+    invariant: str
+
+
+def hunt(name: str, seeds: range) -> Caught:
+    """The first of these seeds that catches the mutant."""
+    with applied(name):
+        for seed in seeds:
+            violation = run_seed(seed).violation
+            if violation is not None:
+                return Caught(name=name, seed=seed, invariant=violation.invariant)
+    return Caught(name=name, seed=None, invariant="")
+
+
+def table(found: Sequence[Caught], seeds: range) -> str:
+    dead = [each for each in found if each.seed is not None]
+    lines = [
+        "# Mutants",
+        "",
+        "Deliberately wrong variants of the broker, one file each in `broker/mutants/`. The simulation has to catch",
+        f"every one; what it does not catch, it cannot see. {len(dead)} of {len(found)} are caught, by the seeds "
+        f"{seeds.start} to {seeds.stop - 1} in order.",
+        "Written by `python -m broker.sim.mutation` (`make mutants`).",
+        "See one again: `python -m broker.sim --mutant NAME --seeds SEED --log`.",
+        "In a real process: `harness.mutant=NAME` in the broker's properties.",
+        "",
+        "| mutant | what is wrong | violated invariant | first seed |",
+        "|---|---|---|---|",
+    ]
+    for each in found:
+        seed = "**lives**" if each.seed is None else str(each.seed)
+        lines.append(f"| `{each.name}` | {description(each.name)} | {each.invariant} | {seed} |")
+    return "\n".join(lines) + "\n"
+
+
+def read_table(text: str) -> dict[str, int]:
+    """Mutant -> the seed that caught it, from the file that `table` made."""
+    found = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 4 and cells[0].startswith("`") and cells[3].isdigit():
+            found[cells[0].strip("`")] = int(cells[3])
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m broker.sim.mutation", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seeds-max", type=int, default=SEEDS_MAX)
+    parser.add_argument("--only", choices=MUTANTS, nargs="*", help="these mutants; the table is then not written")
+    parser.add_argument("--table", type=Path, default=TABLE)
+    options = parser.parse_args(arguments)
+    seeds = range(1, options.seeds_max + 1)
+    found = []
+    for name in options.only or MUTANTS:
+        each = hunt(name, seeds)
+        found.append(each)
+        print(f"{name}: {'LIVES' if each.seed is None else f'seed {each.seed}, {each.invariant}'}", flush=True)
+    if not options.only:
+        options.table.write_text(table(found, seeds))
+    return int(any(each.seed is None for each in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

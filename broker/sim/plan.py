@@ -1,0 +1,58 @@
+"""What a seed decides before the run: the size of the cluster, the topic, the workload and the list of faults."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+TOPIC = "t"
+FAULTS_BEGIN_US = 1_200_000  # the cluster has elected a controller and made the topic by then
+FAULTS_END_US = 6_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    seed: int
+    brokers: int
+    partitions: int
+    replication_factor: int
+    min_insync_replicas: int
+    segment_bytes: int
+    flush_messages: int | None  # 1: what is acknowledged is synced, so that any loss of power is survived
+    unclean: bool
+    producers: int
+    record_gap_us: int  # mean time between two records of a producer
+    faults: int
+
+    @property
+    def can_lose_power_unsynced(self) -> bool:
+        return self.flush_messages is None
+
+    def topic_configs(self) -> dict[str, str]:
+        configs = {
+            "min.insync.replicas": str(self.min_insync_replicas),
+            "segment.bytes": str(self.segment_bytes),
+            "unclean.leader.election.enable": str(self.unclean).lower(),
+        }
+        if self.flush_messages is not None:
+            configs["flush.messages"] = str(self.flush_messages)
+        return configs
+
+
+def settings_of(seed: int) -> Settings:
+    rng = random.Random(f"settings {seed}")
+    brokers = rng.choice((3, 3, 3, 3, 3, 3, 4, 5))
+    replication_factor = rng.choice((2, 3, 3, 3))
+    return Settings(
+        seed=seed,
+        brokers=brokers,
+        partitions=rng.choice((1, 2)),
+        replication_factor=replication_factor,
+        min_insync_replicas=rng.choice((1, 2, 2)) if replication_factor == 3 else rng.choice((1, 1, 2)),
+        segment_bytes=rng.choice((1_024, 2_000, 1 << 20)),
+        flush_messages=rng.choice((1, 1, None)),
+        unclean=rng.random() < 0.2,
+        producers=rng.choice((1, 2)),
+        record_gap_us=rng.choice((30_000, 60_000)),
+        faults=rng.randint(3, 9),
+    )

@@ -1,0 +1,31 @@
+"""Runs seeds, in this process or shared out to some others; results come in the order of the seeds."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from broker import mutants
+from broker.sim.world import SeedResult, run_seed
+
+SEEDS_AT_ONCE = 2  # handed to a process; more would make the first results late
+
+
+def results(seeds: Sequence[int], *, mutant: str | None, jobs: int) -> Iterator[SeedResult]:
+    """With this mutant, None for none. Ends early without waiting for what was not begun when it is closed."""
+    if jobs <= 1:
+        with mutants.applied(mutant):
+            yield from map(run_seed, seeds)
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare, initargs=(mutant,))
+    try:
+        yield from pool.map(run_seed, seeds, chunksize=SEEDS_AT_ONCE)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _prepare(mutant: str | None) -> None:
+    if mutant is not None:
+        mutants.apply(mutant)

@@ -1,0 +1,395 @@
+"""One seed: builds the cluster, its clients and its faults, runs them, heals, waits for recovery, compares.
+
+`run_seed` is the whole API. Nothing outlives it but the result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import random
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from broker.client import clock as client_clock
+from broker.controller.image import MetadataImage
+from broker.node import clock as node_clock
+from broker.sim.clients import Reader, SimClient, create_topic, send_corrupt_batch
+from broker.sim.cluster import EXTERNAL, Cluster, Life, SimLogger, port
+from broker.sim.coverage import Coverage, refusals_counted
+from broker.sim.faults import Faults
+from broker.sim.loop import read_ns, read_wall_ns
+from broker.sim.network import Network
+from broker.sim.partition_checker import PartitionChecker
+from broker.sim.plan import FAULTS_END_US, TOPIC, Settings, settings_of
+from broker.sim.producers import SimProducer
+from broker.sim.quorum_checker import QuorumChecker
+from broker.sim.scheduler import Scheduler
+from broker.wire.records import decode_records
+
+RECOVERY_LIMIT_US = 12_000_000  # after healing: many times what elections and catching up take
+HANDLER_RAISED = "no handler raises"
+EVENTS_MAX = 3_000_000  # a run that needs more spins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    invariant: str
+    message: str
+    at_us: int
+
+
+@dataclass(slots=True, kw_only=True)
+class SeedResult:
+    seed: int
+    violation: Violation | None
+    trace_hash: int
+    events: int
+    virtual_us: int
+    acked: int
+    counts: dict[str, int]
+    faults: list[str]
+    log: list[str] = field(default_factory=list)  # of the brokers, only when something was violated
+
+
+class World:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.scheduler = Scheduler()
+        self.coverage = Coverage()
+        self.violation: Violation | None = None
+        self.has_lost_power = False
+        rng = random.Random(f"world {settings.seed}")
+        self._rng = rng
+        self.network = Network(scheduler=self.scheduler, rng=random.Random(rng.random()))
+        self.partitions = PartitionChecker(
+            fail=self.fail, coverage=self.coverage, can_lose_power_unsynced=settings.can_lose_power_unsynced
+        )
+        self.quorum = QuorumChecker(fail=self.fail, coverage=self.coverage, on_image=self.partitions.image_changed)
+        self.cluster = Cluster(
+            settings=settings,
+            scheduler=self.scheduler,
+            network=self.network,
+            coverage=self.coverage,
+            rng=random.Random(rng.random()),
+            on_event=self._after_event,
+            on_defect=lambda cause: self.fail(HANDLER_RAISED, cause),
+        )
+        self.client_hosts: list[str] = []
+        self.producers: list[SimProducer] = []
+        self._known_lives: set[int] = set()
+        self._controllers: dict[int, tuple[MetadataImage, bool]] = {}  # as they were checked last
+        self._logger = SimLogger(0, lambda: self.scheduler.now_us, lambda cause: None)
+        self.admin = self._client("admin")
+        self._reader_client = self._client("reader")
+        self._reader = Reader(
+            client=self._reader_client,
+            topic=TOPIC,
+            partitions=settings.partitions,
+            rng=random.Random(rng.random()),
+            checker=self.partitions,
+            coverage=self.coverage,
+            fail=self.fail,
+        )
+        self.faults = Faults(world=self, settings=settings, coverage=self.coverage, rng=random.Random(rng.random()))
+
+    def _client(self, name: str) -> SimClient:
+        self.client_hosts.append(name)
+        holder: list[SimClient] = []
+        client = SimClient(
+            name=name,
+            node_ids=self.cluster.node_ids,
+            scheduler=self.scheduler,
+            network=self.network,
+            logger=self._logger,
+        )
+        holder.append(client)
+        return client
+
+    # -- invariants --------------------------------------------------------------------------------------------------
+
+    def fail(self, invariant: str, message: str) -> None:
+        """The first one counts: what follows may be its consequence."""
+        if self.violation is None:
+            self.violation = Violation(invariant=invariant, message=message, at_us=self.scheduler.now_us)
+
+    def _after_event(self, life: Life) -> None:
+        if life.is_dead or life.broker is None or self.violation is not None:
+            if life.broker is None and life.loop.failure is not None:
+                self.fail("a broker starts", repr(life.loop.failure))
+            return
+        if id(life) not in self._known_lives:
+            self._known_lives.add(id(life))
+            self.quorum.life_began(life.node_id)
+            self.partitions.life_began(life)
+        self._check_failures(life)
+        if life.is_dead:
+            return
+        try:
+            changed = self._changed_partitions(life)
+            self.quorum.check(life)
+            self.partitions.check(life, changed)
+            controller = life.broker.metadata.controller
+            state = (controller.image, controller.is_active)
+            if not _is_same(self._controllers.get(life.node_id), state):
+                self._controllers[life.node_id] = state
+                controller.check_invariants()
+        except AssertionError as error:
+            self.fail("the cores' own invariants", f"broker {life.node_id}: {error!r}")
+
+    def _check_failures(self, life: Life) -> None:
+        assert life.broker is not None
+        error = life.loop.failure
+        if error is None and life.broker.failed.done() and not life.broker.failed.cancelled():
+            error = life.broker.failed.exception()
+        if isinstance(error, OSError):
+            # A broker that cannot write ends itself; its supervisor starts it again.
+            self.cluster.kill(life.node_id)
+            self.faults.restart_soon(life.node_id)
+            return
+        if error is not None:
+            where = "".join(traceback.format_exception(error)[-3:])
+            self.fail("a broker does not fail", f"broker {life.node_id}: {error!r}\n{where}")
+
+    def _changed_partitions(self, life: Life) -> set[tuple[str, int]]:
+        disk = self.cluster.disks[life.node_id]
+        changed: set[tuple[str, int]] = set()
+        for path in disk.changed_paths:
+            directory = path.split("/")[2] if path.count("/") >= 2 else ""
+            if path.endswith("/quorum-state"):
+                self.quorum.quorum_state_written(life.node_id, life.filesystem.read_bytes(path).decode())
+            elif directory.startswith(f"{TOPIC}-"):
+                changed.add((TOPIC, int(directory.rpartition("-")[2])))
+        disk.changed_paths.clear()
+        return changed
+
+    # -- for the faults ----------------------------------------------------------------------------------------------
+
+    def is_healthy(self) -> bool:
+        """Every broker is up and unfenced, every partition has a leader that leads and all its replicas in sync."""
+        image = self.quorum.image
+        topic = image.topics.get(TOPIC)
+        if topic is None or len(self.cluster.up()) < len(self.cluster.node_ids):
+            return False
+        for life in self.cluster.up():
+            registration = image.brokers.get(life.node_id)
+            if registration is None or not registration.may_lead or registration.broker_epoch != life.broker_epoch:
+                return False
+        for index, state in enumerate(topic.partitions):
+            if state.leader < 0 or set(state.isr) != set(state.replicas):
+                return False
+            if not self.cluster.lives[state.leader].leads((TOPIC, index)):
+                return False
+        return True
+
+    def send_corrupt_batch(self, node_id: int) -> None:
+        """To the leader, if there is one."""
+        client = self.admin
+        index = self._rng.randrange(self.settings.partitions)
+        state = self.quorum.image.partition(TOPIC, index)
+        work = send_corrupt_batch(
+            client,
+            topic=TOPIC,
+            index=index,
+            node_id=state.leader if state is not None and state.leader >= 0 else node_id,
+            rng=self._rng,
+            coverage=self.coverage,
+            fail=self.fail,
+        )
+        client.loop.run_callback(lambda: client.loop.create_task(work))
+
+    # -- the run -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        for node_id in self.cluster.node_ids:
+            self.cluster.start(node_id)
+        self._begin_clients()
+        self.faults.plan()
+        if not self._run_until(FAULTS_END_US, lambda: False):
+            return
+        self.faults.end()
+        limit_us = self.scheduler.now_us + RECOVERY_LIMIT_US
+        if not self._run_until(limit_us, self.is_healthy):
+            return
+        if not self.is_healthy():
+            self.fail("the cluster recovers once the faults are over", self._condition())
+            return
+        for producer in self.producers:
+            producer.may_produce = False
+        if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self._is_drained):
+            return
+        if not self._is_drained():
+            self.fail("everything sent gets an outcome", "a producer still waits")
+        self._compare()
+
+    def _run_until(self, until_us: int, is_done: object) -> bool:
+        """False when something was violated."""
+        assert callable(is_done)
+        was_done = self.scheduler.run(
+            until_us=until_us, is_done=lambda: self.violation is not None or is_done(), events_max=EVENTS_MAX
+        )
+        if not was_done and self.scheduler.now_us < until_us:
+            self.fail("a run ends", f"more than {EVENTS_MAX} events")
+        return self.violation is None
+
+    def _begin_clients(self) -> None:
+        settings, client = self.settings, self.admin
+        creating = create_topic(
+            client,
+            topic=TOPIC,
+            partitions=settings.partitions,
+            replication_factor=settings.replication_factor,
+            configs=settings.topic_configs(),
+        )
+        client.loop.run_callback(lambda: client.loop.create_task(creating))
+        reader = self._reader_client
+        reader.loop.run_callback(lambda: reader.loop.create_task(self._reader.run()))
+        bootstrap = ",".join(f"127.0.0.1:{port(each, EXTERNAL)}" for each in self.cluster.node_ids)
+        for number in range(settings.producers):
+            is_idempotent = number == 0 or self._rng.random() < 0.7
+            producer = SimProducer(
+                name=f"producer-{number}",
+                seed=self._rng.random(),
+                bootstrap=bootstrap,
+                topic=TOPIC,
+                partitions=settings.partitions,
+                acks="all" if is_idempotent else self._rng.choice(("all", "1")),
+                is_idempotent=is_idempotent,
+                scheduler=self.scheduler,
+                network=self.network,
+                coverage=self.coverage,
+                checker=self.partitions,
+                fail=self.fail,
+            )
+            producer.produce_for_ever(settings.record_gap_us)
+            self.producers.append(producer)
+            self.client_hosts.append(producer.name)
+
+    def _is_drained(self) -> bool:
+        if not all(producer.is_drained for producer in self.producers):
+            return False
+        ends = {self._end_offsets(index) for index in range(self.settings.partitions)}
+        return all(len(each) == 1 for each in ends)
+
+    def _end_offsets(self, index: int) -> frozenset[int]:
+        """Log ends of all replicas, and the high watermark of the leader: one value when all is replicated."""
+        found = set()
+        for life in self.cluster.up():
+            hosted = None if life.broker is None else life.broker.partitions.get(TOPIC, index)
+            if hosted is not None:
+                found.add(hosted.log.log_end_offset)
+                if hosted.replica.is_leader:
+                    found.add(hosted.replica.high_watermark)
+        return frozenset(found)
+
+    def _condition(self) -> str:
+        image = self.quorum.image
+        topic = image.topics.get(TOPIC)
+        states = [] if topic is None else [str(state) for state in topic.partitions]
+        fenced = [each for each, broker in image.brokers.items() if broker.fenced]
+        up = [life.node_id for life in self.cluster.up()]
+        return f"up {up}, fenced {fenced}, partitions {states}"
+
+    # -- at the end --------------------------------------------------------------------------------------------------
+
+    def _compare(self) -> None:
+        """What producers were told against what lies in the logs."""
+        for index in range(self.settings.partitions):
+            places = self._places(index)
+            for producer in self.producers:
+                self._compare_producer(producer, index, places)
+
+    def _places(self, index: int) -> dict[bytes, list[int]]:
+        """Offsets of each record's identity in the leader's log."""
+        places: dict[bytes, list[int]] = {}
+        for life in self.cluster.up():
+            hosted = None if life.broker is None else life.broker.partitions.get(TOPIC, index)
+            if hosted is None or not hosted.replica.is_leader:
+                continue
+            start = hosted.log.log_start_offset
+            while start < hosted.log.log_end_offset:
+                for offset, _, _, value, _ in decode_records(hosted.log.read(start, 1 << 20)):
+                    places.setdefault(bytes(value or b"").split(b" ")[0], []).append(offset)
+                    start = offset + 1
+            return places
+        return places
+
+    def _compare_producer(self, producer: SimProducer, index: int, places: dict[bytes, list[int]]) -> None:
+        key = (TOPIC, index)
+        was_unclean = self.partitions.was_unclean(key)
+        mine = [each for each in places if each.startswith(f"{producer.name}:{index}:".encode())]
+        for identity, (partition, offset) in producer.acked.items():
+            if partition != index or producer.acks != "all" or was_unclean:
+                continue
+            found = places.get(identity, [])
+            if not found:
+                self.fail("an acknowledged record is not lost", f"{identity!r} acknowledged at offset {offset}")
+            elif offset >= 0 and offset not in found:
+                self.fail("an acknowledged record is where it was said", f"{identity!r}: {offset}, found at {found}")
+        for identity in mine:
+            if identity in producer.failed:
+                self.fail("what definitely failed is not in the log", f"{identity!r} at {places[identity]}")
+            if producer.is_idempotent and len(places[identity]) > 1 and not was_unclean:
+                self.fail("idempotence: no record twice", f"{identity!r} at {places[identity]}")
+        if producer.is_idempotent and not was_unclean:
+            numbers = [int(each.rpartition(b":")[2]) for each in sorted(mine, key=lambda each: places[each][0])]
+            if numbers != sorted(numbers):
+                self.fail("an idempotent producer's records keep their order", f"{producer.name} in {key}")
+
+    def dispose(self) -> None:
+        self.cluster.dispose()
+        for loop in (self.admin.loop, self._reader_client.loop, *(each.loop for each in self.producers)):
+            loop.dispose()
+
+
+def _is_same(before: tuple[MetadataImage, bool] | None, now: tuple[MetadataImage, bool]) -> bool:
+    return before is not None and before[0] is now[0] and before[1] == now[1]
+
+
+def run_seed(seed: int) -> SeedResult:
+    """Run one seed to its end, or to its first violation. Not re-entrant: it puts virtual clocks in place."""
+    with virtual_clocks():
+        world = World(settings_of(seed))
+        try:
+            with refusals_counted(world.coverage):
+                world.run()
+            return _result(world, seed)
+        finally:
+            world.dispose()
+
+
+@contextlib.contextmanager
+def virtual_clocks() -> Iterator[None]:
+    """The clocks of nodes and clients are those of the simulated processes; nothing is collected meanwhile."""
+    saved = node_clock.clocks(), client_clock.source()
+    node_clock.use_clocks(read_ns, read_wall_ns)
+    client_clock.use_clock(read_ns)
+    gc_was_enabled = gc.isenabled()
+    gc.disable()  # a collection would end dead coroutines at a time that the seed does not decide
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(None)
+        node_clock.use_clocks(*saved[0])
+        client_clock.use_clock(saved[1])
+        if gc_was_enabled:
+            gc.enable()
+
+
+def _result(world: World, seed: int) -> SeedResult:
+    log: list[str] = []
+    if world.violation is not None:
+        log = sorted(line for logger in world.cluster.loggers.values() for line in logger.lines)
+    return SeedResult(
+        seed=seed,
+        violation=world.violation,
+        trace_hash=world.scheduler.trace_hash,
+        events=world.scheduler.events_run,
+        virtual_us=world.scheduler.now_us,
+        acked=sum(len(each.acked) for each in world.producers),
+        counts=dict(world.coverage.counts),
+        faults=list(world.faults.done),
+        log=log,
+    )

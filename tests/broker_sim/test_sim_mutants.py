@@ -1,0 +1,58 @@
+"""Every mutant is caught by the simulation, by the seed that docs/mutants.md names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.mutants import MUTANTS, MutantError, Patch, applied, apply, description
+from broker.replication import PartitionReplica
+from broker.sim.__main__ import main
+from broker.sim.mutation import read_table
+from broker.sim.world import run_seed
+
+TABLE = read_table((Path(__file__).parents[2] / "docs/mutants.md").read_text())
+
+
+def test_the_table_of_mutants_is_whole_and_none_lives() -> None:
+    assert list(TABLE) == list(MUTANTS)
+    assert len(MUTANTS) >= 20
+    assert all(description(name).endswith(".") for name in MUTANTS)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_caught_by_the_seed_of_the_table(name: str) -> None:
+    with applied(name):
+        assert run_seed(TABLE[name]).violation is not None
+
+
+def test_a_mutant_is_gone_after_its_run() -> None:
+    original = PartitionReplica.__dict__["effective_min_insync_replicas"]
+    with applied("min_insync_replicas_ignored"):
+        assert PartitionReplica.__dict__["effective_min_insync_replicas"] is not original
+    assert PartitionReplica.__dict__["effective_min_insync_replicas"] is original
+
+
+def test_an_unknown_mutant_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(MutantError, match="nearest is 'flush_ignored'"):
+        apply("flush_ignord")
+
+
+def test_a_patch_is_undone_in_reverse() -> None:
+    class Owner:
+        value = 1
+
+    patch = Patch()
+    assert patch.set(Owner, "value", 2) == 1
+    assert patch.set(Owner, "value", 3) == 2
+    patch.undo()
+    assert Owner.value == 1
+
+
+def test_a_violation_is_told_with_its_seed_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    seed = str(TABLE["high_watermark_ignored"])
+    assert main(["--seeds", seed, "--mutant", "high_watermark_ignored", "--log", "--stop-at-first"]) == 1
+    told = capsys.readouterr().out
+    assert "consumers read committed records only" in told
+    assert f"--seeds {seed} --log" in told

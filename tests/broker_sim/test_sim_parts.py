@@ -1,0 +1,238 @@
+"""The simulated clock, disk and network keep their word."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from broker.sim.coverage import EXPECTED, Coverage
+from broker.sim.disk import SimDisk
+from broker.sim.loop import SimLoop
+from broker.sim.network import Network
+from broker.sim.scheduler import Scheduler
+
+
+def new_disk(seed: int = 1) -> SimDisk:
+    return SimDisk(scheduler=Scheduler(), rng=random.Random(seed), name="disk")
+
+
+# -- disk
+
+
+def test_what_was_synced_survives_a_loss_of_power() -> None:
+    for seed in range(50):
+        disk = new_disk(seed)
+        file = disk.mount().open("/d/a")
+        file.write_at(0, b"first")
+        file.sync()
+        file.write_at(5, b" second")
+        disk.lose_power()
+        content = disk.mount().read_bytes("/d/a")
+        assert content.startswith(b"first")
+        assert len(content) <= len(b"first second")
+
+
+def test_what_was_not_synced_is_lost_kept_or_torn() -> None:
+    found = set()
+    for seed in range(200):
+        disk = new_disk(seed)
+        disk.mount().open("/d/a").write_at(0, b"x" * 1000)
+        disk.lose_power()
+        content = disk.mount().read_bytes("/d/a")
+        found.add("lost" if not content else "kept" if content == b"x" * 1000 else "torn")
+    assert found == {"lost", "kept", "torn"}
+
+
+def test_killing_a_process_loses_nothing_and_its_file_system_takes_no_more() -> None:
+    disk = new_disk()
+    filesystem = disk.mount()
+    file = filesystem.open("/d/a")
+    file.write_at(0, b"kept")
+    filesystem.detach()
+    file.write_at(0, b"dead")
+    file.truncate(0)
+    filesystem.remove("/d/a")
+    filesystem.write_atomically("/d/b", b"dead")
+    assert disk.mount().read_bytes("/d/a") == b"kept"
+    assert not disk.mount().exists("/d/b")
+
+
+def test_a_replaced_file_is_the_old_or_the_new_one_until_its_directory_is_synced() -> None:
+    found = set()
+    for seed in range(40):
+        disk = new_disk(seed)
+        filesystem = disk.mount()
+        filesystem.write_atomically("/d/a", b"old")
+        filesystem.sync_directory("/d")
+        filesystem.write_atomically("/d/a", b"new")
+        disk.lose_power()
+        found.add(disk.mount().read_bytes("/d/a"))
+        filesystem = disk.mount()
+        filesystem.write_atomically("/d/a", b"newer")
+        filesystem.sync_directory("/d")
+        disk.lose_power()
+        assert disk.mount().read_bytes("/d/a") == b"newer"
+    assert found == {b"old", b"new"}
+
+
+def test_a_write_fails_half_way_when_told_to() -> None:
+    disk = new_disk()
+    file = disk.mount().open("/data/t-0/0.log")
+    disk.writes_to_failure = 2
+    file.write_at(0, b"whole")
+    with pytest.raises(OSError, match="no space"):
+        file.write_at(5, b"12345678")
+    assert file.size_bytes() == 9
+
+
+# -- clock and loop
+
+
+def test_timers_run_in_order_on_a_clock_of_their_own() -> None:
+    scheduler = Scheduler()
+    network = Network(scheduler=scheduler, rng=random.Random(1))
+    slow = SimLoop(scheduler=scheduler, network=network, host="slow", clock_rate=0.5)  # type: ignore[abstract]
+    quick = SimLoop(scheduler=scheduler, network=network, host="quick", clock_rate=2.0)  # type: ignore[abstract]
+    order: list[str] = []
+    slow.call_later(1.0, order.append, "slow")
+    quick.call_later(1.0, order.append, "quick")
+    cancelled = quick.call_later(0.1, order.append, "never")
+    cancelled.cancel()
+    scheduler.run(until_us=10_000_000, is_done=lambda: len(order) == 2, events_max=100)
+    assert order == ["quick", "slow"]
+    assert scheduler.now_us == 2_000_001
+
+
+def test_a_dead_process_does_nothing_and_a_paused_one_does_it_later() -> None:
+    scheduler = Scheduler()
+    network = Network(scheduler=scheduler, rng=random.Random(1))
+    dead = SimLoop(scheduler=scheduler, network=network, host="dead")  # type: ignore[abstract]
+    paused = SimLoop(scheduler=scheduler, network=network, host="paused")  # type: ignore[abstract]
+    ran: list[tuple[str, int]] = []
+    dead.call_later(0.1, lambda: ran.append(("dead", scheduler.now_us)))
+    paused.call_later(0.1, lambda: ran.append(("paused", scheduler.now_us)))
+    dead.kill()
+    paused.paused_until_us = 700_000
+    scheduler.run(until_us=2_000_000, is_done=lambda: False, events_max=100)
+    assert ran == [("paused", 700_000)]
+
+
+# -- network
+
+
+class Echo(asyncio.BufferedProtocol):
+    """Keeps what comes, and how it ended."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        self.ended: list[Exception | None] = []
+        self._buffer = bytearray(7)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.received += self._buffer[:nbytes]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.append(exc)
+
+
+class Pair:
+    """A client connected to a server."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.scheduler = Scheduler()
+        self.network = Network(scheduler=self.scheduler, rng=random.Random(seed))
+        self.network.own_port(9, "server")
+        self.here = SimLoop(scheduler=self.scheduler, network=self.network, host="client")  # type: ignore[abstract]
+        self.there = SimLoop(scheduler=self.scheduler, network=self.network, host="server")  # type: ignore[abstract]
+        self.client, self.server = Echo(), Echo()
+        self.network.listen(self.there, 9, lambda: self.server)
+        self.failure: OSError | None = None
+        self.here.run_callback(lambda: self.here.create_task(self._connect()))
+        self.advance(10_000)
+
+    async def _connect(self) -> None:
+        try:
+            await self.here.create_connection(lambda: self.client, "127.0.0.1", 9)
+        except OSError as error:
+            self.failure = error
+
+    def advance(self, delay_us: int) -> None:
+        self.scheduler.run(until_us=self.scheduler.now_us + delay_us, is_done=lambda: False, events_max=100_000)
+
+    def send(self, data: bytes) -> None:
+        self.here.run_callback(lambda: self.client.transport.write(data))
+
+
+def test_bytes_arrive_in_order_however_they_are_split() -> None:
+    for seed in range(20):
+        pair = Pair(seed)
+        sent = b"".join(b"message %d " % number for number in range(50))
+        for number in range(50):
+            pair.send(b"message %d " % number)
+        pair.advance(1_000_000)
+        assert pair.server.received == sent
+
+
+def test_a_cut_link_holds_bytes_one_way_until_it_heals() -> None:
+    pair = Pair()
+    pair.network.cut("client", "server")
+    pair.send(b"held")
+    pair.there.run_callback(lambda: pair.server.transport.write(b"back"))
+    pair.advance(1_000_000)
+    assert (pair.server.received, pair.client.received) == (b"", b"back")
+    pair.network.heal("client", "server")
+    pair.advance(1_000_000)
+    assert pair.server.received == b"held"
+
+
+def test_a_broken_connection_ends_on_both_sides() -> None:
+    pair = Pair()
+    assert pair.network.break_connections("client", "server") == 1 or pair.client.ended
+    pair.advance(1_000_000)
+    assert len(pair.client.ended) == len(pair.server.ended) == 1
+    assert isinstance(pair.client.ended[0], OSError)
+
+
+def test_a_killed_process_resets_its_connections_and_a_host_without_power_is_silent() -> None:
+    killed, silent = Pair(), Pair()
+    killed.there.kill()
+    killed.network.process_died(killed.there, with_power=True)
+    killed.advance(1_000_000)
+    assert len(killed.client.ended) == 1
+    silent.there.kill()
+    silent.network.process_died(silent.there, with_power=False)
+    silent.network.dead_hosts.add("server")
+    silent.send(b"into the void")
+    silent.advance(1_000_000)
+    assert silent.client.ended == []
+    silent.network.dead_hosts.discard("server")  # the host is back, and knows nothing of the connection
+    silent.send(b"hello?")
+    silent.advance(1_000_000)
+    assert len(silent.client.ended) == 1
+
+
+def test_a_port_without_a_listener_refuses() -> None:
+    pair = Pair()
+    pair.network.stop_listening(9)
+    pair.here.run_callback(lambda: pair.here.create_task(pair._connect()))
+    pair.advance(1_000_000)
+    assert isinstance(pair.failure, ConnectionRefusedError)
+
+
+# -- coverage
+
+
+def test_a_state_that_is_not_in_the_table_cannot_be_counted() -> None:
+    coverage = Coverage()
+    with pytest.raises(AssertionError, match="not in the table"):
+        coverage.reached("something else")
+    assert coverage.missing() == list(EXPECTED)
