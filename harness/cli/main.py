@@ -119,9 +119,7 @@ def chaos(
     cell: _Cell = None,
     allow: _Allow = None,
     artifacts: _Artifacts = None,
-    smoke: Annotated[
-        bool, typer.Option("--smoke", help="one scenario for each kind of damage; under two minutes")
-    ] = False,
+    smoke: Annotated[bool, typer.Option("--smoke", help="one scenario for each kind of damage, six cells")] = False,
 ) -> None:
     """Run chaos scenarios: all their cases, or those named."""
     from harness.cli.run import RunOptions, chaos_suite, run_suites, smoke_suite

@@ -97,6 +97,7 @@ def reproduce_command(argv: Sequence[str], seed: int) -> str:
 def without_options(argv: Sequence[str]) -> list[str]:
     """The command line without what belongs to one execution of it: where its results go, which cells it was about."""
     kept: list[str] = []
+    argv = [word for word in argv if word != "--no-report"]
     skip = False
     for word in argv:
         if skip:
