@@ -209,8 +209,8 @@ class PartitionChecker:
     def _check_high_watermark(
         self, life: Life, hosted: HostedPartition, before: _Watched | None, now: _Watched
     ) -> None:
-        if before is None or before.leader_epoch != now.leader_epoch:
-            return
+        if before is None or before.leader_epoch != now.leader_epoch or self.was_unclean(hosted.key):
+            return  # after an unclean election a follower gives up even what was committed
         if before.is_leader == now.is_leader and now.high_watermark < before.high_watermark:
             self._fail(
                 "the high watermark never falls within an epoch",
