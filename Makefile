@@ -63,7 +63,7 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 
 .PHONY: test
 test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not docker"
 
 .PHONY: test-fast
 test-fast: setup-dev  ## the tests that need no process, Spark or browser

@@ -171,6 +171,8 @@ def _high_watermark_regressions(cell: Cell) -> list[str]:
     for partition, events in _by_partition(_of_topic(cell, "high_watermark")).items():
         highest: Json | None = None
         for event in events:
+            if highest is not None and event.get("broker") != highest.get("broker"):
+                highest = None  # a new leader knows the high watermark of its last fetch and may show less for a moment
             if highest is not None and int(event["offset"]) < int(highest["offset"]):
                 cases.append(
                     f"partition {partition}: {highest['offset']} by broker {highest.get('broker')}, then "
@@ -188,10 +190,16 @@ def _truncations_below_high_watermark(cell: Cell) -> list[str]:
     for event in _of_topic(cell, "truncated"):
         if event.get("source") == "disk":
             continue
+        partition, epoch = int(event["partition"]), int(event.get("leader_epoch", -1))
+        # What a later leader showed counts offsets of its own epoch: they say nothing of the records that were cut.
+        leaders = [item for item in _of_topic(cell, "became_leader", "leader") if item["partition"] == partition]
+        later = [int(item["t_us"]) for item in leaders if int(item.get("leader_epoch", -1)) > epoch]
+        end_us = min([int(event["t_us"]) + 1, *later])
+        own = {item.get("leader", item.get("broker")) for item in leaders if item.get("leader_epoch") == epoch}
         before = [
             int(item["offset"])
-            for item in shown.get(int(event["partition"]), ())
-            if int(item["t_us"]) <= int(event["t_us"])
+            for item in shown.get(partition, ())
+            if int(item["t_us"]) < end_us and (not own or item.get("broker") in own)
         ]
         if before and int(event["to_offset"]) < min(max(before), int(event["from_offset"])):
             cases.append(

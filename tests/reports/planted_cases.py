@@ -291,6 +291,10 @@ def truncate_below_hw(case: Case) -> None:
     case.event("high_watermark", 10, partition=partition, broker=1, offset=900)
     case.event("truncated", 20, partition=partition, broker=2, leader_epoch=1, from_offset=950, to_offset=880)
     case.event("truncated", 30, partition=partition, broker=3, leader_epoch=1, from_offset=950, to_offset=900)
+    # The next leader's high watermark counts offsets of its own epoch: what was cut before is not below it.
+    case.event("became_leader", 40, partition=partition, broker=2, leader_epoch=2, log_end_offset=900)
+    case.event("high_watermark", 50, partition=partition, broker=2, offset=2000)
+    case.event("truncated", 60, partition=partition, broker=1, leader_epoch=1, from_offset=980, to_offset=900)
     case.counts["truncate_below_hw"] += 1
 
 
@@ -329,12 +333,22 @@ def crashed(case: Case) -> None:
     case.counts["crashed"] += 1
 
 
-def ended_badly(case: Case) -> None:
-    if "anomaly" in case.outcome:
-        return
-    name = case.rng.choice(("no_recovery", "hang", "harness_error"))
-    case.outcome |= {"anomaly": name, "status": "failed", "reason": "planted"}
-    case.counts[name] += 1
+def _end_badly(case: Case, name: str) -> None:
+    if "anomaly" not in case.outcome:
+        case.outcome |= {"anomaly": name, "status": "failed", "reason": "planted"}
+        case.counts[name] += 1
+
+
+def no_recovery(case: Case) -> None:
+    _end_badly(case, "no_recovery")
+
+
+def hang(case: Case) -> None:
+    _end_badly(case, "hang")
+
+
+def harness_error(case: Case) -> None:
+    _end_badly(case, "harness_error")
 
 
 def group(case: Case) -> str:
@@ -401,9 +415,9 @@ PLANTS: tuple[Callable[[Case], None], ...] = (
     lost, recovered, phantom, failed_and_absent, unexpected, corrupt, duplicated, reordered, offset_reused,
     send_realtime_violation, dup_delivered, lost_in_delivery, poll_skip, read_above_hw, acked_below_min_isr,
     two_leaders_ack, aborted_read, precommitted_read, torn_txn, whole_txn, unseen_pending, epoch_regression,
-    hw_regression, truncate_below_hw, isr_never_recovers, replica_divergence, zombie_write, two_controllers, crashed,
-    ended_badly, commit_regression, double_owner, rebalance_storm, stuck_consumer, spurious_reset, dup_bound_exceeded,
-    conservation,
+    hw_regression, truncate_below_hw, isr_never_recovers, replica_divergence, zombie_write, two_controllers,
+    crashed, no_recovery, hang, harness_error, commit_regression, double_owner, rebalance_storm,
+    stuck_consumer, spurious_reset, dup_bound_exceeded, conservation,
 )  # fmt: skip
 
 
@@ -417,7 +431,7 @@ def make_case(number: int) -> Case:
     clock_us = START_US
     for partition in range(rng.randint(1, 3)):
         row: list[Record] = []
-        for offset in range(rng.randint(60, 120)):
+        for offset in range(rng.randint(110, 160)):  # a verdict needs 100 records
             clock_us += STEP_US
             record = Record(producer=partition, seq=offset, partition=partition, offset=offset, sent_us=clock_us,
                             acked_us=clock_us + ACK_AFTER_US)  # fmt: skip

@@ -16,7 +16,7 @@ from reports.anomalies import ANOMALIES
 from reports.lawful import UNLAWFUL, configuration_of, rule
 from reports.model import CellFacts, IdentitySet
 from reports.rundir import read_run
-from reports.verdict import FAIL, JUDGED_ELSEWHERE, judge
+from reports.verdict import FAIL, JUDGED_ELSEWHERE, NEEDS_WHOLE_STREAMS, judge
 from tests.reports.planted_cases import PLANTS, Case, Identity, make_case, write_cases
 
 pytestmark = pytest.mark.spark
@@ -77,6 +77,8 @@ def test_each_unlawful_anomaly_fails_its_cell_with_a_check_of_its_own(checked: l
         for anomaly in ANOMALIES:
             is_there = bool(case.truth[anomaly.name]) or case.counts[anomaly.name] > 0
             is_unlawful = rule(anomaly.name, configuration_of(facts.cell)).lawful == UNLAWFUL
+            if anomaly.name in NEEDS_WHOLE_STREAMS and case.outcome.get("status") == "failed":
+                continue  # a cell that ended badly cannot be sure of what is missing
             if anomaly.name not in JUDGED_ELSEWHERE:
                 assert (f"none {anomaly.title.lower()}" in failed) == (is_there and is_unlawful), (
                     case.cell_id,
