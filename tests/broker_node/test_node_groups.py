@@ -14,7 +14,14 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from cluster_helper import Cluster
 from confluent_helper import QUIET, admin, create_topic, leader, produce, wait_brokers
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from kafka import KafkaConsumer
 from kafka.structs import TopicPartition as KafkaPythonPartition
 
@@ -100,12 +107,24 @@ def is_shared(members: list[Member], partitions: int) -> bool:
     return all(shares) and sorted(each for share in shares for each in share) == list(range(partitions))
 
 
+COORDINATOR_NOT_READY = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+
+
 def committed(cluster: Cluster, topic: str, group: str, partitions: int) -> list[int]:
     """What a consumer that knows nothing is told."""
     asking = Consumer({"bootstrap.servers": cluster.bootstrap(), "group.id": group, **QUIET})
     places = [TopicPartition(topic, index) for index in range(partitions)]
+    deadline_s = time.monotonic() + 40
     try:
-        return [place.offset for place in asking.committed(places, timeout=20)]
+        while True:
+            try:
+                return [place.offset for place in asking.committed(places, timeout=20)]
+            except KafkaException as error:
+                # A broker that comes back hosts nothing until the controller knows its new incarnation, and this call
+                # of the client does not look for the coordinator a second time.
+                if error.args[0].code() not in COORDINATOR_NOT_READY or time.monotonic() > deadline_s:
+                    raise
+                time.sleep(0.2)
     finally:
         asking.close()
 

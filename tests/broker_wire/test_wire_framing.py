@@ -50,10 +50,18 @@ def test_frame_larger_than_the_buffer() -> None:
     assert found == [b"first", body, b"last"]
 
 
-def test_writable_has_room_for_the_rest_of_a_known_frame() -> None:
+def test_room_for_a_claimed_frame_is_made_as_its_bytes_come() -> None:
+    """A length is only a claim: a hundred connections that claim 100 MiB each must not take the memory for it."""
     reader = FrameReader()
-    reader.receive_bytes(struct.pack(">i", 4 * INITIAL_BUFFER_BYTES))
-    assert len(reader.writable()) >= 4 * INITIAL_BUFFER_BYTES
+    claimed = 64 * INITIAL_BUFFER_BYTES
+    reader.receive_bytes(struct.pack(">i", claimed))
+    assert len(reader.writable()) <= 4 * INITIAL_BUFFER_BYTES
+    fills = 0
+    while reader.next_frame() is None:
+        view = reader.writable()
+        reader.written(min(len(view), claimed + 4 - reader.buffered_bytes))
+        fills += 1
+    assert fills <= 12, "room grows with what has come, so that a large frame needs few reads"
 
 
 @pytest.mark.parametrize("size", [-1, 1001, 2**31 - 1, -(2**31)])
