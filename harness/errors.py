@@ -7,6 +7,7 @@ Shown by tests/harness/test_harness_cli.py.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 
 class ExitCode(IntEnum):
@@ -54,3 +55,16 @@ class Interrupted(HarnessError):
     """A signal asked the run to stop."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+# What a process's last words mean for the person at the terminal.
+_HINTS: Final = {
+    "address already in use": "-> another process took the port meanwhile: run again, ports are chosen anew",
+    "no space left": "-> the disk is full: free some space, or put the run elsewhere with --run-dir",
+    "permission denied": "-> the directory above must be writable for this user",
+}
+
+
+def hints(last_words: str) -> list[str]:
+    """What to do about what a broker or a load process said before it ended; [] when nothing is known."""
+    return [hint for words, hint in _HINTS.items() if words in last_words.lower()]

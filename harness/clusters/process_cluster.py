@@ -23,20 +23,12 @@ from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
 from harness.clusters.process import BrokerProcess, spawn
 from harness.clusters.proxies import LinkProxies
-from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
+from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError, hints
 
 TERMINATE_GRACE_S: Final = 10.0
 STOP_GRACE_S: Final = 3.0
 PREPARE_TIMEOUT_S: Final = 60.0
 PROBE_TIMEOUT_S: Final = 1.0
-
-
-# What a broker's last words mean for the person at the terminal.
-_HINTS: Final = {
-    "address already in use": "-> another process took the port meanwhile: run again, ports are chosen anew",
-    "no space left": "-> the disk is full: free some space, or put the run elsewhere with --run-dir",
-    "permission denied": "-> the directory above must be writable for this user",
-}
 
 
 def ignore_process_event(kind: str, broker: int) -> None:
@@ -403,7 +395,7 @@ class ProcessCluster:
             else:
                 tail = process.stderr_tail()
                 lines.append(f"broker {broker} ended with {process.exit_code()} ({node.stderr_path}):\n{tail}")
-                lines += [hint for words, hint in _HINTS.items() if words in tail.lower()]
+                lines += hints(tail)
         return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from harness.clusters.admin import Admin
 from harness.clusters.base import Cluster
 from harness.clusters.process_cluster import ProcessCluster, ignore_process_event
-from harness.errors import CellError
+from harness.errors import CellError, hints
 from harness.plan import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
@@ -222,7 +222,8 @@ class CellRun:
             self._outcome.effective["consumer"] = effective.pop("consumer", {})
             return True
         elif kind == "error":
-            raise CellError(f"load process: {event.get('message')}")
+            message = str(event.get("message"))
+            raise CellError(" ".join([f"load process: {message}", *hints(message)]))
         elif kind == "end":
             raise CellError(f"the load process ended before it was done: {self._load.describe_end()}")
         return False

@@ -96,7 +96,7 @@ def test_a_stall_of_the_cluster_shows_in_latency_from_the_intended_time(
     load.wait_phase("measure")
     time.sleep(1.0)
     cluster.pause(1.0)
-    assert load.finish() == 0
+    assert load.finish() == 0, [event for event in load.events if event["event"] == "error"]
     compact_cell(tmp_path, "c1")
     latencies = sorted(
         row["acked_us"] - row["intended_us"]
@@ -190,7 +190,7 @@ def test_a_full_buffer_delays_records_but_loses_none_and_is_no_fault_of_the_gene
     load.wait_phase("measure")
     time.sleep(0.5)
     cluster.pause(1.0)
-    assert load.finish() == 0
+    assert load.finish() == 0, [event for event in load.events if event["event"] == "error"]
     compact_cell(tmp_path, "c1")
     sent = load.rows(SEND.name)
     assert len(sent) == 3_500
