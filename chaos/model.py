@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from importlib import resources
 from io import StringIO
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -308,10 +307,6 @@ def parse_scenario(text: str) -> Scenario:
     """Raises pydantic.ValidationError, or ruamel's YAMLError."""
     document: Mapping[str, Any] = YAML(typ="safe", pure=True).load(StringIO(text))
     return Scenario.model_validate(document)
-
-
-def read_scenario(path: Path) -> Scenario:
-    return parse_scenario(path.read_text(encoding="utf-8"))
 
 
 def builtin_scenarios() -> list[str]:

@@ -115,10 +115,6 @@ class PartitionReplica:
     def is_proposal_in_flight(self) -> bool:
         return self._proposal is not None
 
-    @property
-    def waiting_produces(self) -> int:
-        return len(self._waiting)
-
     def check_append(self, *, acks: int) -> ErrorCode:
         """Asked before the append, which definitely has not happened if this is not `none`."""
         if self.role is not Role.LEADER:

@@ -28,10 +28,6 @@ class Summary:
         if result.violation is not None:
             self.failures.append(result)
 
-    @property
-    def is_good(self) -> bool:
-        return not self.failures and not self.coverage.missing()
-
 
 def failure_text(result: SeedResult) -> str:
     violation = result.violation

@@ -100,10 +100,6 @@ class BatchHeader(NamedTuple):
     def has_log_append_time(self) -> bool:
         return bool(self.attributes & _TIMESTAMP_TYPE_FLAG)
 
-    @property
-    def has_producer_id(self) -> bool:
-        return self.producer_id != NO_PRODUCER_ID
-
 
 @dataclass(frozen=True, slots=True)
 class RawBatch:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.link_stall import SILENCE_MS
-from chaos.faults.probes import probe_link
-from chaos.faults.toxics import LinkToxics, streams_of
+from chaos.faults.toxics import SILENCE_MS, LinkToxics, prove_silent, streams_of
 
 
 class BlackHole:
@@ -27,14 +25,7 @@ class BlackHole:
         self._toxics.remove()
 
     def prove(self) -> Proof:
-        outcomes: dict[str, object] = {}
-        for link in self._context.links:
-            client, proxy = self._context.port.plain(link)
-            outcomes[link] = probe_link(client.proxy(proxy).listen, timeout_ms=SILENCE_MS).outcome
-        return Proof(
-            is_effective=all(outcome == "silent" for outcome in outcomes.values()),
-            detail={"silent_ms": SILENCE_MS, "links": outcomes},
-        )
+        return prove_silent(self._context, self._context.links, {"silent_ms": SILENCE_MS})
 
 
 SPEC = FaultSpec(

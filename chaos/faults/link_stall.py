@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import probe_link
-from chaos.faults.toxics import LinkToxics, streams_of
-
-SILENCE_MS = 300  # an ApiVersions round trip takes well below 10 ms here
+from chaos.faults.toxics import SILENCE_MS, LinkToxics, prove_silent, streams_of
 
 
 class LinkStall:
@@ -29,14 +26,7 @@ class LinkStall:
         self._toxics.remove()
 
     def prove(self) -> Proof:
-        outcomes: dict[str, object] = {}
-        for link in self._context.links:
-            client, proxy = self._context.port.plain(link)
-            outcomes[link] = probe_link(client.proxy(proxy).listen, timeout_ms=SILENCE_MS).outcome
-        return Proof(
-            is_effective=all(outcome == "silent" for outcome in outcomes.values()),
-            detail={"silent_ms": SILENCE_MS, "links": outcomes},
-        )
+        return prove_silent(self._context, self._context.links, {"silent_ms": SILENCE_MS})
 
 
 SPEC = FaultSpec(

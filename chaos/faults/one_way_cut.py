@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.link_stall import SILENCE_MS
-from chaos.faults.probes import probe_link
-from chaos.faults.toxics import LinkToxics
+from chaos.faults.toxics import LinkToxics, prove_silent
 from chaos.targets import other_way
 
 _STALL = {"rate": 0}
@@ -36,15 +34,8 @@ class OneWayCut:
         self._toxics.remove()
 
     def prove(self) -> Proof:
-        outcomes: dict[str, object] = {}
-        for link in (*self._context.links, *self._back):
-            client, proxy = self._context.port.plain(link)
-            outcomes[link] = probe_link(client.proxy(proxy).listen, timeout_ms=SILENCE_MS).outcome
-        return Proof(
-            is_effective=all(outcome == "silent" for outcome in outcomes.values()),
-            detail={"requests_stopped_on": list(self._context.links), "answers_stopped_on": list(self._back)}
-            | outcomes,
-        )
+        stopped = {"requests_stopped_on": list(self._context.links), "answers_stopped_on": list(self._back)}
+        return prove_silent(self._context, (*self._context.links, *self._back), stopped)
 
 
 SPEC = FaultSpec(

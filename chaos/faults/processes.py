@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from chaos.faults.base import Proof
+from chaos.faults.base import FaultContext, Proof
 from chaos.lease import ProcessIdentity, is_alive, read_identity, read_state
 from chaos.port import ClusterPort
 
@@ -15,6 +15,27 @@ def identities(port: ClusterPort, brokers: Sequence[int]) -> dict[int, ProcessId
     pids = port.pids()
     found = {broker: read_identity(pids[broker]) for broker in brokers if broker in pids}
     return {broker: identity for broker, identity in found.items() if identity}
+
+
+class BrokersEnd:
+    """The fault of brokers that `end` takes down; healing starts them again on their old data."""
+
+    def __init__(self, context: FaultContext, end: Callable[[int], None]) -> None:
+        self._context, self._end = context, end
+        self._before: dict[int, ProcessIdentity] = {}
+
+    def inject(self) -> None:
+        self._before = identities(self._context.port, self._context.brokers)
+        for broker in self._context.brokers:
+            self._end(broker)
+
+    def heal(self) -> None:
+        for broker in self._context.brokers:
+            if not self._context.port.is_running(broker):
+                self._context.port.restart(broker)
+
+    def prove(self) -> Proof:
+        return prove_gone(self._before)
 
 
 def prove_gone(before: dict[int, ProcessIdentity]) -> Proof:

@@ -6,9 +6,13 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from chaos.faults.base import FaultContext, Proof
+from chaos.faults.probes import probe_link
 from chaos.lease import Lease
 from chaos.toxiproxy.client import NotFound, ToxicState, ToxiproxyClient, ToxiproxyError
 from chaos.toxiproxy.toxic import AttributeValue
+
+SILENCE_MS = 300  # an ApiVersions round trip takes well below 10 ms here
 
 Door = Callable[[str], tuple[ToxiproxyClient, str]]  # link name to client and proxy name
 
@@ -62,3 +66,14 @@ class LinkToxics:
 def streams_of(parameter: object) -> tuple[str, ...]:
     """The parameter `stream`: upstream, downstream or both."""
     return ("upstream", "downstream") if parameter == "both" else (str(parameter),)
+
+
+def prove_silent(context: FaultContext, links: Sequence[str], detail: Mapping[str, object]) -> Proof:
+    """Each link takes a request and gives no answer; `detail` says what else is worth knowing."""
+    outcomes: dict[str, object] = {}
+    for link in links:
+        client, proxy = context.port.plain(link)
+        outcomes[link] = probe_link(client.proxy(proxy).listen, timeout_ms=SILENCE_MS).outcome
+    return Proof(
+        is_effective=all(outcome == "silent" for outcome in outcomes.values()), detail={**detail, "links": outcomes}
+    )

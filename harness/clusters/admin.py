@@ -1,7 +1,7 @@
 """Topics and settings of a cluster, by plain requests to its brokers: create, delete, read back.
 
 Every call goes to broker after broker until one gives an answer, and ends within its bound.
-Shown by tests/harness/test_harness_reference.py.
+Shown by tests/harness/test_harness_admin.py.
 """
 
 from __future__ import annotations

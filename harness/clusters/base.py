@@ -123,12 +123,6 @@ class ClusterState:
         )
 
 
-class ProcessEventSink(Protocol):
-    """Told about what the harness does to broker processes (started, stopped, killed, paused, resumed)."""
-
-    def __call__(self, kind: str, broker: int) -> None: ...
-
-
 class Cluster(Protocol):
     """A running cluster. Broker ids are from 1. Calls on a dead broker say so; none waits without a bound."""
 

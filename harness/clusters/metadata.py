@@ -2,7 +2,7 @@
 
 Deliberately apart from broker.client: a probe asks *this* broker, never retries, and gives up within its timeout.
 Every call returns None when the broker does not answer, or answers with an error; the caller asks another one.
-Shown by tests/harness/test_harness_metadata.py.
+Shown by tests/harness/test_harness_cluster_cli.py.
 """
 
 from __future__ import annotations

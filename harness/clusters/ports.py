@@ -2,7 +2,7 @@
 
 A broker that is killed and restarted must find its port free again. A port of the ephemeral range may meanwhile have
 become the source port of somebody's connection; so ports are taken below that range. Shown by
-tests/harness/test_harness_ports.py.
+tests/harness/test_harness_layouts.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Carries out a ClusterLayout. Implements base.Cluster and the process and role part of chaos' ClusterPort. Thread-safe:
 the chaos timeline, the Metadata prober and the orchestrator call it at once. Shown by
-tests/harness/test_harness_reference.py.
+tests/harness/test_harness_robustness.py.
 """
 
 from __future__ import annotations

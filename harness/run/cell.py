@@ -2,7 +2,7 @@
 next.
 
 Whatever goes wrong, faults are healed, the load process ends, the recorders stop, and cell.json says how far it came.
-Shown by tests/harness/test_harness_demo.py (real parts).
+Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 """
 
 from __future__ import annotations

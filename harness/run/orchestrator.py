@@ -1,12 +1,11 @@
 """A whole run: directory, manifest, cells one after the other on clusters that are reused, then the report.
 
 Owns the order of things and that nothing is left behind; how a cell runs is cell.py's matter.
-Shown by tests/harness/test_harness_demo.py.
+Shown by tests/harness/test_harness_wheel_install.py.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -279,7 +278,3 @@ class Run:
         rest = self._request.cells[order:]
         overhead = {"sweep": CELL_OVERHEAD_MS, "chaos": CHAOS_OVERHEAD_MS}
         return sum(cell.duration_ms + overhead[cell.kind] for cell in rest) / 1000
-
-
-def free_disk_bytes(path: Path) -> int:
-    return shutil.disk_usage(path).free

@@ -1,7 +1,7 @@
 """Runs chaos' timeline of one cell in a thread of its own, and gives it the cluster as a ClusterPort.
 
 Begins with the measured window; `finish` waits for it, or cuts it short, and returns only when it has healed its
-faults. Shown by tests/harness/test_harness_demo.py.
+faults. Shown by tests/harness/test_harness_kafka.py.
 """
 
 from __future__ import annotations

@@ -57,3 +57,17 @@ def test_the_project_names_no_registry_host() -> None:
         and hosts.search((ROOT / name).read_text(errors="replace"))
     ]
     assert found == []
+
+
+def test_every_test_that_a_module_names_exists() -> None:
+    """A docstring says which test shows what it claims; a name that leads nowhere is worse than none."""
+    known = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    packages = ("broker", "chaos", "harness", "reports", "runlog", "workloads", "benchmarks")
+    missing = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for package in packages
+        for path in (ROOT / package).rglob("*.py")
+        for name in re.findall(r"\btest_\w+\.py", path.read_text(encoding="utf-8"))
+        if name not in known
+    }
+    assert missing == set()

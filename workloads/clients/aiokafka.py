@@ -19,7 +19,18 @@ import aiokafka.codec
 import aiokafka.errors
 
 from runlog.schema import ABSENT, SendStatus
-from workloads.clients.keywords import Keyword, acks, boolean, compression, keyword_arguments, number, same, text
+from workloads.clients.keywords import (
+    CONSUMER,
+    CONSUMER_REFUSED,
+    Keyword,
+    acks,
+    boolean,
+    compression,
+    keyword_arguments,
+    number,
+    same,
+    text,
+)
 from workloads.clients.protocol import (
     LOCAL_ERROR,
     RECORDS_PER_POLL_MAX,
@@ -63,17 +74,7 @@ _PRODUCER_REFUSED = {
     "retries": "aiokafka retries until request.timeout.ms is over; set that",
     "transactional.id": "transactions are not part of this workload; use enable.idempotence",
 }
-_CONSUMER: dict[str, Keyword] = {
-    **same("client.id client.rack security.protocol isolation.level group.instance.id", text),
-    **same(_COMMON_NUMBERS, number),
-    **same("fetch.max.bytes fetch.max.wait.ms fetch.min.bytes max.partition.fetch.bytes max.poll.records", number),
-    **same("auto.commit.interval.ms heartbeat.interval.ms max.poll.interval.ms session.timeout.ms", number),
-    **same("check.crcs enable.auto.commit", boolean),
-}
-_CONSUMER_REFUSED = {
-    "auto.offset.reset": "where a reader begins is `start` of its entry in workload.readers",
-    "group.id": "the group of a reader follows from its entry in workload.readers with mode: group",
-}
+_CONSUMER: dict[str, Keyword] = {**CONSUMER, **same(_COMMON_NUMBERS, number)}
 
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it reports each lost connection
 
@@ -223,7 +224,7 @@ class AiokafkaConsumer:
         self._topics = setup.topics
         self._is_member = setup.group_id is not None
         self._start = setup.start
-        self._arguments = keyword_arguments(NAME, setup.properties, _CONSUMER, _CONSUMER_REFUSED)
+        self._arguments = keyword_arguments(NAME, setup.properties, _CONSUMER, CONSUMER_REFUSED)
         self._records_per_poll = int(setup.properties.get("max.poll.records", RECORDS_PER_POLL_MAX))
         if not self._is_member:
             self._arguments["enable_auto_commit"] = False

@@ -16,7 +16,18 @@ import kafka.codec
 import kafka.errors
 
 from runlog.schema import ABSENT, SendStatus
-from workloads.clients.keywords import Keyword, acks, boolean, compression, keyword_arguments, number, same, text
+from workloads.clients.keywords import (
+    CONSUMER,
+    CONSUMER_REFUSED,
+    Keyword,
+    acks,
+    boolean,
+    compression,
+    keyword_arguments,
+    number,
+    same,
+    text,
+)
 from workloads.clients.protocol import (
     LOCAL_ERROR,
     RECORDS_PER_POLL_MAX,
@@ -48,17 +59,7 @@ _PRODUCER_REFUSED = {
     "max.block.ms": "the load generator itself waits for space in the buffer",
     "transactional.id": "transactions are not part of this workload; use enable.idempotence",
 }
-_CONSUMER: dict[str, Keyword] = {
-    **same("client.id client.rack security.protocol isolation.level group.instance.id", text),
-    **same(_COMMON_NUMBERS, number),
-    **same("fetch.max.bytes fetch.max.wait.ms fetch.min.bytes max.partition.fetch.bytes max.poll.records", number),
-    **same("auto.commit.interval.ms heartbeat.interval.ms max.poll.interval.ms session.timeout.ms", number),
-    **same("check.crcs enable.auto.commit", boolean),
-}
-_CONSUMER_REFUSED = {
-    "auto.offset.reset": "where a reader begins is `start` of its entry in workload.readers",
-    "group.id": "the group of a reader follows from its entry in workload.readers with mode: group",
-}
+_CONSUMER: dict[str, Keyword] = {**CONSUMER, **same(_COMMON_NUMBERS, number)}
 _METRICS = (
     "batch-size-avg", "compression-rate-avg", "record-queue-time-avg", "record-retry-rate", "record-error-rate",
     "records-per-request-avg", "request-latency-avg", "request-latency-max", "request-rate", "requests-in-flight",
@@ -166,7 +167,7 @@ class KafkaPythonConsumer:
         self._topics = setup.topics
         self._is_member = setup.group_id is not None
         self._start = setup.start
-        self._arguments = keyword_arguments(NAME, setup.properties, _CONSUMER, _CONSUMER_REFUSED)
+        self._arguments = keyword_arguments(NAME, setup.properties, _CONSUMER, CONSUMER_REFUSED)
         self._arguments.setdefault("max_poll_records", RECORDS_PER_POLL_MAX)
         if not self._is_member:
             self._arguments["enable_auto_commit"] = False

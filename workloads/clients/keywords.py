@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from workloads.clients.protocol import PropertyError, is_true, no_such_property
 
@@ -72,3 +73,16 @@ def keyword_arguments(
         except ValueError as error:
             raise PropertyError(client, name, f"got {value!r}: {error}") from error
     return arguments
+
+
+# What the pure Python clients have in common; each adds the connection settings that it knows.
+CONSUMER: Final[Mapping[str, Keyword]] = {
+    **same("client.id client.rack security.protocol isolation.level group.instance.id", text),
+    **same("fetch.max.bytes fetch.max.wait.ms fetch.min.bytes max.partition.fetch.bytes max.poll.records", number),
+    **same("auto.commit.interval.ms heartbeat.interval.ms max.poll.interval.ms session.timeout.ms", number),
+    **same("check.crcs enable.auto.commit", boolean),
+}
+CONSUMER_REFUSED: Final[Mapping[str, str]] = {
+    "auto.offset.reset": "where a reader begins is `start` of its entry in workload.readers",
+    "group.id": "the group of a reader follows from its entry in workload.readers with mode: group",
+}

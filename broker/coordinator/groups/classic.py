@@ -3,7 +3,7 @@
 A JoinGroup waits until all members have joined or the rebalance timeout passes; a SyncGroup until the leader has sent
 the assignments. Kafka's rules, with KIP-62 (rebalance timeout apart from the session), KIP-134 (initial delay), KIP-345
 (static members), KIP-394 (an id before the first join) and KIP-814 (a returning static leader skips assigning).
-Shown by tests/broker_coordinator/test_coordinator_classic.py and test_coordinator_classic_model.py.
+Shown by tests/broker_coordinator/test_coordinator_classic.py and test_coordinator_model.py.
 """
 
 from __future__ import annotations

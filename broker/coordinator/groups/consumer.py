@@ -2,7 +2,7 @@
 
 Each change is written as records and applied from them. A change of members, subscriptions or topics raises the group
 epoch; then a server-side assignor computes the target assignment of that epoch, and each member is led to its own
-target by its heartbeats (reconcile.py). Shown by tests/broker_coordinator/test_coordinator_consumer.py and _model.py.
+target by its heartbeats (reconcile.py). Shown by tests/broker_coordinator/test_coordinator_consumer.py.
 Not done: moving a group with members from the classic protocol and back (group.consumer.migration.policy is disabled):
 a group changes its protocol while it is empty.
 """

@@ -6,7 +6,7 @@ plain commit was written in between, abort drops it. Changes only by records and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from broker.coordinator.groups.records import OffsetKey, OffsetValue
@@ -66,9 +66,6 @@ class Offsets:
 
     def has_any(self, group_id: str) -> bool:
         return group_id in self._committed
-
-    def pending_producers(self) -> Mapping[int, frozenset[str]]:
-        return {producer_id: frozenset(groups) for producer_id, groups in self._pending.items()}
 
     def durable(self) -> object:
         """For comparing a live shard with a replayed one: everything but the absolute order of writing."""

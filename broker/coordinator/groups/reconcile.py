@@ -3,7 +3,7 @@
 A member first gives up what it must (UNREVOKED_PARTITIONS: it stays in its epoch until it no longer reports them), then
 enters the target's epoch with whatever nobody else holds, and takes the rest as others release it
 (UNRELEASED_PARTITIONS). So no partition has two owners at any time.
-Shown by tests/broker_coordinator/test_coordinator_consumer_model.py.
+Shown by tests/broker_coordinator/test_coordinator_model.py.
 """
 
 from __future__ import annotations

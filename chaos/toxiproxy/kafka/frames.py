@@ -57,12 +57,6 @@ class FrameSplitter:
         del self._buffer[:start]
         return data[:position], frames
 
-    def take_rest(self) -> bytes:
-        """What is left of an unfinished frame, at the end of the stream."""
-        rest = bytes(self._buffer)
-        self._buffer.clear()
-        return rest
-
     def _follow(self, data: bytes, position: int, *, one_frame: bool = False) -> int:
         """Move over frames that pass unread; with `one_frame` stop at the first boundary. Returns the position."""
         end = len(data)

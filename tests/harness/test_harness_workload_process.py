@@ -1,0 +1,59 @@
+"""Listening to a load process: real processes that behave in the ways that matter."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import CellError
+from harness.run.workload_process import WorkloadProcess
+
+Start = Callable[[str], WorkloadProcess]
+BOUND_S = 20.0
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[WorkloadProcess] = []
+
+    def begin(program: str) -> WorkloadProcess:
+        started.append(WorkloadProcess(tmp_path / "stderr.log", (sys.executable, "-c", program)))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+
+
+def test_a_plan_goes_in_and_events_come_out_until_the_end(start: Start) -> None:
+    process = start("""import json
+print('{"event":"ready"}', flush=True)
+plan = json.loads(input())
+print(json.dumps({"event": "done", "seed": plan["seed"]}), flush=True)""")
+    process.begin({"seed": 9})
+    assert process.next_event(BOUND_S) == {"event": "done", "seed": 9}
+    assert process.next_event(BOUND_S) == {"event": "end"}
+    assert process.next_event(BOUND_S) == {"event": "end"}, "the end is told again to whoever asks again"
+
+
+def test_a_line_that_is_no_json_is_an_error_that_shows_it(start: Start) -> None:
+    process = start("print('Traceback: something broke', flush=True)")
+    event = process.next_event(BOUND_S)
+    assert event is not None
+    assert event["event"] == "error"
+    assert "something broke" in event["message"]
+
+
+def test_a_process_that_ends_before_it_is_ready_is_named_with_its_last_words(start: Start) -> None:
+    process = start("import sys; sys.exit('no such module')")
+    with pytest.raises(CellError, match="did not start"):
+        process.wait_ready(BOUND_S)
+
+
+def test_a_process_that_says_nothing_is_given_up_in_bounded_time(start: Start) -> None:
+    process = start("import time; time.sleep(60)")
+    with pytest.raises(CellError, match="not ready after"):
+        process.wait_ready(0.3)
