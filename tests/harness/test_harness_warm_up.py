@@ -17,7 +17,8 @@ from workloads.model import Plan, Spike
 
 
 def test_the_plan_is_the_cells_load_at_twice_its_rate_apart_from_the_run(tmp_path: Path) -> None:
-    spiky = SOUND.workload.model_copy(update={"schedule": Spike(kind="spike", spike_rate_per_s=9.0, at_ms=1, duration_ms=5)})
+    spike = Spike(kind="spike", spike_rate_per_s=9.0, at_ms=1, duration_ms=5)
+    spiky = SOUND.workload.model_copy(update={"schedule": spike})
     planned = replace(SOUND, workload=spiky)
     context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
     document: dict[str, Any] = plan_of(planned, context, "127.0.0.1:1")
