@@ -19,7 +19,7 @@ from reports import queries
 from reports.criteria import Criteria
 from reports.happenings import findings, suspect_intervals
 from reports.histogram import rate_interval, steady_ratio, summarise
-from reports.history import transactions
+from reports.history import commit_limits, has_copiers, transactions
 from reports.model import (
     LATENCY_KINDS,
     PREDICTED_KINDS,
@@ -45,13 +45,13 @@ SLOT_US_MIN = 100_000
 SLOTS_MAX = 600
 TRANSACTION_COLUMNS = {
     "cell": TEXT,
-    "producer": LONG,
-    "incarnation": LONG,
-    "first_seq": LONG,
-    "last_seq": LONG,
+    "copier": LONG,
+    "copier_incarnation": LONG,
+    "txn": LONG,
     "is_committed": LONG,
-    "ended_us": LONG,
+    "asked_us": LONG,
 }
+COMMIT_LIMIT_COLUMNS = {"cell": TEXT, "reader": LONG, "limit_us": LONG}
 
 
 def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> list[CellFacts]:
@@ -63,6 +63,9 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
     _register_windows(spark, run, slot_us)
     _register_intervals(spark, run, predictions)
     small_table(spark, "transactions", TRANSACTION_COLUMNS, [row for cell in run.cells for row in transactions(cell)])
+    limits = [(cell.cell_id, *limit) for cell in run.cells for limit in commit_limits(cell)]
+    small_table(spark, "commit_limits", COMMIT_LIMIT_COLUMNS, list(limits))
+    small_table(spark, "copying", {"cell": TEXT}, [(cell.cell_id,) for cell in run.cells if has_copiers(cell)])
     kept = _Kept(spark)
     try:
         sets = _sets(kept)
@@ -170,6 +173,7 @@ def _sets(kept: _Kept) -> dict[str, dict[str, SetComparison]]:
     kept.keep("offset_blocks", queries.OFFSET_BLOCKS)
     kept.keep("read_blocks", queries.READ_BLOCKS)
     kept.keep("odd_polls", queries.ODD_POLLS)
+    kept.keep("redeliveries", queries.REDELIVERIES)
     for view, sql in (
         ("realtime_bins", queries.REALTIME_BINS),
         ("readers", queries.READERS),

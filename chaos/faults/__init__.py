@@ -6,6 +6,7 @@ from chaos.faults import (
     bandwidth,
     bit_flip,
     black_hole,
+    clients,
     disk,
     kafka_toxics,
     kill,
@@ -39,6 +40,7 @@ FAULTS: dict[str, FaultSpec] = {
         restart.SPEC,
         power_loss.SPEC,
         bit_flip.SPEC,
+        *clients.SPECS,
         *disk.SPECS,
         *kafka_toxics.SPECS,
     )
