@@ -129,7 +129,7 @@ class CellRun:
         try:
             with self._recording():
                 self._prepare_topic()
-                self._members.start()
+                self._start_members()
                 self._run_load()
                 self._heal_and_wait()
                 self._await_members()
@@ -271,6 +271,11 @@ class CellRun:
         for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):
             self._cluster_events.append(event)
         self._outcome.notes += self._dead_logs.problems
+
+    def _start_members(self) -> None:
+        if self._members.are_there and not isinstance(self._cluster, ProcessCluster):
+            raise CellError("readers with own_processes need a cluster of our own: --cluster reference or kafka")
+        self._members.start()
 
     def _await_members(self) -> None:
         """Members read on until they have all; one that does not get there, or ended unasked, is told of."""

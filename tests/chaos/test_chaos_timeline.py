@@ -14,7 +14,16 @@ from chaos.faults import FAULTS
 from chaos.faults.base import FaultSpec, Proof
 from chaos.model import Scenario, builtin_scenarios, load_builtin, parse_scenario
 from chaos.scenario_page import render
-from chaos.targets import PartitionOfInterest, TargetError, bridge, resolve_brokers, resolve_links, ring
+from chaos.targets import (
+    PartitionOfInterest,
+    TargetError,
+    bridge,
+    check_client_target,
+    resolve_brokers,
+    resolve_clients,
+    resolve_links,
+    ring,
+)
 
 OF = PartitionOfInterest(topic="t")
 
@@ -75,6 +84,9 @@ class FakePort:
 
     def link_names(self):
         return self.links
+
+    def client_names(self):
+        return ("app-0", "app-1", "my-app-0")
 
     def acked(self):
         return self.acked_count
@@ -295,6 +307,7 @@ def test_conditions(text, change, holds):
         ("leader", (2,)),
         ("followers", (1, 3)),
         ("follower:1", (3,)),
+        ("heir", (3,)),  # the first in replica order, which is 3, 2, 1
         ("controller", (3,)),
         ("broker:1", (1,)),
         ("others", (1, 3)),
@@ -306,6 +319,25 @@ def test_conditions(text, change, holds):
 )
 def test_broker_targets(target, brokers):
     assert resolve_brokers(target, FakePort(), OF) == brokers
+
+
+@pytest.mark.parametrize(
+    ("target", "clients"), [("app:1", ("app-1",)), ("app:all", ("app-0", "app-1")), ("my-app:0", ("my-app-0",))]
+)
+def test_client_targets(target, clients):
+    assert resolve_clients(target, FakePort()) == clients
+
+
+@pytest.mark.parametrize("target", ["app:7", "none:all"])
+def test_client_targets_that_nobody_fits_name_what_there_is(target):
+    with pytest.raises(TargetError, match="there are app-0, app-1, my-app-0"):
+        resolve_clients(target, FakePort())
+
+
+@pytest.mark.parametrize("target", ["app", "leader", "app:one", ""])
+def test_what_is_no_client_is_refused_when_the_scenario_is_read(target):
+    with pytest.raises(TargetError, match="READER:N"):
+        check_client_target(target)
 
 
 @pytest.mark.parametrize(
