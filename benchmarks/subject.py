@@ -21,7 +21,7 @@ from harness.clusters.factory import build_cluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault
 
-LOAD: Final = Path(__file__).with_name("load.py")
+LOAD: Final = "benchmarks.load"
 LOAD_TIMEOUT_S: Final = 150.0  # load.py gives up after 120 s by itself
 HEALTHY_TIMEOUT_S: Final = 30.0
 FILES_GONE_TIMEOUT_S: Final = 40.0
@@ -94,7 +94,7 @@ class Subject:
 
     def load(self, operation: Operation, topic: str, load_bytes: int, batch_bytes: int) -> Measured:
         bootstrap = self._cluster.bootstrap_servers
-        command = [sys.executable, str(LOAD), operation, bootstrap, topic, str(load_bytes), str(batch_bytes)]
+        command = [sys.executable, "-m", LOAD, operation, bootstrap, topic, str(load_bytes), str(batch_bytes)]
         before_s = self.cpu_s()
         done = subprocess.run(
             [*command, self.shape.acks],

@@ -112,7 +112,7 @@ class Segment:
             self._file.truncate(position)  # a part of it may be there
             raise
         for header in headers:
-            size = header.size_bytes
+            size = header.batch_length + LENGTH_OVERHEAD_BYTES
             self._note(header, position, size)
             position += size
         assert position == self.size_bytes + len(buffer)

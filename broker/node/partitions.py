@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from typing import TypeAlias
+from dataclasses import asdict
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from broker.controller.delta import MetadataDelta, PartitionChange, diff
@@ -58,6 +58,7 @@ _REFUSALS = {
     Verdict.INVALID_TXN_STATE: ErrorCode.invalid_txn_state,
     Verdict.COORDINATOR_FENCED: ErrorCode.transaction_coordinator_fenced,
 }
+_OK, _NONE = Verdict.OK, ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 TICK_MS = 50  # how late a deadline of a core may be noticed
 
 
@@ -122,8 +123,7 @@ class HostedPartition:
         return self.topic, self.index
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendOutcome:
+class AppendOutcome(NamedTuple):
     error_code: ErrorCode
     base_offset: int = -1
     required_offset: int = -1  # of the high watermark, for acks=all
@@ -332,12 +332,13 @@ class Partitions:
             )
         except OSError as error:
             return self.storage_failed(hosted, error)
-        if result.verdict is Verdict.OK:
+        if result.verdict is _OK:
             if self._journal.with_appends:
                 self._journal_batches("appended", hosted, result.headers, client_id, correlation_id)
             self.perform(hosted, Appended(log_end_offset=hosted.log.log_end_offset))
             hosted.follower_wakes.call_all()
-        elif result.verdict is Verdict.DUPLICATE:
+            return AppendOutcome(_NONE, result.base_offset, result.last_offset + 1)
+        if result.verdict is Verdict.DUPLICATE:
             self._journal_refused(
                 "duplicate_sequence", hosted, headers[0], result.base_offset, client_id, correlation_id
             )
@@ -554,7 +555,10 @@ class Partitions:
     # -- cores -------------------------------------------------------------------------------------------------------
 
     def perform(self, hosted: HostedPartition, event: Event) -> None:
-        for action in hosted.replica.handle(event, monotonic_ms()):
+        actions = hosted.replica.handle(event, monotonic_ms())
+        if not actions:
+            return
+        for action in actions:
             match action:
                 case HighWatermarkAdvanced():
                     hosted.log.high_watermark_advanced(hosted.replica.high_watermark)
