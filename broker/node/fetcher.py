@@ -113,7 +113,10 @@ class _Fetcher:
             logger=logger,
         )
         self.partitions_changed = asyncio.Event()
-        self._asked_offsets: dict[tuple[object, int], int] = {}  # by topic id and partition, of the last request
+        self._asked_offsets: dict[HostedPartition, int] = {}  # of the last request
+        # What the last answers were for, found by topic id and partition; made anew when `followed` is another list.
+        self._followed: list[HostedPartition] = []
+        self._by_id: dict[tuple[object, int], HostedPartition] = {}
         self._timeout_ms = config.replica_fetch_wait_max_ms + config.replica_socket_timeout_ms
 
     async def run(self) -> None:
@@ -137,12 +140,12 @@ class _Fetcher:
 
     def _encode(self, followed: list[HostedPartition], correlation_id: int, client_id: str) -> list[Buffer]:
         by_topic: dict[UUID, list[FetchPartition]] = {}
-        asked_offsets: dict[tuple[object, int], int] = {}
+        asked_offsets: dict[HostedPartition, int] = {}
         max_bytes = self._config.replica_fetch_max_bytes
         for hosted in followed:
             log, topic_id = hosted.log, hosted.topic_id
             end_offset, start_offset = log.log_end_offset, log.log_start_offset
-            asked_offsets[topic_id, hosted.index] = end_offset
+            asked_offsets[hosted] = end_offset
             last_epoch = log.epoch_at(end_offset - 1) if end_offset > start_offset else -1
             asked = FetchPartition(
                 hosted.index, hosted.replica.leader_epoch, end_offset, last_epoch, start_offset, max_bytes
@@ -163,11 +166,14 @@ class _Fetcher:
         """False when a partition could not be fetched: back off before the next round."""
         if response.error_code is not _NONE:
             return False
-        hosted_by_id = {(each.topic_id, each.index): each for each in self._partitions.followed(self._leader_id)}
+        followed = self._partitions.followed(self._leader_id)
+        if followed is not self._followed:
+            self._followed = followed
+            self._by_id = {(each.topic_id, each.index): each for each in followed}
         is_fine = True
         for topic in response.responses:
             for partition in topic.partitions:
-                hosted = hosted_by_id.get((topic.topic_id, partition.partition_index))
+                hosted = self._by_id.get((topic.topic_id, partition.partition_index))
                 if hosted is not None:
                     is_fine &= self._handle_partition(hosted, partition)
         return is_fine
@@ -202,7 +208,7 @@ class _Fetcher:
         view = memoryview(answer.records)
         headers = validate_batches(view, is_stored=True)
         log, base_offset = hosted.log, headers[0].base_offset
-        if self._asked_offsets.get((hosted.topic_id, hosted.index)) != log.log_end_offset:
+        if self._asked_offsets.get(hosted) != log.log_end_offset:
             return  # the role changed while the answer was on its way; ask again from where we are
         if base_offset < log.log_end_offset:
             if log.log_start_offset < log.log_end_offset:

@@ -150,6 +150,7 @@ class Partitions:
         self._directory = LogDirectory(str(config.log_dirs), filesystem=filesystem, boot_id=boot_id)
         self._high_watermarks = self._directory.read_high_watermarks()
         self._hosted: dict[tuple[str, int], HostedPartition] = {}
+        self._followed: dict[int, list[HostedPartition]] = {}  # by leader, as the last image has it
         self._produces: dict[int, ProduceDone] = {}
         self._next_token = 0
         self._eligible_epochs: dict[int, int] = {}
@@ -173,14 +174,20 @@ class Partitions:
 
     def followed(self, leader_id: int) -> list[HostedPartition]:
         """What a fetcher of that leader pulls."""
-        return [
-            each for each in self._hosted.values() if not each.replica.is_leader and each.replica.leader_id == leader_id
-        ]
+        followed = self._followed.get(leader_id)
+        if followed is None:
+            followed = self._followed[leader_id] = [
+                each
+                for each in self._hosted.values()
+                if not each.replica.is_leader and each.replica.leader_id == leader_id
+            ]
+        return followed
 
     # -- the image ---------------------------------------------------------------------------------------------------
 
     def apply_image(self, old: MetadataImage, new: MetadataImage) -> MetadataDelta:
         delta = diff(old, new, broker_id=self._config.node_id)
+        self._followed.clear()
         self._live = new.live_broker_ids()
         if old.broker_configs != new.broker_configs:
             self._config = with_dynamic(self._static_config, broker_overrides(new, self._config.node_id))
@@ -200,6 +207,7 @@ class Partitions:
                     self.perform(hosted, BrokersChanged(eligible_epochs=self._eligible_epochs))
         for change in delta.follows:
             self._follow(change, new)
+        self._followed.clear()
         if delta.removed or delta.leads or delta.follows or delta.brokers:
             self._on_roles_changed()
         return delta
@@ -616,6 +624,7 @@ class Partitions:
         if self._is_closed:
             return
         self._is_closed = True
+        self._followed.clear()
         for hosted in self._hosted.values():
             self.perform(hosted, StopReplica())
         self.checkpoint()

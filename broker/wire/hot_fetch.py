@@ -93,12 +93,11 @@ def _decode_request(view: memoryview, position: int, version: int) -> FetchReque
             view, position
         )
         position += _HEAD_12.size
-    topic_count = view[position]
-    position += 1
-    if not 0 < topic_count <= _COMPACT_MAX:
+    topic_count, position = _read_uvarint(view, position)
+    if not topic_count:
         return None
     topics = []
-    for _ in range(topic_count - 1):
+    for _ in range(topic_count - 1):  # a count beyond the frame ends with an IndexError
         topic = topic_id = None
         if version >= TOPIC_IDS_SINCE_VERSION:
             encoded = bytes(view[position : position + 16])
@@ -110,9 +109,8 @@ def _decode_request(view: memoryview, position: int, version: int) -> FetchReque
                 return None
             topic = str(view[position + 1 : position + size], "utf-8")
             position += size
-        partition_count = view[position]
-        position += 1
-        if not 0 < partition_count <= _COMPACT_MAX:
+        partition_count, position = _read_uvarint(view, position)
+        if not partition_count:
             return None
         partitions = []
         for _ in range(partition_count - 1):
