@@ -458,6 +458,7 @@ def _write_case(directory: Path, case: Case) -> None:
                "ended_us": START_US + 70_000_000, "final_read": {"complete": True}} | case.outcome  # fmt: skip
     document = {
         "cell_id": case.cell_id,
+        "run_directory": str(directory),
         "kind": "chaos",
         "topic": {"name": "t", "replication_factor": 3, "config": {"min.insync.replicas": "2"}},
         "properties": {"acks": "all", "enable.idempotence": "true"},

@@ -68,6 +68,11 @@ def redelivered_overdue(case: Case) -> None:
 # --- copies -----------------------------------------------------------------------------------------------------------
 
 
+def _own(record: Record) -> int:
+    """The number of a transaction that this record's plant has for itself."""
+    return OWN_TRANSACTIONS + record.partition * 1_000 + record.seq
+
+
 def copy_missing(case: Case) -> None:
     record = case.take()
     case.wants_copies = True
@@ -78,7 +83,7 @@ def copy_missing(case: Case) -> None:
 def copied_twice(case: Case) -> None:
     record = case.take()
     case.wants_copies = True
-    case.more_copies.append(Copy(record=record, txn=OWN_TRANSACTIONS + record.seq, outcome=1))
+    case.more_copies.append(Copy(record=record, txn=_own(record), outcome=1))
     case.note("copied_twice", record)
 
 
@@ -87,14 +92,14 @@ def copy_reordered(case: Case) -> None:
     record = case.take()
     case.wants_copies = True
     case.uncopied.add(record.identity)
-    case.more_copies.append(Copy(record=record, txn=OWN_TRANSACTIONS + record.seq, outcome=1))
+    case.more_copies.append(Copy(record=record, txn=_own(record), outcome=1))
     case.note("copy_reordered", record)
 
 
 def aborted_read(case: Case) -> None:
     record = case.take()
     case.wants_copies = True
-    case.more_copies.append(Copy(record=record, txn=OWN_TRANSACTIONS + record.seq, outcome=0, is_audited=True))
+    case.more_copies.append(Copy(record=record, txn=_own(record), outcome=0, is_audited=True))
     case.note("aborted_read", record)
 
 
@@ -102,7 +107,7 @@ def aborted(case: Case) -> None:
     """Nothing is wrong with an aborted attempt that nobody was given."""
     record = case.take()
     case.wants_copies = True
-    txn = OWN_TRANSACTIONS + record.seq
+    txn = _own(record)
     case.more_copies.append(Copy(record=record, txn=txn, outcome=0))
     case.history.append(_transaction(txn, "aborted", 1))
 
@@ -111,7 +116,7 @@ def precommitted_read(case: Case) -> None:
     """Its copier says that it asked for the commit after the audit had the copy."""
     record = case.take()
     case.wants_copies = True
-    case.own_transaction[record.identity] = txn = OWN_TRANSACTIONS + record.seq
+    case.own_transaction[record.identity] = txn = _own(record)
     case.history.append(_transaction(txn, "committed", COPIED_AT_US * 3))
     case.note("precommitted_read", record)
 
@@ -120,7 +125,7 @@ def torn_txn(case: Case) -> None:
     """One transaction with a committed copy of one record and an aborted one of the next, which is copied again."""
     record = case.take()
     case.wants_copies = True
-    case.own_transaction[record.identity] = txn = OWN_TRANSACTIONS + record.seq
+    case.own_transaction[record.identity] = txn = _own(record)
     after = case.neighbour(record)
     case.more_copies.append(Copy(record=after, txn=txn, outcome=0))
     case.note("torn_txn", after)
@@ -130,7 +135,7 @@ def committed(case: Case) -> None:
     """Nothing is wrong with a transaction that its copier knows to be committed, and that is."""
     record = case.take()
     case.wants_copies = True
-    case.own_transaction[record.identity] = txn = OWN_TRANSACTIONS + record.seq
+    case.own_transaction[record.identity] = txn = _own(record)
     case.history.append(_transaction(txn, "committed", 1))
 
 
