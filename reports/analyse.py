@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reports import queries
 from reports.criteria import Criteria
+from reports.group_story import DELIVERY_STORIES
 from reports.happenings import findings, suspect_intervals
 from reports.histogram import rate_interval, steady_ratio, summarise
 from reports.history import commit_limits, has_copiers, transactions
@@ -222,7 +223,7 @@ def _examples(sets: Mapping[str, Mapping[str, SetComparison]]) -> list[tuple[str
     """For each cell and kind of damage the records whose story is told: from the middle of the largest ranges."""
     chosen: list[tuple[str, str, IdentityRange]] = []
     for cell, kinds in sets.items():
-        for kind in PREDICTED_KINDS:
+        for kind in (*PREDICTED_KINDS, *DELIVERY_STORIES):
             observed = kinds[kind].observed if kind in kinds else IdentitySet()
             largest = sorted(observed.ranges, key=lambda item: -item.count)[:STORIES_PER_KIND]
             for item in largest:
@@ -242,9 +243,10 @@ def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetCompariso
     columns = {"cell": TEXT, "producer": LONG, "incarnation": LONG, "seq": LONG}
     keys = sorted({(cell, one.producer, one.incarnation, one.first_seq) for cell, _, one in examples})
     small_table(kept.spark, "examples", columns, list(keys))
-    frame = kept.collect(queries.STORIES)
     rows: dict[tuple[str, int, int, int, str], list[Json]] = defaultdict(list)
-    for record in frame.to_dict("records"):
+    found = kept.collect(queries.STORIES).to_dict("records")
+    found += [{**record, "stream": "copies"} for record in kept.collect(queries.COPY_STORIES).to_dict("records")]
+    for record in found:
         clean: Json = {
             str(name): None if value is None or value != value else int(value)
             for name, value in record.items()
@@ -257,7 +259,7 @@ def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetCompariso
         key = (cell, one.producer, one.incarnation, one.first_seq)
         by_offset = {
             stream: tuple(sorted(rows.get((*key, stream), []), key=lambda row: row["offset"] or 0))
-            for stream in ("send", "log", "recv")
+            for stream in ("send", "log", "recv", "copies")
         }
         stories[cell].append(
             Story(
@@ -268,6 +270,7 @@ def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetCompariso
                 send=by_offset["send"],
                 log=by_offset["log"],
                 recv=by_offset["recv"],
+                copies=by_offset["copies"],
             )
         )
     return {cell: tuple(items) for cell, items in stories.items()}

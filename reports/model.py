@@ -265,6 +265,7 @@ class Story:
     send: tuple[Json, ...] = ()
     log: tuple[Json, ...] = ()
     recv: tuple[Json, ...] = ()
+    copies: tuple[Json, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

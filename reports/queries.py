@@ -501,3 +501,10 @@ SELECT /*+ BROADCAST(e) */ e.cell, 'recv', r.producer, r.incarnation, r.seq, r.p
 FROM recv r JOIN examples e ON r.cell = e.cell AND r.producer = e.producer AND r.incarnation = e.incarnation
  AND r.seq = e.seq
 """
+
+COPY_STORIES = """
+SELECT /*+ BROADCAST(e) */ e.cell, c.producer, c.incarnation, c.seq, c.partition, c.offset, c.copier,
+       c.copier_incarnation, c.txn, c.outcome
+FROM copies c JOIN examples e ON c.cell = e.cell AND c.producer = e.producer AND c.incarnation = e.incarnation
+ AND c.seq = e.seq
+"""
