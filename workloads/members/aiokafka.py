@@ -112,7 +112,7 @@ class AiokafkaMember:
         self._listener.revoked(_names(partitions))
 
 
-class _Rebalances(aiokafka.ConsumerRebalanceListener):
+class _Rebalances(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
     def __init__(self, member: AiokafkaMember) -> None:
         self._member = member
 
