@@ -19,6 +19,7 @@ from harness.errors import CellError
 _ANSWER_TIMEOUT_S: Final = 40.0
 _REQUEST_TIMEOUT_MS: Final = 10_000
 _TOPIC_EXISTS: Final = 36
+_REQUEST_TIMED_OUT: Final = 7
 _UNKNOWN_TOPIC: Final = 3
 # The broker asked is no controller, or there is none yet, or it does not know all brokers yet: ask again.
 _TRY_AGAIN: Final = frozenset({5, 7, 14, 15, 16, 38, 41, 89})
@@ -56,8 +57,7 @@ class Admin:
                 return
             if code == _TOPIC_EXISTS and unsure:
                 return
-            # NOT_CONTROLLER as well: whoever lost its place after the append does not know what became of it.
-            unsure = unsure or code in _TRY_AGAIN
+            unsure = unsure or code == _REQUEST_TIMED_OUT
             last = f"{error_name(code)}: {result.error_message or 'no further word'}"
             if code not in _TRY_AGAIN:
                 break
