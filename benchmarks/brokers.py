@@ -19,8 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -120,11 +122,21 @@ class Bench:
                 self._warm_up(subject)
             self._measure_idle(subjects)
             for load in loads:
-                self._measure_load(load, shape, subjects)
+                self._measure_part(f"{shape.name}, {load.name}", partial(self._measure_load, load, subjects))
             if is_three and "latency" in self.sections:
-                self._measure_latency(subjects)
+                self._measure_part("latency", partial(self._measure_latency, subjects))
             if is_three and "fail-over" in self.sections:
-                self._measure_fail_over(subjects)
+                self._measure_part("fail-over", partial(self._measure_fail_over, subjects))
+
+    def _measure_part(self, name: str, measure: Callable[[], None]) -> None:
+        """One part that fails is noted, and the others still come; the time limit ends all."""
+        try:
+            measure()
+        except TimeIsUp:
+            raise
+        except (HarnessError, subprocess.TimeoutExpired) as error:
+            self.document.failures.append(f"{name}: {type(error).__name__}: {error}")
+            say(f"failed: {self.document.failures[-1]}")
 
     def _note_start(self, subject: Subject) -> None:
         self.document.starts.append(
@@ -137,7 +149,7 @@ class Bench:
             )
         )
 
-    def _measure_load(self, load: Load, shape: Shape, subjects: list[Subject]) -> None:
+    def _measure_load(self, load: Load, subjects: list[Subject]) -> None:
         for number in range(1 - self.effort.uncounted_rounds, self.effort.rounds + 1):
             ordered = subjects if number % 2 else subjects[::-1]
             for batch_bytes in load.batches:
@@ -300,7 +312,8 @@ def run(bench: Bench, directory: Path) -> None:
             bench.measure_start_up(directory)
         if "producer" in bench.sections:
             bench.measure_producer()
-        document.complete = True
+        document.complete = not document.failures
+        document.note = "; ".join(document.failures)
     except (HarnessError, subprocess.TimeoutExpired, OSError) as error:
         document.note = f"{type(error).__name__}: {error}"
     except KeyboardInterrupt:
