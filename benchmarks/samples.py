@@ -89,7 +89,7 @@ LOADS: Final[tuple[Load, ...]] = (
     Load(name="500 connections", section="connections", batches=(16_384,), connections=500, window=1,
          bytes_max=_SHORTER),
     Load(name="1,000 partitions", section="partitions", batches=(16_384,), partitions=1000, connections=6,
-         bytes_max={16_384: 96_000_000}),
+         bytes_max={16_384: 32_000_000}),
 )  # fmt: skip
 
 
