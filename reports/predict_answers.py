@@ -1,8 +1,9 @@
 """Loss where no journal and no file tells it: a deposed leader's answers, as the proxies passed them on.
 
 Pure. A `truncated` event of source `wire` says who was deposed and where its epoch ends (OffsetForLeaderEpoch); the
-wire log says what it answered for beyond that, when, and which records those were. A record that another answer stands for
-as well is not lost: its producer had sent it twice. Shown by tests/reports/test_reports_predict_answers.py.
+wire log says what it answered for beyond that, when, and which records those were. A record that another answer stands
+for as well is not lost: its producer had sent it twice.
+Shown by tests/reports/test_reports_predict_answers.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A leader that is cut off or paused lives on while its successor writes another history; its files cannot be read in
 time, because it truncates them itself as soon as it hears of the new epoch. But every answer that a client got went
 through a proxy that logged it, and the present leader tells by OffsetForLeaderEpoch where the old epoch ends: what the
-deposed leader answered for beyond that offset is what its truncation removed. Shown by tests/harness/test_harness_deposed.py.
+deposed leader answered for beyond that offset is what its truncation removed.
+Shown by tests/harness/test_harness_deposed.py.
 """
 
 from __future__ import annotations
