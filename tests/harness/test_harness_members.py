@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,25 +17,38 @@ from harness.run.progress import Progress
 from harness.run.stop import StopFlag
 from harness.scenarios import cases_of
 from runlog.events import RunClock
+from workloads.model import Workload
 
 NOBODY = "127.0.0.1:1"
 
 
-def planned(scenario: str, client: str) -> PlannedCell:
-    return build_plan(chaos_suite([scenario], [], []), cases_of, seed=7, client=client)[0]
+COPYING = Workload.model_validate(
+    {
+        "rate_per_s": 100,
+        "readers": [
+            {"name": "copier", "consumers": 2, "mode": "group", "own_processes": True, "copies": True},
+            {"name": "audit", "mode": "group", "own_processes": True, "reads": "copies"},
+        ],
+    }
+)
 
 
-def members(directory: Path, scenario: str, client: str) -> MemberProcesses:
+def planned(scenario: str, client: str, workload: Workload | None = None) -> PlannedCell:
+    cell = build_plan(chaos_suite([scenario], [], []), cases_of, seed=7, client=client)[0]
+    return cell if workload is None else replace(cell, workload=workload)
+
+
+def members(directory: Path, scenario: str, client: str, workload: Workload | None = None) -> MemberProcesses:
     context = RunContext(
         run_dir=directory, clock=RunClock.starting_now(), stop=StopFlag(), progress=Progress(1),
         lease=Lease(directory / "leases"), command="harness", engine="reference",
     )  # fmt: skip
-    return MemberProcesses(planned(scenario, client), context, NOBODY)
+    return MemberProcesses(planned(scenario, client, workload), context, NOBODY)
 
 
 def test_members_are_named_by_reader_and_number(tmp_path: Path) -> None:
     assert members(tmp_path, "consumer-kill", "confluent").names() == ("app-0", "app-1", "app-2")
-    copying = members(tmp_path, "copy-loop", "confluent")
+    copying = members(tmp_path, "consumer-kill", "confluent", COPYING)
     assert copying.names() == ("copier-0", "copier-1", "audit-0")
     assert copying.are_there
     assert not members(tmp_path, "leader-kill", "reference").are_there
@@ -42,7 +56,7 @@ def test_members_are_named_by_reader_and_number(tmp_path: Path) -> None:
 
 def test_a_client_that_is_no_copier_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(CellError, match="aiokafka is no transactional copier, confluent and java are"):
-        members(tmp_path, "copy-loop", "aiokafka")
+        members(tmp_path, "consumer-kill", "aiokafka", COPYING)
 
 
 @pytest.mark.slow
