@@ -52,8 +52,9 @@ class LogHistogram:
         return self.since(LogHistogram())
 
     def to_json(self) -> dict[str, object]:
-        used = np.flatnonzero(self._counts)
-        return {"buckets": used.tolist(), "counts": self._counts[used].tolist(), "max_us": self.max_us}
+        counts = self._counts.copy()  # the thread of a producer may be adding: numpy lists only what stands still
+        used = np.flatnonzero(counts)
+        return {"buckets": used.tolist(), "counts": counts[used].tolist(), "max_us": self.max_us}
 
     def merge_json(self, document: dict[str, object]) -> None:
         buckets, counts, max_us = document["buckets"], document["counts"], document["max_us"]

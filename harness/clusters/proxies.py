@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -125,13 +126,13 @@ class LinkProxies:
         assert self._kafka is not None
         plain = [self._spec(link.name, link.listen, link.upstream) for link in between_brokers]
         if self._plain is self._kafka:
-            kafka = [self._spec(link.name, link.listen, link.upstream) for link in from_clients]
+            kafka = [_aware(self._spec(link.name, link.listen, link.upstream), link) for link in from_clients]
         else:
             kafka = []
             for link in from_clients:
                 between = Address(host="127.0.0.1", port=self._ports.take())
                 plain.append(self._spec(link.name, between, link.upstream))
-                kafka.append(ProxySpec(name=link.name, listen=str(link.listen), upstream=str(between)))
+                kafka.append(_aware(ProxySpec(name=link.name, listen=str(link.listen), upstream=str(between)), link))
         if self._plain.process is None and self._lease is not None:
             # Our own servers end with us; a server of somebody else's would keep these.
             self._lease_entries += [self._lease.add_proxy(self._plain.url, spec.name) for spec in plain]
@@ -146,3 +147,13 @@ class LinkProxies:
         if server.url not in self._clients:
             self._clients[server.url] = server.client()
         return self._clients[server.url]
+
+
+def _aware(spec: ProxySpec, link: Link) -> ProxySpec:
+    """With what only the embedded server can do: other addresses in responses, TLS to the broker."""
+    tls = link.upstream_tls
+    return replace(
+        spec,
+        kafka_addresses=link.shown_addresses,
+        upstream_tls=None if tls is None else {**tls, "server_name": link.upstream.host},
+    )
