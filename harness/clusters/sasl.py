@@ -61,7 +61,10 @@ class Scram:
         return b"n,," + self._first_bare()
 
     def answer(self, challenge: bytes) -> bytes | None:
-        return self._final(challenge) if not self._salted else self._check(challenge)
+        if not self._salted:
+            return self._final(challenge)
+        self._check(challenge)
+        return None
 
     def _first_bare(self) -> bytes:
         name = self.username.replace("=", "=3D").replace(",", "=2C")
