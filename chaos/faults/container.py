@@ -144,7 +144,7 @@ def _cpu_problem(parameters: Mapping[str, Parameter]) -> str | None:
 
 def _memory_problem(parameters: Mapping[str, Parameter]) -> str | None:
     headroom = int(parameters["headroom_mib"])
-    return None if headroom >= 1 else f"headroom_mib is {headroom}, expected at least 1"
+    return None if headroom >= 0 else f"headroom_mib is {headroom}, expected at least 0"
 
 
 SPECS: tuple[FaultSpec, ...] = (
@@ -177,7 +177,7 @@ SPECS: tuple[FaultSpec, ...] = (
         target_kind="broker",
         default_target="leader",
         make=_limit_memory,
-        parameters={"headroom_mib": 1},  # beyond what its processes hold when it begins; page cache is not counted
+        parameters={"headroom_mib": 0},  # beyond what its processes hold when it begins; page cache is not counted
         problem=_memory_problem,
         is_proved_at_heal=True,
         engines=ENGINES,

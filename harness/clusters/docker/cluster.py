@@ -27,8 +27,8 @@ from harness.clusters.proxies import LinkProxies
 from harness.errors import EnvironmentFault
 
 NANO_CPUS: Final = 1_000_000_000
-MEMORY_STEP_BYTES: Final = 512 << 10
-MEMORY_STEPS_MAX: Final = 16
+MEMORY_STEP_BYTES: Final = 256 << 10
+MEMORY_STEPS_MAX: Final = 64
 
 
 class DockerCluster(ProcessCluster):
