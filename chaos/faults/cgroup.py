@@ -6,10 +6,12 @@ process has the same files there. Knows no engine and changes nothing. Shown by 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path("/sys/fs/cgroup")
+_CHARGE_BATCH_BYTES: Final = 64 * 4096  # memory is charged ahead by so much for each core
 _UNLIMITED: Final = 1 << 62  # version 1 writes "no limit" as the largest multiple of a page
 
 
@@ -53,9 +55,20 @@ def memory_bytes_max(pid: int) -> int | None:
 
 
 def memory_limit_hits(pid: int) -> int:
-    """How often the group wanted more memory than it may have, and something had to be given up for it."""
+    """How often the group wanted more memory than it may have, and something had to be given up for it.
+
+    Version 1 no longer counts what reclaim could satisfy (Linux 6.18), so there it is 1 while the group holds all that
+    it may: whatever it takes then must be given up elsewhere first.
+    """
     text = _text(cgroup_file(pid, "memory", "memory.failcnt", "memory.events"))
-    return int(text) if text.isdigit() else _counter(text, "max")
+    if not text.isdigit():
+        return _counter(text, "max")
+    limit = memory_bytes_max(pid)
+    usage = _text(cgroup_file(pid, "memory", "memory.usage_in_bytes", "memory.current"))
+    is_full = (
+        limit is not None and usage.isdigit() and limit - int(usage) <= _CHARGE_BATCH_BYTES * (os.cpu_count() or 1)
+    )
+    return int(text) + (1 if is_full else 0)
 
 
 def anonymous_bytes(pid: int) -> int:

@@ -47,6 +47,7 @@ class DockerCluster(ProcessCluster):
         self._client, self._network = client, network
         self._image = engine.image(client)
         self._by_broker: dict[int, Any] = {}  # docker-py's, by broker id
+        self._out_of_memory: set[int] = set()  # pids that were told of
 
     @property
     def path_description(self) -> str:
@@ -63,6 +64,18 @@ class DockerCluster(ProcessCluster):
 
     def containers(self) -> DockerCluster:
         return self
+
+    def exits(self) -> Mapping[int, tuple[int, int]]:
+        """As for processes; a broker that the kernel ended for want of memory is told of first."""
+        with self._lock:  # or the container might be started again in between, and its end forgotten
+            ended = super().exits()
+            for broker, (pid, _) in ended.items():
+                process = self._processes[broker]
+                assert isinstance(process, ContainerProcess)
+                if pid not in self._out_of_memory and process.is_out_of_memory():
+                    self._out_of_memory.add(pid)
+                    self.on_process_event("out_of_memory", broker)
+        return ended
 
     def disconnect(self, broker_id: int) -> None:
         """Off the network: peers and clients get no answer at all, not even a refusal."""
