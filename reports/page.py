@@ -76,7 +76,7 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         signs=_SIGNS,
         sentences=verdict_sentences(judged, analysis),
         recommendation=sweep_view.recommendation_view(analysis) if analysis else None,
-        generator=generator.view(judged),
+        generator=generator.view(judged, run.manifest),
         search=search.view(found, judged) if found else None,
         criteria=Criteria(),
         analysis=sweep_view.view(analysis) if analysis else None,
