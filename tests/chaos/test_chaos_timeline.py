@@ -298,6 +298,7 @@ def test_conditions(text, change, holds):
         ("leader", (2,)),
         ("followers", (1, 3)),
         ("follower:1", (3,)),
+        ("heir", (3,)),  # the first in replica order, which is 3, 2, 1
         ("controller", (3,)),
         ("broker:1", (1,)),
         ("others", (1, 3)),
