@@ -105,11 +105,8 @@ def run(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
         argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
-<<<<<<< HEAD
-        cells=tuple(cell or ()), allow=allow, artifacts=artifacts, client_config=client_config,
-=======
         cells=tuple(cell or ()), allow=allow, artifacts=artifacts, certify=not no_certify,
->>>>>>> main
+        client_config=client_config,
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
 

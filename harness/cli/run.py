@@ -59,11 +59,8 @@ class RunOptions:
     cells: tuple[str, ...] = ()  # empty: all of the plan
     allow: Path | None = None
     artifacts: Path | None = None
-<<<<<<< HEAD
-    client_config: Path | None = None
-=======
     certify: bool = True
->>>>>>> main
+    client_config: Path | None = None
 
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:

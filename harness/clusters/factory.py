@@ -94,7 +94,14 @@ def external_cluster(
     if not bootstrap_servers:
         raise UsageError("--cluster external needs --bootstrap-server host:port")
     proxies = (
-        LinkProxies(proxy_choice, directory=directory / "proxies", lease=lease, seed=seed, ports=PortAllocator())
+        LinkProxies(
+            proxy_choice,
+            directory=directory / "proxies",
+            lease=lease,
+            seed=seed,
+            ports=PortAllocator(),
+            logs_all_produce=True,  # no journal here either
+        )
         if proxied
         else None
     )
