@@ -161,7 +161,7 @@ SPECS: tuple[FaultSpec, ...] = (
     FaultSpec(
         name="limit_cpu",
         label="CPU limited",
-        colour="#b9770e",
+        colour="#5d6d1e",
         target_kind="broker",
         default_target="leader",
         make=_limit_cpu,
