@@ -414,7 +414,8 @@ WHERE (c.outcome <> 1 AND (f.best = 1 OR t.is_committed = 1)) OR (c.outcome = 1 
         name="crashed",
         family="liveness",
         title="Broker crashed",
-        rule="A broker process ended that the harness had neither killed nor stopped, and whose disk had not failed.",
+        rule="A broker process ended that the harness had neither killed nor stopped, whose disk had not failed and "
+        "whose container had not reached the limit of its memory.",
         evidence="harness",
     ),
     Anomaly(

@@ -7,6 +7,7 @@ from chaos.faults import (
     bit_flip,
     black_hole,
     clients,
+    container,
     disk,
     kafka_toxics,
     kill,
@@ -42,6 +43,7 @@ FAULTS: dict[str, FaultSpec] = {
         bit_flip.SPEC,
         *clients.SPECS,
         *disk.SPECS,
+        *container.SPECS,
         *kafka_toxics.SPECS,
     )
 }

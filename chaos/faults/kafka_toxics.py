@@ -20,7 +20,7 @@ _LABELS = {
     "kafka_delay_response": ("responses delayed", "#6c3483"),
     "kafka_edit_response": ("responses replaced", "#b9770e"),
     "kafka_hide_topic": ("topic hidden", "#117864"),
-    "kafka_hold_request": ("requests held back", "#5b2c6f"),
+    "kafka_hold_request": ("requests held back", "#145a32"),
     "kafka_cut_frame": ("frames cut", "#943126"),
     "kafka_corrupt_batch": ("batches corrupted", "#641e16"),
 }
