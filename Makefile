@@ -110,6 +110,10 @@ mutants: setup-dev  ## the simulation over every wrong variant of the broker; wr
 fuzz: setup-dev  ## a million bad frames and 100,000 damaged directories
 	$(BIN)/python -m broker.sim.fuzz --frames 1000000 --files 100000 --strict
 
+.PHONY: compatibility
+compatibility: setup-dev  ## nine clients of four languages and Kafka's tools on the reference broker; writes docs/compatibility.md
+	$(BIN)/python -m tests.compatibility
+
 .PHONY: bench
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results
 	$(BIN)/python -m benchmarks.brokers

@@ -1,0 +1,159 @@
+"""The clients of the table: what each is called, how its driver is started, what must be installed before.
+
+`prepare` builds or fetches once into the cache and says why it cannot, which then stands in the table.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
+
+DRIVERS = Path(__file__).parent / "drivers"
+BUILD_TIMEOUT_S = 600
+OLD_KAFKA = "2.8.2"
+
+
+class CannotPrepare(Exception):
+    """What is missing on this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    version: str
+    command: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientKind:
+    name: str
+    language: str
+    prepare: Callable[[], Prepared]
+
+
+def _python(package: str, driver: str) -> Callable[[], Prepared]:
+    def prepare() -> Prepared:
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError as error:
+            raise CannotPrepare(f"{package} is not installed: make setup-dev") from error
+        return Prepared(version=version, command=(sys.executable, str(DRIVERS / driver)))
+
+    return prepare
+
+
+def _confluent() -> Prepared:
+    prepared = _python("confluent-kafka", "confluent_driver.py")()
+    import confluent_kafka
+
+    return Prepared(
+        version=f"{prepared.version} (librdkafka {confluent_kafka.libversion()[0]})", command=prepared.command
+    )
+
+
+def _kcat() -> Prepared:
+    program = shutil.which("kcat") or shutil.which("kafkacat")
+    if program is None:
+        raise CannotPrepare("kcat is not installed (apt install kcat)")
+    done = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=10, check=False)
+    found = re.search(r"Version (\S+).*librdkafka (\S+)", done.stdout + done.stderr, re.DOTALL)
+    version = f"{found[1]} (librdkafka {found[2]})" if found else "?"
+    command = (sys.executable, str(DRIVERS / "kcat_driver.py"))
+    return Prepared(version=version, command=command, environment={"KCAT": program})
+
+
+def _run(command: list[str], cwd: Path, **environment: str) -> None:
+    if shutil.which(command[0]) is None:
+        raise CannotPrepare(f"{command[0]} is not installed")
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise CannotPrepare(f"{' '.join(command[:3])} failed: {(done.stdout + done.stderr)[-2000:]}")
+
+
+def _built(name: str) -> Path:
+    place = cache_directory() / "compatibility" / name
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
+    """One source for every version: what an older library lacks is found missing by reflection."""
+
+    def prepare() -> Prepared:
+        classes, libraries = _built(f"java-{version}"), jars()
+        _run(
+            [
+                "javac",
+                "-nowarn",
+                "-d",
+                str(classes),
+                "-cp",
+                f"{libraries}/*",
+                str(DRIVERS / "java/Driver.java"),
+                str(DRIVERS / "java/Json.java"),
+            ],
+            DRIVERS,
+        )
+        command = (
+            java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{classes}:{libraries}/*", "Driver",
+        )  # fmt: skip
+        return Prepared(version=version, command=command)
+
+    return prepare
+
+
+def _old_jars() -> Path:
+    place = _built(f"kafka-clients-{OLD_KAFKA}")
+    if not (place / f"kafka-clients-{OLD_KAFKA}.jar").is_file():
+        pom = DRIVERS / "java" / "pom.xml"
+        _run(
+            ["mvn", "-B", "-ntp", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={place}"],
+            DRIVERS,
+        )
+    return place
+
+
+def _go(library: str, module: str) -> Callable[[], Prepared]:
+    def prepare() -> Prepared:
+        place, source = _built("go"), DRIVERS / "go"
+        _run(["go", "build", "-o", str(place / "driver"), "."], source, GOFLAGS="-mod=mod")
+        found = re.search(rf"{re.escape(module)} v(\S+)", (source / "go.mod").read_text())
+        return Prepared(version=found[1] if found else "?", command=(str(place / "driver"), library))
+
+    return prepare
+
+
+def _kafkajs() -> Prepared:
+    place, source = _built("node"), DRIVERS / "node"
+    for name in ("package.json", "package-lock.json", "driver.mjs"):
+        shutil.copy(source / name, place / name)
+    if not (place / "node_modules/kafkajs").is_dir():
+        _run(["npm", "ci", "--no-audit", "--no-fund"], place)
+    found = re.search(r'"kafkajs": "([^"]+)"', (source / "package.json").read_text())
+    return Prepared(version=found[1] if found else "?", command=("node", str(place / "driver.mjs")))
+
+
+CLIENTS = (
+    ClientKind(name="confluent-kafka", language="C, Python", prepare=_confluent),
+    ClientKind(name="kcat", language="C", prepare=_kcat),
+    ClientKind(name="Java 4.3.1", language="Java", prepare=_java(ensure_jars, "4.3.1")),
+    ClientKind(name=f"Java {OLD_KAFKA}", language="Java", prepare=_java(_old_jars, OLD_KAFKA)),
+    ClientKind(name="aiokafka", language="Python", prepare=_python("aiokafka", "aiokafka_driver.py")),
+    ClientKind(name="kafka-python", language="Python", prepare=_python("kafka-python", "kafka_python_driver.py")),
+    ClientKind(name="franz-go", language="Go", prepare=_go("franz", "github.com/twmb/franz-go")),
+    ClientKind(name="sarama", language="Go", prepare=_go("sarama", "github.com/IBM/sarama")),
+    ClientKind(name="kafkajs", language="JavaScript", prepare=_kafkajs),
+)
