@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster_helper import free_ports, wait_until
-from wire_helper import ask
+from tests.broker_node.cluster_helper import free_ports, wait_until
+from tests.broker_node.wire_helper import ask
 
 from harness.clusters.kafka.jars import ensure_jars, java_command
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from select import select
 from typing import Any, BinaryIO
 
-CALL_TIMEOUT_S = 90.0
+CALL_TIMEOUT_S = 240.0
 ROOT = Path(__file__).parents[2]
 
 

@@ -18,7 +18,7 @@ from aiokafka.structs import OffsetAndMetadata
 from rpc import data, need, serve, text
 
 BOOTSTRAP = sys.argv[1].split(",")
-WAIT_S = 80
+WAIT_S = 220
 producers: dict[str, Any] = {}
 consumers: dict[str, Any] = {}
 _admin: list[Any] = []
@@ -65,7 +65,7 @@ async def send(name: str, topic: str, partition: int, records: list[dict[str, An
         )
         for record in records
     ]
-    found = [await asyncio.wait_for(future, 60) for future in sent]
+    found = [await asyncio.wait_for(future, 200) for future in sent]
     return [-1 if each is None else each.offset for each in found]
 
 

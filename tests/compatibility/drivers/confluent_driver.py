@@ -32,7 +32,7 @@ from confluent_kafka.admin import (
 from rpc import data, serve, text
 
 BOOTSTRAP = sys.argv[1]
-WAIT_S = 60
+WAIT_S = 200
 QUIET = {"bootstrap.servers": BOOTSTRAP, "log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}
 OFFSET_INVALID = -1001
 producers: dict[str, Any] = {}
@@ -57,7 +57,7 @@ def producer_open(name: str, config: dict[str, Any]) -> None:
     settings = {known[key]: value for key, value in config.items()}
     if "transactional.id" in settings:
         settings.pop("acks")
-    producers[name] = Producer({**QUIET, "message.timeout.ms": 60_000, "message.max.bytes": 5_000_000, **settings})
+    producers[name] = Producer({**QUIET, "message.timeout.ms": 200_000, "message.max.bytes": 5_000_000, **settings})
 
 
 def send(name: str, topic: str, partition: int, records: list[dict[str, Any]]) -> list[int]:

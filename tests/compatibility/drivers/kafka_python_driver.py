@@ -23,7 +23,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from rpc import data, need, serve, text
 
 BOOTSTRAP = sys.argv[1].split(",")
-WAIT_S = 60
+WAIT_S = 200
 COMMON = {"bootstrap_servers": BOOTSTRAP, "reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 500}
 producers: dict[str, Any] = {}
 consumers: dict[str, Any] = {}

@@ -16,7 +16,7 @@ from typing import Any
 from rpc import UnsupportedError, need, serve
 
 BOOTSTRAP, KCAT = sys.argv[1], os.environ["KCAT"]
-WAIT_S = 60
+WAIT_S = 200
 producers: dict[str, list[str]] = {}
 readers: dict[str, dict[str, Any]] = {}
 members: dict[str, subprocess.Popen[bytes]] = {}

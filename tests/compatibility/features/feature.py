@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from tests.compatibility.driver import ClientFailure, Driver
 from tests.compatibility.world import World
 
-STEP_TIMEOUT_S = 60.0
+STEP_TIMEOUT_S = 180.0
 
 
 class Client:

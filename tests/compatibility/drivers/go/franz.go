@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-const waitS = 60 * time.Second
+const waitS = 200 * time.Second
 
 type franzConsumer struct {
 	client  *kgo.Client
@@ -57,7 +57,7 @@ func franz(bootstrap []string) map[string]handler {
 
 	openProducer := func(in call) (any, error) {
 		options := append([]kgo.Opt{
-			kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(waitS), kgo.ProducerBatchMaxBytes(1_000_000),
+			kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(1_000_000),
 			kgo.ProducerLinger(time.Duration(in.number("linger_ms")) * time.Millisecond),
 		}, common...)
 		acks := map[string]kgo.Acks{"0": kgo.NoAck(), "1": kgo.LeaderAck(), "all": kgo.AllISRAcks()}[in.text("acks")]
@@ -91,7 +91,10 @@ func franz(bootstrap []string) map[string]handler {
 			}
 			records = append(records, record)
 		}
-		results := producers[in.Name].ProduceSync(background, records...)
+		// not RecordDeliveryTimeout: it counts from the record's timestamp, which may be an old one
+		bounded, cancel := context.WithTimeout(background, waitS)
+		defer cancel()
+		results := producers[in.Name].ProduceSync(bounded, records...)
 		if err := results.FirstErr(); err != nil {
 			return nil, err
 		}

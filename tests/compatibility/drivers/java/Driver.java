@@ -57,7 +57,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * standard input. What only later versions have is looked up by name when it is asked for.
  */
 public final class Driver {
-    private static final long WAIT_S = 60;
+    private static final long WAIT_S = 200;
     private static String bootstrap;
     private static Admin admin;
     private static final Map<String, KafkaProducer<String, String>> producers = new HashMap<>();
