@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.compatibility.clients import CLIENTS
@@ -38,10 +38,20 @@ def load() -> dict[str, Trial]:
 
 
 def save(trials: Iterable[Trial]) -> None:
-    """Replaces what is known of these clients, leaves the others, writes both files."""
-    known = {**load(), **{trial.client: trial for trial in trials}}
+    """Replaces the cells that were tried, leaves the others, writes both files."""
+    known = load()
+    for trial in trials:
+        known[trial.client] = _merged(known.get(trial.client), trial)
     DATA.write_text(json.dumps({name: asdict(trial) for name, trial in sorted(known.items())}, indent=1) + "\n")
     PAGE.write_text(render(known))
+
+
+def _merged(old: Trial | None, new: Trial) -> Trial:
+    """In the table's order; of the old cells those that the new trial did not try, if the client is the same version."""
+    cells = {cell.feature: cell for cell in old.cells} if old is not None and old.version == new.version else {}
+    cells.update({cell.feature: cell for cell in new.cells})
+    names = [feature.name for features in SECTIONS.values() for feature in features]
+    return replace(new, cells=tuple(cells[name] for name in names if name in cells))
 
 
 def render(known: dict[str, Trial]) -> str:

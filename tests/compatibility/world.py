@@ -25,8 +25,11 @@ SETTINGS: Mapping[str, object] = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1_000,
     "group.consumer.heartbeat.interval.ms": 1_000,
-    "controller.quorum.fetch.timeout.ms": 3_000,  # a busy machine must not change leaders under a test
-    "controller.quorum.request.timeout.ms": 3_000,
+    # A busy machine must not change leaders under a test.
+    "controller.quorum.fetch.timeout.ms": 10_000,
+    "controller.quorum.request.timeout.ms": 10_000,
+    "broker.session.timeout.ms": 20_000,
+    "replica.lag.time.max.ms": 60_000,
 }
 WAIT_S = 180.0  # the table is also made on a machine that does much else
 _names = count(1)
@@ -42,7 +45,9 @@ class World:
 
     def __enter__(self) -> World:
         self.cluster.start_all()
-        self._admin = Admin({"bootstrap.servers": self.bootstrap})
+        self._admin = Admin(
+            {"bootstrap.servers": self.bootstrap, "request.timeout.ms": 120_000, "default.api.timeout.ms": 180_000}
+        )
         wait_until(self._all_there, "all brokers", WAIT_S)
         wait_until(lambda: self.coordinator("warm"), "a coordinator of groups", WAIT_S)
         wait_until(lambda: self.coordinator("warm", 1), "a coordinator of transactions", WAIT_S)
@@ -140,12 +145,12 @@ class World:
 
     def batches(self, topic: str, index: int = 0) -> list[BatchHeader]:
         partition = TopicPartition(topic, index)
-        found = read_batches(self.bootstrap, partition, timeout_ms=20_000)
+        found = read_batches(self.bootstrap, partition, timeout_ms=120_000)
         return [each.header for batch in found for each in iter_batches(batch.buffer)]
 
     def values(self, topic: str, index: int = 0, *, from_offset: int = 0) -> list[str]:
         """Every data record's value as the log has it, committed or not."""
-        found = read_batches(self.bootstrap, TopicPartition(topic, index), from_offset, timeout_ms=20_000)
+        found = read_batches(self.bootstrap, TopicPartition(topic, index), from_offset, timeout_ms=120_000)
         batches = [each for batch in found for each in iter_batches(batch.buffer)]
         return [
             "" if value is None else bytes(value).decode()

@@ -89,5 +89,3 @@ def page(counts: Counter[str], requests: Counter[str], equal: Counter[str]) -> s
     lines += ["", "## Requests by API", "", "| API and version | requests | same |", "|---|---|---|"]
     lines += [f"| {title} | {requests[title]:,} | {equal[title]:,} |" for title in requests]
     return "\n".join(lines) + "\n"
-
-

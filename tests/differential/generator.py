@@ -23,10 +23,17 @@ NEIGHBOURS: Mapping[ApiKey, Sequence[ApiKey]] = {
     ),
     **dict.fromkeys((ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE, ApiKey.DELETE_GROUPS), (ApiKey.OFFSET_COMMIT,)),
     **dict.fromkeys(
-        (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.LIST_TRANSACTIONS),
+        (
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            ApiKey.ADD_OFFSETS_TO_TXN,
+            ApiKey.DESCRIBE_TRANSACTIONS,
+            ApiKey.LIST_TRANSACTIONS,
+        ),
         (ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN),
     ),
-    **dict.fromkeys((ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT), (ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN)),
+    **dict.fromkeys(
+        (ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT), (ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN)
+    ),
     **dict.fromkeys((ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.DELETE_RECORDS), (ApiKey.PRODUCE,)),
     **dict.fromkeys((ApiKey.DESCRIBE_CONFIGS,), (ApiKey.INCREMENTAL_ALTER_CONFIGS,)),
     **dict.fromkeys((ApiKey.DESCRIBE_CLIENT_QUOTAS,), (ApiKey.ALTER_CLIENT_QUOTAS,)),
@@ -147,7 +154,10 @@ def _look(names: Names) -> Iterator[Asked]:
     yield Asked(
         key=ApiKey.METADATA,
         version=12,
-        values={"topics": [{"topic_id": None, "name": each} for each in names.topics], "allow_auto_topic_creation": False},
+        values={
+            "topics": [{"topic_id": None, "name": each} for each in names.topics],
+            "allow_auto_topic_creation": False,
+        },
     )
     for timestamp in (-1, -2, -3):
         partitions = [
@@ -182,13 +192,9 @@ def _look(names: Names) -> Iterator[Asked]:
     groups = [{"group_id": names.group, "topics": None, "member_id": None, "member_epoch": -1}]
     yield Asked(key=ApiKey.OFFSET_FETCH, version=9, values={"groups": groups, "require_stable": False})
     yield Asked(key=ApiKey.DESCRIBE_GROUPS, version=5, values={"groups": [names.group]})
-    yield Asked(
-        key=ApiKey.DESCRIBE_TRANSACTIONS, version=0, values={"transactional_ids": [names.transactional_id]}
-    )
+    yield Asked(key=ApiKey.DESCRIBE_TRANSACTIONS, version=0, values={"transactional_ids": [names.transactional_id]})
     yield Asked(
         key=ApiKey.DESCRIBE_PRODUCERS,
         version=0,
         values={"topics": [{"name": first, "partition_indexes": [0, 1]}]},
     )
-
-

@@ -48,9 +48,7 @@ def both(directory: Path) -> Iterator[tuple[Side, Side]]:
         yield theirs, ours
 
 
-def run(
-    theirs: Side, ours: Side, chapters: Iterable[Chapter], tell: Callable[[str], None] = lambda _: None
-) -> Result:
+def run(theirs: Side, ours: Side, chapters: Iterable[Chapter], tell: Callable[[str], None] = lambda _: None) -> Result:
     result = Result()
     for chapter in chapters:
         theirs.begin(chapter)

@@ -24,7 +24,7 @@ from tests.differential.generator import Asked, Chapter
 from tests.differential.values import BASE_MS, Symbol
 
 ANSWER_TIMEOUT_S = 15.0
-READY_TIMEOUT_S = 90.0
+READY_TIMEOUT_S = 180.0
 CLOSED, SILENT = "closes the connection", "does not answer"
 _LEFT_OUT = frozenset({
     "throttle_time", "error_message", "host", "port", "client_host", "cluster_id", "log_dir", "total_bytes",
