@@ -71,7 +71,7 @@ def _kcat() -> Prepared:
     return Prepared(version=version, command=command, environment={"KCAT": program})
 
 
-def _run(command: list[str], cwd: Path, **environment: str) -> None:
+def execute(command: list[str], cwd: Path, **environment: str) -> None:
     if shutil.which(command[0]) is None:
         raise CannotPrepare(f"{command[0]} is not installed")
     done = subprocess.run(
@@ -82,7 +82,7 @@ def _run(command: list[str], cwd: Path, **environment: str) -> None:
         raise CannotPrepare(f"{' '.join(command[:3])} failed: {(done.stdout + done.stderr)[-2000:]}")
 
 
-def _built(name: str) -> Path:
+def built(name: str) -> Path:
     place = cache_directory() / "compatibility" / name
     place.mkdir(parents=True, exist_ok=True)
     return place
@@ -92,8 +92,8 @@ def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
     """One source for every version: what an older library lacks is found missing by reflection."""
 
     def prepare() -> Prepared:
-        classes, libraries = _built(f"java-{version}"), jars()
-        _run(
+        classes, libraries = built(f"java-{version}"), jars()
+        execute(
             [
                 "javac",
                 "-nowarn",
@@ -116,10 +116,10 @@ def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
 
 
 def _old_jars() -> Path:
-    place = _built(f"kafka-clients-{OLD_KAFKA}")
+    place = built(f"kafka-clients-{OLD_KAFKA}")
     if not (place / f"kafka-clients-{OLD_KAFKA}.jar").is_file():
         pom = DRIVERS / "java" / "pom.xml"
-        _run(
+        execute(
             ["mvn", "-B", "-ntp", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={place}"],
             DRIVERS,
         )
@@ -128,8 +128,8 @@ def _old_jars() -> Path:
 
 def _go(library: str, module: str) -> Callable[[], Prepared]:
     def prepare() -> Prepared:
-        place, source = _built("go"), DRIVERS / "go"
-        _run(["go", "build", "-o", str(place / "driver"), "."], source, GOFLAGS="-mod=mod")
+        place, source = built("go"), DRIVERS / "go"
+        execute(["go", "build", "-o", str(place / "driver"), "."], source, GOFLAGS="-mod=mod")
         found = re.search(rf"{re.escape(module)} v(\S+)", (source / "go.mod").read_text())
         return Prepared(version=found[1] if found else "?", command=(str(place / "driver"), library))
 
@@ -137,11 +137,11 @@ def _go(library: str, module: str) -> Callable[[], Prepared]:
 
 
 def _kafkajs() -> Prepared:
-    place, source = _built("node"), DRIVERS / "node"
+    place, source = built("node"), DRIVERS / "node"
     for name in ("package.json", "package-lock.json", "driver.mjs"):
         shutil.copy(source / name, place / name)
     if not (place / "node_modules/kafkajs").is_dir():
-        _run(["npm", "ci", "--no-audit", "--no-fund"], place)
+        execute(["npm", "ci", "--no-audit", "--no-fund"], place)
     found = re.search(r'"kafkajs": "([^"]+)"', (source / "package.json").read_text())
     return Prepared(version=found[1] if found else "?", command=("node", str(place / "driver.mjs")))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from tests.compatibility import tools
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
 from tests.compatibility.trial import Cell, Trial
@@ -47,10 +48,11 @@ def save(trials: Iterable[Trial]) -> None:
 
 
 def _merged(old: Trial | None, new: Trial) -> Trial:
-    """In the table's order; of the old cells those that the new trial did not try, if the client is the same version."""
+    """In the table's order. Old cells stay that the new trial did not try, if the client is of the same version."""
     cells = {cell.feature: cell for cell in old.cells} if old is not None and old.version == new.version else {}
     cells.update({cell.feature: cell for cell in new.cells})
     names = [feature.name for features in SECTIONS.values() for feature in features]
+    names += [name for name, _ in tools.TOOLS]
     return replace(new, cells=tuple(cells[name] for name in names if name in cells))
 
 
@@ -59,6 +61,9 @@ def render(known: dict[str, Trial]) -> str:
     lines = [_HEAD, *_summary(chosen)]
     for title, features in SECTIONS.items():
         lines += _section(title, [feature.name for feature in features], chosen)
+    if tools.NAME in known:
+        of_tools = known[tools.NAME]
+        lines += _section(f"Kafka's own tools, {of_tools.version}", [name for name, _ in tools.TOOLS], [of_tools])
     return "\n".join(lines) + "\n"
 
 

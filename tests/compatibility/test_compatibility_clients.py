@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.compatibility import page
+from tests.compatibility import page, tools
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
 from tests.compatibility.trial import try_client
@@ -50,6 +50,7 @@ def test_the_table_has_every_client_and_feature_and_is_what_its_data_render_to()
     assert len(features) == len(set(features))
     for kind in CLIENTS:
         assert [cell.feature for cell in known[kind.name].cells] == features, kind.name
+    assert [cell.feature for cell in known[tools.NAME].cells] == [name for name, _ in tools.TOOLS]
 
 
 def test_no_cell_of_the_table_failed_without_being_explained() -> None:

@@ -17,7 +17,7 @@ from tests.compatibility.features.feature import Client, Feature
 from tests.compatibility.world import World
 
 # An API or version that a broker lacks, in the words of the client libraries.
-_NOT_IMPLEMENTED = re.compile(
+NOT_IMPLEMENTED = re.compile(
     r"unsupported.?version|UnsupportedVersion|does not support|not supported by broker|unsupported feature|"
     r"no matching API|broker.*too old|Incompatible broker|doesn.t support|NotSupportedByBroker|unsupported by",
     re.IGNORECASE,
@@ -70,7 +70,7 @@ def _try_feature(driver: Driver, world: World, feature: Feature) -> Cell:
     except Unsupported as error:
         state, reason = "client", str(error)
     except ClientFailure as error:
-        state, reason = "broker" if _NOT_IMPLEMENTED.search(str(error)) else "failed", str(error)
+        state, reason = "broker" if NOT_IMPLEMENTED.search(str(error)) else "failed", str(error)
     except Exception as error:  # whatever else goes wrong in a feature is that cell's failure, not the table's
         state, reason = "failed", f"{type(error).__name__}: {error}"
     try:

@@ -31,9 +31,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory, both(Path(directory)) as (theirs, ours):
         result = run(theirs, ours, chapters(chosen.seed, chosen.requests, keys=keys), _tell)
     _show(result.unnamed)
-    _tell(
-        f"{sum(result.requests.values())} requests, {sum(result.equal.values())} answered the same, named: {dict(result.named)}"
-    )
+    total, same = sum(result.requests.values()), sum(result.equal.values())
+    _tell(f"{total} requests, {same} answered the same, named: {dict(result.named)}")
     if not parts:
         for each in NAMED:
             if not result.named[each.name]:
@@ -53,9 +52,8 @@ def _show(unnamed: list[Found]) -> None:
         sample.setdefault(kind, each)
     for kind, count in kinds.most_common(SHOWN_MAX):
         title, path, theirs, ours = kind
-        _tell(
-            f"{title} {path} ({count})\n  Apache Kafka: {theirs}\n  ours:         {ours}\n  asked: {sample[kind].asked.values}"
-        )
+        _tell(f"{title} {path} ({count})\n  Apache Kafka: {theirs}\n  ours:         {ours}")
+        _tell(f"  asked: {sample[kind].asked.values}")
 
 
 def _tell(text: str) -> None:

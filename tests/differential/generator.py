@@ -174,13 +174,14 @@ def _look(names: Names) -> Iterator[Asked]:
         "log_start_offset": -1,
         "partition_max_bytes": 1_000_000,
     }
+    partitions_fetched = [{"partition": index, "fetch_offset": 0, **fetched} for index in range(2)]
     yield Asked(
         key=ApiKey.FETCH,
         version=12,
         values={
             "replica_id": -1, "max_wait": 0, "min_bytes": 0, "max_bytes": 10_000_000, "isolation_level": 0,
             "session_id": 0, "session_epoch": -1, "forgotten_topics_data": [], "rack_id": "", "cluster_id": None,
-            "topics": [{"topic": first, "partitions": [{"partition": n, "fetch_offset": 0, **fetched} for n in range(2)]}],
+            "topics": [{"topic": first, "partitions": partitions_fetched}],
         },
     )  # fmt: skip
     resources = [{"resource_type": 2, "resource_name": each, "configuration_keys": None} for each in (first, second)]

@@ -1,4 +1,4 @@
-"""One of the two brokers: sends it requests in turn, remembers what its symbols stand for, makes its answers comparable.
+"""One of the two brokers: sends it requests in turn, knows what its symbols stand for, makes its answers comparable.
 
 What differs by nature is masked here and nowhere else: ids that a broker makes up, its addresses, times, texts.
 """
