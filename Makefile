@@ -111,8 +111,16 @@ fuzz: setup-dev  ## a million bad frames and 100,000 damaged directories
 	$(BIN)/python -m broker.sim.fuzz --frames 1000000 --files 100000 --strict
 
 .PHONY: compatibility
-compatibility: setup-dev  ## nine clients of four languages and Kafka's tools on the reference broker; writes docs/compatibility.md
+compatibility: setup-dev  ## clients of four languages and Kafka's tools on the reference broker; writes docs/compatibility.md
+	@command -v kcat >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "setup: kcat" >&2; apt-get update -qq && apt-get install -y -qq --no-install-recommends kcat >/dev/null; \
+	  else echo "setup: no kcat here; its column will say so" >&2; fi; }
 	$(BIN)/python -m tests.compatibility
+
+.PHONY: differential
+differential: setup-dev  ## the same requests to the broker and to Apache Kafka 4.3.1; writes docs/differences.md
+	$(BIN)/python -m tests.differential
 
 .PHONY: bench
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results

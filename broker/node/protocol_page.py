@@ -39,13 +39,15 @@ NOT_IMPLEMENTED: dict[str, str] = {
     "the quorum's voters are fixed (no KIP-853)": "ADD_RAFT_VOTER REMOVE_RAFT_VOTER UPDATE_RAFT_VOTER",
     "all nodes are brokers and voters; none registers as a controller only": "CONTROLLER_REGISTRATION",
     "a broker leaves by stopping": "UNREGISTER_BROKER",
+    "replicas stay on the brokers that they were made on": (
+        "ALTER_PARTITION_REASSIGNMENTS LIST_PARTITION_REASSIGNMENTS"
+    ),
 }  # fmt: skip
 
 _INTRODUCTION = """# What of Kafka's protocol the broker implements
 
 Written by `python -m broker.node.protocol_page` from broker/wire/apis.py and from what stands at the head of each
-handler; tests compare it with both, and Kafka's versions with those that Apache Kafka 4.3.1 answers. That the answers
-are the same is checked request by request: [differences.md](differences.md). Which clients and tools work:
+handler; tests compare it with both. Kafka's versions are those of Apache Kafka 4.3.1. Which clients and tools work:
 [compatibility.md](compatibility.md). Settings: [settings.md](settings.md).
 
 *All*: every version that Apache Kafka 4.3.1 serves. Record batches are of version 2 (KIP-98) with gzip, snappy, lz4 and

@@ -57,6 +57,7 @@ def producer_open(name: str, config: dict[str, Any]) -> None:
     settings = {known[key]: value for key, value in config.items()}
     if "transactional.id" in settings:
         settings.pop("acks")
+        settings["transaction.timeout.ms"] = 300_000  # no less than message.timeout.ms
     producers[name] = Producer({**QUIET, "message.timeout.ms": 200_000, "message.max.bytes": 5_000_000, **settings})
 
 

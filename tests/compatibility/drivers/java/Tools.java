@@ -15,24 +15,25 @@ import org.apache.kafka.common.utils.Exit;
  * the tool's class, its arguments and its standard input; the answer is its exit code and what it printed.
  */
 public final class Tools {
+    /** Thrown where the tool would have ended the JVM. A tool may catch it and exit again: the first code counts. */
     private static final class Ended extends Error {
-        final int code;
-
-        Ended(int code) {
+        Ended() {
             super(null, null, false, false);
-            this.code = code;
         }
+    }
+
+    private static volatile Integer exitCode;
+
+    private static void end(int code) {
+        if (exitCode == null) exitCode = code;
+        throw new Ended();
     }
 
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = System.out;
         BufferedReader calls = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        Exit.setExitProcedure((code, message) -> {
-            throw new Ended(code);
-        });
-        Exit.setHaltProcedure((code, message) -> {
-            throw new Ended(code);
-        });
+        Exit.setExitProcedure((code, message) -> end(code));
+        Exit.setHaltProcedure((code, message) -> end(code));
         for (String line = calls.readLine(); line != null; line = calls.readLine()) {
             Map<String, Object> answer = new LinkedHashMap<>();
             answer.put("result", run(Json.parse(line)));
@@ -52,20 +53,23 @@ public final class Tools {
         String input = call.has("stdin") ? call.text("stdin") : "";
         System.setIn(new ByteArrayInputStream(input.getBytes(StandardCharsets.UTF_8)));
         int code = 0;
+        exitCode = null;
         try {
             List<String> given = call.texts("arguments");
             Class.forName(call.text("tool")).getMethod("main", String[].class)
                 .invoke(null, (Object) given.toArray(new String[0]));
         } catch (InvocationTargetException error) {
             Throwable cause = error.getCause();
-            code = cause instanceof Ended ? ((Ended) cause).code : 1;
-            if (!(cause instanceof Ended)) cause.printStackTrace(printed);
+            if (!(cause instanceof Ended)) {
+                code = 1;
+                cause.printStackTrace(printed);
+            }
         } finally {
             System.setOut(before);
             System.setErr(errors);
         }
         Map<String, Object> result = new LinkedHashMap<>();
-        result.put("code", code);
+        result.put("code", exitCode == null ? code : exitCode);
         result.put("out", out.toString(StandardCharsets.UTF_8));
         return result;
     }
