@@ -118,10 +118,6 @@ compatibility: setup-dev  ## clients of four languages and Kafka's tools on the 
 	  else echo "setup: no kcat here; its column will say so" >&2; fi; }
 	$(BIN)/python -m tests.compatibility
 
-.PHONY: differential
-differential: setup-dev  ## the same requests to the broker and to Apache Kafka 4.3.1; writes docs/differences.md
-	$(BIN)/python -m tests.differential
-
 .PHONY: bench
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results
 	$(BIN)/python -m benchmarks.brokers

@@ -2,7 +2,7 @@
 
 Versions are those of broker/wire/apis.py, remarks those at the head of each handler, so neither is written twice.
 What Apache Kafka 4.3.1 offers is in kafka_apis.tsv (key, lowest, highest version, name; clients' and controllers'
-listeners together); `make differential` compares it with a running node.
+listeners together), as its class ApiKeys has it.
 Shown by tests/broker_node/test_node_protocol_page.py.
 """
 

@@ -88,24 +88,22 @@ def built(name: str) -> Path:
     return place
 
 
+def compiled(name: str, jars: Path, *sources: str) -> Path:
+    """The directory of the classes of these sources in drivers/java; compiled when they are newer than it."""
+    classes, paths = built(name), [DRIVERS / "java" / each for each in sources]
+    newest = max(path.stat().st_mtime for path in paths)
+    found = [classes / path.with_suffix(".class").name for path in paths]
+    if not all(path.is_file() and path.stat().st_mtime >= newest for path in found):
+        execute(["javac", "-nowarn", "-d", str(classes), "-cp", f"{jars}/*", *map(str, paths)], DRIVERS)
+    return classes
+
+
 def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
     """One source for every version: what an older library lacks is found missing by reflection."""
 
     def prepare() -> Prepared:
-        classes, libraries = built(f"java-{version}"), jars()
-        execute(
-            [
-                "javac",
-                "-nowarn",
-                "-d",
-                str(classes),
-                "-cp",
-                f"{libraries}/*",
-                str(DRIVERS / "java/Driver.java"),
-                str(DRIVERS / "java/Json.java"),
-            ],
-            DRIVERS,
-        )
+        libraries = jars()
+        classes = compiled(f"java-{version}", libraries, "Driver.java", "Json.java")
         command = (
             java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{classes}:{libraries}/*", "Driver",
@@ -116,22 +114,21 @@ def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
 
 
 def _old_jars() -> Path:
-    place = built(f"kafka-clients-{OLD_KAFKA}")
+    place, pom = built(f"kafka-clients-{OLD_KAFKA}"), str(DRIVERS / "java" / "pom.xml")
     if not (place / f"kafka-clients-{OLD_KAFKA}.jar").is_file():
-        pom = DRIVERS / "java" / "pom.xml"
-        execute(
-            ["mvn", "-B", "-ntp", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={place}"],
-            DRIVERS,
-        )
+        goal = ("dependency:copy-dependencies", f"-DoutputDirectory={place}")
+        execute(["mvn", "-B", "-ntp", "-q", "-f", pom, *goal], DRIVERS)
     return place
 
 
 def _go(library: str, module: str) -> Callable[[], Prepared]:
     def prepare() -> Prepared:
-        place, source = built("go"), DRIVERS / "go"
-        execute(["go", "build", "-o", str(place / "driver"), "."], source, GOFLAGS="-mod=mod")
+        program, source = built("go") / "driver", DRIVERS / "go"
+        newest = max(path.stat().st_mtime for path in source.iterdir())
+        if not program.is_file() or program.stat().st_mtime < newest:
+            execute(["go", "build", "-o", str(program), "."], source, GOFLAGS="-mod=readonly")
         found = re.search(rf"{re.escape(module)} v(\S+)", (source / "go.mod").read_text())
-        return Prepared(version=found[1] if found else "?", command=(str(place / "driver"), library))
+        return Prepared(version=found[1] if found else "?", command=(str(program), library))
 
     return prepare
 

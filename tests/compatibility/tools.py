@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from harness.clusters.kafka.jars import VERSION, ensure_jars, java_command
 from tests.broker_node.cluster_helper import wait_until
-from tests.compatibility.clients import DRIVERS, CannotPrepare, built, execute
+from tests.compatibility.clients import CannotPrepare, compiled
 from tests.compatibility.driver import Driver, NoAnswer
 from tests.compatibility.trial import NOT_IMPLEMENTED, Cell, Trial
 from tests.compatibility.world import WAIT_S, World
@@ -242,9 +242,8 @@ class _Built:
 
 
 def _prepare() -> _Built:
-    jars, classes = ensure_jars(), built(f"tools-{VERSION}")
-    sources = [str(DRIVERS / "java" / name) for name in ("Tools.java", "Json.java")]
-    execute(["javac", "-nowarn", "-d", str(classes), "-cp", f"{jars}/*", *sources], DRIVERS)
+    jars = ensure_jars()
+    classes = compiled(f"tools-{VERSION}", jars, "Tools.java", "Json.java")
     options = ("-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx384m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
     return _Built(command=(java_command(), *options, "-cp", f"{classes}:{jars}/*", "Tools"))
 
