@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.clusters.kafka.jars import ensure_jars, java_command
-from tests.broker_node.cluster_helper import free_ports, wait_until
-from tests.broker_node.wire_helper import ask
+from cluster_helper import free_ports, wait_until
+from wire_helper import ask
 
-START_TIMEOUT_S = 180.0
+from harness.clusters.kafka.jars import ensure_jars, java_command
+
+START_TIMEOUT_S = 90.0
 CLUSTER_ID = "HjP9mNqZTyWYx2iFkqkC8Q"
 API_VERSIONS = 18
 
