@@ -47,7 +47,7 @@ NOT_IMPLEMENTED: dict[str, str] = {
 _INTRODUCTION = """# What of Kafka's protocol the broker implements
 
 Written by `python -m broker.node.protocol_page` from broker/wire/apis.py and from what stands at the head of each
-handler; tests compare it with both. Kafka's versions are those of Apache Kafka 4.3.1. Which clients and tools work:
+handler; tests compare it with both. Kafka's versions are those of Apache Kafka 4.3.1. Which clients do what on it:
 [compatibility.md](compatibility.md). Settings: [settings.md](settings.md).
 
 *All*: every version that Apache Kafka 4.3.1 serves. Record batches are of version 2 (KIP-98) with gzip, snappy, lz4 and

@@ -1,4 +1,4 @@
-"""`python -m tests.compatibility`: every client tries every feature, every tool is run; writes docs/compatibility.md.
+"""`python -m tests.compatibility`: every client tries every feature; writes docs/compatibility.md.
 
 --clients and --features choose by a part of the name, --failed chooses what failed last time: the page keeps what is
 known of the others. Exit 1 when a cell failed.
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.compatibility import page, tools
+from tests.compatibility import page
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
 from tests.compatibility.trial import try_client
@@ -40,19 +40,7 @@ def main() -> int:
                 trial = try_client(kind, world, wanted, _tell)
             failed += sum(cell.state == "failed" for cell in trial.cells)
             page.save([trial])
-        if chosen.clients in tools.NAME:
-            failed += _tools(chosen.features, chosen.failed, Path(tempfile.mkdtemp(dir=chosen.directory or temporary)))
     return 1 if failed else 0
-
-
-def _tools(part: str, only_failed: bool, directory: Path) -> int:
-    names = {name for name, _ in tools.TOOLS if part in name and (not only_failed or _is_open(tools.NAME, name))}
-    if not names:
-        return 0
-    with World(directory) as world:
-        trial = tools.try_tools(world, names, _tell)
-    page.save([trial])
-    return sum(cell.state == "failed" for cell in trial.cells)
 
 
 def _is_open(client: str, feature: str) -> bool:

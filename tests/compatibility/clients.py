@@ -19,7 +19,6 @@ from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_comma
 
 DRIVERS = Path(__file__).parent / "drivers"
 BUILD_TIMEOUT_S = 600
-OLD_KAFKA = "2.8.2"
 
 
 class CannotPrepare(Exception):
@@ -99,7 +98,7 @@ def compiled(name: str, jars: Path, *sources: str) -> Path:
 
 
 def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
-    """One source for every version: what an older library lacks is found missing by reflection."""
+    """What only later libraries have is looked up by name in the source, so that an older one can be tried as well."""
 
     def prepare() -> Prepared:
         libraries = jars()
@@ -111,14 +110,6 @@ def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
         return Prepared(version=version, command=command)
 
     return prepare
-
-
-def _old_jars() -> Path:
-    place, pom = built(f"kafka-clients-{OLD_KAFKA}"), str(DRIVERS / "java" / "pom.xml")
-    if not (place / f"kafka-clients-{OLD_KAFKA}.jar").is_file():
-        goal = ("dependency:copy-dependencies", f"-DoutputDirectory={place}")
-        execute(["mvn", "-B", "-ntp", "-q", "-f", pom, *goal], DRIVERS)
-    return place
 
 
 def _go(library: str, module: str) -> Callable[[], Prepared]:
@@ -133,24 +124,11 @@ def _go(library: str, module: str) -> Callable[[], Prepared]:
     return prepare
 
 
-def _kafkajs() -> Prepared:
-    place, source = built("node"), DRIVERS / "node"
-    for name in ("package.json", "package-lock.json", "driver.mjs"):
-        shutil.copy(source / name, place / name)
-    if not (place / "node_modules/kafkajs").is_dir():
-        execute(["npm", "ci", "--no-audit", "--no-fund"], place)
-    found = re.search(r'"kafkajs": "([^"]+)"', (source / "package.json").read_text())
-    return Prepared(version=found[1] if found else "?", command=("node", str(place / "driver.mjs")))
-
-
 CLIENTS = (
     ClientKind(name="confluent-kafka", language="C, Python", prepare=_confluent),
     ClientKind(name="kcat", language="C", prepare=_kcat),
     ClientKind(name="Java 4.3.1", language="Java", prepare=_java(ensure_jars, "4.3.1")),
-    ClientKind(name=f"Java {OLD_KAFKA}", language="Java", prepare=_java(_old_jars, OLD_KAFKA)),
     ClientKind(name="aiokafka", language="Python", prepare=_python("aiokafka", "aiokafka_driver.py")),
     ClientKind(name="kafka-python", language="Python", prepare=_python("kafka-python", "kafka_python_driver.py")),
     ClientKind(name="franz-go", language="Go", prepare=_go("franz", "github.com/twmb/franz-go")),
-    ClientKind(name="sarama", language="Go", prepare=_go("sarama", "github.com/IBM/sarama")),
-    ClientKind(name="kafkajs", language="JavaScript", prepare=_kafkajs),
 )

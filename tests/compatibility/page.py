@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.compatibility import tools
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
 from tests.compatibility.trial import Cell, Trial
@@ -15,20 +14,20 @@ from tests.compatibility.trial import Cell, Trial
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, DATA = DOCS / "compatibility.md", DOCS / "compatibility.json"
 
-_HEAD = """# Clients and tools on the reference broker
+_HEAD = """# Clients on the reference broker
 
-Written by `make compatibility`, which runs every client and every tool against three reference brokers; the cells are
-what it saw (docs/compatibility.json). A client is driven by a program of its own in its own language; what it did is
-judged by this project's reader and by plain requests, never by the client itself (tests/compatibility/features).
+Written by `make compatibility`, which runs every client against three reference brokers; the cells are what it saw
+(docs/compatibility.json). A client is driven by a program of its own in its own language; what it did is judged by this
+project's reader and by plain requests, never by the client itself (tests/compatibility/features).
 
 *passed*; *client*: the client has no such thing, or cannot be asked for it; *broker*: the reference broker does not
-implement it; **failed**. Numbers lead to the reasons below each table, in the words of the client or of its driver.
+implement it; **failed**; not tried. Numbers lead to the reasons below each table, in the words of the client or of its driver.
 """
 _WORDS = {"passed": "passed", "client": "client", "broker": "broker", "failed": "**failed**"}
 
 
 def load() -> dict[str, Trial]:
-    """Client or tool set -> its last run."""
+    """Client -> what its last runs saw."""
     if not DATA.exists():
         return {}
     read = json.loads(DATA.read_text())
@@ -52,7 +51,6 @@ def _merged(old: Trial | None, new: Trial) -> Trial:
     cells = {cell.feature: cell for cell in old.cells} if old is not None and old.version == new.version else {}
     cells.update({cell.feature: cell for cell in new.cells})
     names = [feature.name for features in SECTIONS.values() for feature in features]
-    names += [name for name, _ in tools.TOOLS]
     return replace(new, cells=tuple(cells[name] for name in names if name in cells))
 
 
@@ -61,9 +59,6 @@ def render(known: dict[str, Trial]) -> str:
     lines = [_HEAD, *_summary(chosen)]
     for title, features in SECTIONS.items():
         lines += _section(title, [feature.name for feature in features], chosen)
-    if tools.NAME in known:
-        of_tools = known[tools.NAME]
-        lines += _section(f"Kafka's own tools, {of_tools.version}", [name for name, _ in tools.TOOLS], [of_tools])
     return "\n".join(lines) + "\n"
 
 

@@ -57,7 +57,7 @@ func (u unsupported) Error() string { return string(u) }
 
 func main() {
 	library, bootstrap := os.Args[1], strings.Split(os.Args[2], ",")
-	libraries := map[string]func([]string) map[string]handler{"franz": franz, "sarama": saramaDriver}
+	libraries := map[string]func([]string) map[string]handler{"franz": franz}
 	handlers := libraries[library](bootstrap)
 	calls := bufio.NewReaderSize(os.Stdin, 1<<24)
 	for {
