@@ -21,7 +21,8 @@ Written by `make compatibility`, which runs every client against three reference
 project's reader and by plain requests, never by the client itself (tests/compatibility/features).
 
 *passed*; *client*: the client has no such thing, or cannot be asked for it; *broker*: the reference broker does not
-implement it; **failed**; not tried. Numbers lead to the reasons below each table, in the words of the client or of its driver.
+implement it; **failed**; not tried. Numbers lead to the reasons below each table, in the words of the client or of its
+driver.
 """
 _WORDS = {"passed": "passed", "client": "client", "broker": "broker", "failed": "**failed**"}
 
