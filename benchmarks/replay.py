@@ -35,6 +35,7 @@ DEADLINE_S: Final = 120.0
 RECEIVE_BYTES: Final = 64 * 1024
 NOT_YET: Final = frozenset({3, 5, 6})  # a new partition whose leader does not know of it yet: sent again, as clients do
 RETRIES_MAX: Final = 5_000
+RETRY_PAUSE_S: Final = 0.005
 SEND_BUFFERS_MAX: Final = 64  # a call; far below the kernel's 1024
 
 
@@ -245,6 +246,7 @@ class Produce:
             if error in NOT_YET and self.retries_left:
                 self.retries_left -= 1
                 self.left += 1
+                time.sleep(RETRY_PAUSE_S)
             elif error:
                 raise RuntimeError(f"produce to {self.options.topic}: error code {error}")
         self.waited_for -= answers

@@ -153,7 +153,7 @@ class Subject:
             stdin=subprocess.DEVNULL,
         )
         if done.returncode != 0:
-            raise EnvironmentFault(f"{self.engine}: {what} failed: {done.stderr.strip()[-2000:]}")
+            raise EnvironmentFault(f"{self.engine}: {what} failed: {done.stderr.strip().splitlines()[-1:]}")
         return json.loads(done.stdout.splitlines()[-1])
 
     def fail_over_s(self) -> float:
