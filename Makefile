@@ -63,7 +63,7 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 
 .PHONY: test
 test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
-	$(BIN)/python -m pytest -m "not docker"
+	$(BIN)/python -m pytest -m "not docker and not external"
 
 .PHONY: test-fast
 test-fast: setup-dev  ## the tests that need no process, Spark or browser
@@ -82,6 +82,14 @@ test-docker: setup-dev  ## brokers in containers; needs an engine, builds the im
 	docker build $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) --target runtime -t kafka-harness:local \
 	  -f containers/Dockerfile .
 	$(BIN)/python -m pytest -m docker
+
+.PHONY: demo-docker
+demo-docker:  ## brokers, Toxiproxy, load and report in containers; ends with the report in ./runs (BASE_IMAGE=... likewise)
+	@containers/demo
+
+.PHONY: test-external
+test-external: setup-dev  ## faults in front of an Apache Kafka with TLS and SASL that somebody else started
+	$(BIN)/python -m pytest -m external
 
 .PHONY: chromium
 chromium:
