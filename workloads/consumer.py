@@ -19,7 +19,6 @@ from workloads.outcomes import wall_clock_offset_us
 
 _POLL_S = 0.05
 _SLICE_S = 0.1  # a wait is cut into pieces, so that a stop is noticed
-_GENERATION_UNKNOWN = ABSENT  # no client library tells it
 
 
 class ConsumerUserLoop:
@@ -96,7 +95,7 @@ class ConsumerUserLoop:
         has_append_time = self._context.plan.log_append_time
         offset_us = wall_clock_offset_us(t0_ns)
         append, number, reader, generation = (
-            self._writer.append_recv, self.number, self.reader_number, _GENERATION_UNKNOWN,
+            self._writer.append_recv, self.number, self.reader_number, polled.generation,
         )  # fmt: skip
         appended_us = ABSENT
         for topic, partition, offset, value, timestamp_ms in polled.records:
