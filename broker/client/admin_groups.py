@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from broker.client.blocking import BlockingClient, Build
 from broker.client.clock import now_ms
@@ -24,6 +24,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode, RemoteProtocolError
 from broker.wire.messages import Message, request
 
+Result = TypeVar("Result")
 _CONSUMER_PROTOCOL_TYPE = "consumer"
 _DEAD = "Dead"
 _GROUPS_SINCE = 8  # of OffsetFetch
@@ -198,11 +199,11 @@ class GroupAdmin:
         return now_ms() + self._timeout_ms
 
     def _at_coordinator(
-        self, group_id: str, api_key: ApiKey, build: Build, parse: Callable[[Message, int], Any]
-    ) -> Any:  # Any: what `parse` returns
+        self, group_id: str, api_key: ApiKey, build: Build, parse: Callable[[Message, int], Result]
+    ) -> Result:
         deadline_ms = self._deadline_ms()
 
-        def ask() -> Any:
+        def ask() -> Result:
             node = find_coordinator(self._client, GROUP, group_id, deadline_ms)
             return parse(self._client.call(node, api_key, build, deadline_ms), node)
 

@@ -14,6 +14,9 @@ pytestmark = pytest.mark.slow
 SETTINGS = {
     "offsets.topic.num.partitions": 2,
     "offsets.topic.replication.factor": 1,
+    "transaction.state.log.num.partitions": 2,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
     "group.initial.rebalance.delay.ms": 100,
     "group.min.session.timeout.ms": 500,
     "group.consumer.heartbeat.interval.ms": 300,
