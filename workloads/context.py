@@ -95,7 +95,8 @@ class LoadContext:
                 if reader.deduplicate == "redis":
                     prefix = f"{self.plan.topic}-{reader.name}-{self.plan.t0_monotonic_ns}"  # of this run alone
                     store = RedisStore(reader.redis_url, prefix, reader.deduplicate_keep_ms)
-                self._filters[reader_number] = RedeliveryFilter(store)
+                is_alone = reader.deduplicate == "table" or self.plan.workload.processes == 1
+                self._filters[reader_number] = RedeliveryFilter(store, is_alone=is_alone)
             return self._filters[reader_number]
 
     def redelivery_reports(self) -> dict[str, dict[str, int]]:

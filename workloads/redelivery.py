@@ -91,10 +91,13 @@ class RedisStore:
 
 
 class RedeliveryFilter:
-    """One of a reader, for all its consumers in this process."""
+    """One of a reader, for all its consumers in this process. `is_alone` False: other processes use the same store, so
+    a record that it removes here may have been handed on there: it counts as come before, and never as removed wrongly.
+    """
 
-    def __init__(self, store: Store, *, reference_max: int = REFERENCE_MAX) -> None:
+    def __init__(self, store: Store, *, is_alone: bool = True, reference_max: int = REFERENCE_MAX) -> None:
         self._store = store
+        self._is_alone = is_alone
         self._reference_max = reference_max
         self._came: set[Identity] = set()
         self._handed_on: set[Identity] = set()
@@ -116,7 +119,8 @@ class RedeliveryFilter:
         counts["records"] += 1
         counts["handed_on"] += is_kept
         came, handed_on = self._came, self._handed_on
-        if identity in came:
+        is_known_elsewhere = not self._is_alone and not is_kept and identity not in came
+        if identity in came or is_known_elsewhere:
             counts["duplicates_before"] += 1
         elif len(came) >= self._reference_max:
             counts["not_judged"] += 1
@@ -124,7 +128,7 @@ class RedeliveryFilter:
         else:
             came.add(identity)
         if not is_kept:
-            counts["wrongly_removed"] += identity not in handed_on
+            counts["wrongly_removed"] += self._is_alone and identity not in handed_on
         elif identity in handed_on:
             counts["duplicates_after"] += 1
         else:

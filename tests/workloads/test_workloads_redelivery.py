@@ -62,6 +62,21 @@ def test_a_record_is_handed_on_once_by_all_threads_together() -> None:
     assert (report["handed_on"], report["duplicates_before"], report["duplicates_after"]) == (2000, 6000, 0)
 
 
+class LyingStore(TableStore):
+    """Removes everything: what a wrong store, or another process, has claimed before."""
+
+    def claim(self, identities: list[tuple[int, int, int]]) -> list[bool]:  # type: ignore[override]
+        return [False] * len(identities)
+
+
+def test_a_record_that_nobody_got_is_told_unless_another_process_may_have_it() -> None:
+    alone, shared = RedeliveryFilter(LyingStore(9)), RedeliveryFilter(LyingStore(9), is_alone=False)
+    alone.keep(ids(0, 1))
+    shared.keep(ids(0, 1))
+    assert (alone.report()["wrongly_removed"], alone.report()["duplicates_before"]) == (2, 0)
+    assert (shared.report()["wrongly_removed"], shared.report()["duplicates_before"]) == (0, 2)
+
+
 @pytest.fixture(scope="module")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server of our own, on loopback, that keeps nothing on disk."""
