@@ -24,9 +24,11 @@ def redelivery_sentences(health: Json) -> list[str]:
 
 
 def _sentence(name: str, counts: dict[str, int]) -> str:
+    records, again = counts.get("records", 0), counts.get("duplicates_before", 0)
+    handed_on, after = counts.get("handed_on", 0), counts.get("duplicates_after", 0)
     text = (
-        f"Reader {name} got {counts.get('records', 0):,} records, {counts.get('duplicates_before', 0):,} of them again; "
-        f"after removal it handed on {counts.get('handed_on', 0):,}, {counts.get('duplicates_after', 0):,} of them again."
+        f"Reader {name} got {records:,} records, {again:,} of them again; "
+        f"after removal it handed on {handed_on:,}, {after:,} of them again."
     )
     if counts.get("wrongly_removed"):
         text += f" {counts['wrongly_removed']:,} were removed although they had never been handed on."

@@ -274,6 +274,9 @@ def test_vacant_role_is_awaited_then_a_failure(faults):
         ("leader changed", {"current_leader": 1}, True),
         ("no leader", {}, False),
         ("no leader", {"current_leader": None}, True),
+        ("leader gone", {}, False),
+        ("leader gone", {"current_leader": None}, True),
+        ("leader gone", {"current_leader": 1}, True),
         ("controller changed", {"current_controller": 2}, False),
         ("controller changed", {}, True),
         ("controller changed", {"running": [1, 2]}, False),  # the dead one is still believed to be it
