@@ -54,6 +54,7 @@ from broker.wire.messages import Message, request
 
 _LOG = logging.getLogger(__name__)
 _WAIT_MS_MAX = 1000  # the loop looks around at least this often
+_LOOK_MS = 50  # while there is no connection to ask for the coordinator
 CALLS_MAX = 1000  # commits and look-ups that wait for the coordinator; more are refused
 _COORDINATOR_ERRORS = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinator_not_available})
 
@@ -220,8 +221,9 @@ class MemberThread:
         self._ask_topics()
         if self._inbox:
             return  # what was just found out concerns the core
-        if self._coordinator is None and self._is_wanted():
-            deadline_ms = min(deadline_ms, max(self._find_not_before_ms, time_ms + 1))
+        if self._coordinator is None and self._is_wanted() and not self._is_finding:
+            # Without a ready connection the network tells when there is one, or when it may be tried again.
+            deadline_ms = min(deadline_ms, max(self._find_not_before_ms, time_ms + _LOOK_MS))
         for event in self._network.poll(max(0, min(deadline_ms - now_ms(), _WAIT_MS_MAX))):
             self._on_network(event)
 
@@ -377,7 +379,9 @@ class MemberThread:
                 self._finish(call, TimedOutError(f"{call.api_key.name}: no success in time{last}", definite=False))
             elif node is None or not self._network.is_ready(node) or time_ms < call.not_before_ms:
                 self._calls.append(call)
-                look_ms = min(look_ms, call.deadline_ms, max(call.not_before_ms, time_ms + 1))
+                look_ms = min(look_ms, call.deadline_ms)
+                if call.not_before_ms > time_ms:
+                    look_ms = min(look_ms, call.not_before_ms)
             else:
                 version = self._network.version(node, call.api_key, HIGHEST[call.api_key])
                 if version is None:

@@ -146,7 +146,7 @@ class ConsumerMember:
             deadlines.append(self._polled_ms + self._config.max_poll_interval_ms)
         if self._has_coordinator and not self._is_beating and self.state in (State.JOINING, State.MEMBER):
             deadlines.append(self._next_heartbeat_ms())
-        if self._is_asking_topics:
+        if self._is_asking_topics and self._is_reconciling() and self._has_unknown_topic():
             deadlines.append(self._asked_ms + self._config.retry_backoff_max_ms)
         return min(deadlines)
 
@@ -196,10 +196,9 @@ class ConsumerMember:
 
     def _reconcile(self, now_ms: int) -> list[Action]:
         """Offer the step that leads from what the application has to what was assigned."""
-        if self.state is not State.MEMBER or self._target is None or self._taken is not None:
+        if not self._is_reconciling() or self._target is None:
             return []
-        unknown = [topic_id for topic_id, _ in self._target if topic_id not in self._names]
-        if unknown:
+        if self._has_unknown_topic():
             if self._is_asking_topics and now_ms < self._asked_ms + self._config.retry_backoff_max_ms:
                 return []
             self._is_asking_topics, self._asked_ms = True, now_ms
@@ -217,6 +216,12 @@ class ConsumerMember:
             remaining=wanted,
         )
         return []
+
+    def _is_reconciling(self) -> bool:
+        return self.state is State.MEMBER and self._target is not None and self._taken is None
+
+    def _has_unknown_topic(self) -> bool:
+        return any(topic_id not in self._names for topic_id, _ in self._target or ())
 
     def _acknowledge(self) -> None:
         if self._told_owned != self._target:
