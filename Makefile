@@ -63,7 +63,7 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 
 .PHONY: test
 test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
-	$(BIN)/python -m pytest -m "not docker and not redis"
+	$(BIN)/python -m pytest -m "not docker and not external and not redis"
 
 .PHONY: test-fast
 test-fast: setup-dev  ## the tests that need no process, Spark or browser
@@ -87,6 +87,14 @@ test-docker: setup-dev  ## brokers in containers; needs an engine, builds the im
 test-redis: setup-dev  ## redelivered records removed by a real Redis; installs redis-server where apt-get may
 	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -y -qq redis-server >/dev/null; }
 	$(BIN)/python -m pytest -m redis
+
+.PHONY: demo-docker
+demo-docker:  ## brokers, Toxiproxy, load and report in containers; ends with the report in ./runs (BASE_IMAGE=... likewise)
+	@containers/demo
+
+.PHONY: test-external
+test-external: setup-dev  ## faults in front of an Apache Kafka with TLS and SASL that somebody else started
+	$(BIN)/python -m pytest -m external
 
 .PHONY: chromium
 chromium:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NewType, Protocol
 if TYPE_CHECKING:  # only the names of what Cluster hands out; they import this module
     from harness.clusters.metadata import BrokerProbe
     from harness.clusters.observer import Observer
+    from harness.clusters.security import Security
 
 BrokerId = NewType("BrokerId", int)
 Engine = Literal["reference", "kafka", "docker", "external"]
@@ -23,6 +24,8 @@ LinkKind = Literal["client", "internal", "controller"]
 class Address:
     host: str
     port: int
+    # How the harness' own connections are secured; None: in plain text, as to every cluster that it starts itself.
+    security: Security | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -38,6 +41,9 @@ class Link:
     target: BrokerId
     listen: Address
     upstream: Address
+    # Of client links to somebody else's cluster: the brokers' addresses as clients shall see them, and TLS behind.
+    shown_addresses: Mapping[str, str] = field(default_factory=dict)
+    upstream_tls: Mapping[str, object] | None = None
 
     @property
     def name(self) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from chaos.lease import Lease
+from chaos.port import Containers
 from harness.clusters.base import Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
@@ -125,6 +126,10 @@ class ProcessCluster:
 
     def journal_paths(self) -> Mapping[int, Path]:
         return {broker: node.journal_path for broker, node in self._nodes.items() if node.journal_path is not None}
+
+    def containers(self) -> Containers | None:
+        """None: these brokers are processes of this host."""
+        return None
 
     def disk_control(self, broker_id: int) -> Path | None:
         """The control file of a reference broker's storage (broker/log/disk_faults.py)."""

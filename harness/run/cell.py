@@ -14,7 +14,9 @@ from typing import Any, Final
 
 from harness.clusters.admin import Admin
 from harness.clusters.base import Cluster
+from harness.clusters.external import ExternalCluster
 from harness.clusters.process_cluster import ProcessCluster, ignore_process_event
+from harness.clusters.security import without_secrets
 from harness.errors import CellError, hints
 from harness.plan import PlannedCell
 from harness.run.client_runtime import client_runtime
@@ -159,6 +161,8 @@ class CellRun:
         planned, context = self._planned, self._context
         context.progress.phase("connect")
         self._load.wait_ready(should_stop=context.stop.is_set)
+        # How to be let in goes to the load alone, and into no file of the run: it holds passwords.
+        access = dict(self._cluster.client_properties) if isinstance(self._cluster, ExternalCluster) else {}
         self._load.begin(
             {
                 "run_dir": str(context.run_dir),
@@ -168,8 +172,8 @@ class CellRun:
                 "bootstrap_servers": self._cluster.bootstrap_servers,
                 "topic": planned.topic_name,
                 "partitions": planned.partitions,
-                "properties": dict(planned.properties),
-                "consumer_properties": {},
+                "properties": {**access, **planned.properties},
+                "consumer_properties": access,
                 "workload": planned.workload.model_dump(mode="json"),
                 "seed": planned.seed,
                 "runtime": client_runtime(planned.client),
@@ -186,7 +190,9 @@ class CellRun:
             self._end_load_with_timeline()
             if context.clock.now_us() > deadline_us:
                 raise CellError(f"the load process did not finish within {limit_us / 1e6:.0f} s", anomaly="hang")
-            if isinstance(self._cluster, ProcessCluster) and (problem := self._cluster.broken_proxies()):
+            if isinstance(self._cluster, ProcessCluster | ExternalCluster) and (
+                problem := self._cluster.broken_proxies()
+            ):
                 raise CellError(problem)
             event = self._load.next_event(0.2)
             if event is not None and self._take(event):
@@ -218,7 +224,7 @@ class CellRun:
         elif kind == "done":
             self._outcome.producers = list(event.get("producers", []))
             self._outcome.health = dict(event.get("health", {}))
-            effective = dict(event.get("effective", {}))
+            effective = {side: without_secrets(values) for side, values in event.get("effective", {}).items()}
             self._outcome.effective["client"] = effective.pop("client", effective)
             self._outcome.effective["consumer"] = effective.pop("consumer", {})
             return True
