@@ -7,6 +7,7 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ LOAD_OVERTIME_S: Final = 45.0
 STOP_GRACE_S: Final = 3.0
 AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that service is back
 INTERRUPT_GRACE_S: Final = 2.0
+LAST_DELETE_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -426,6 +428,11 @@ class CellRun:
         if not context.stop.is_set():
             for topic in self._planned.topic_names:
                 self._admin.delete_topic(topic)
+        elif isinstance(self._cluster, ExternalCluster):  # it stays, and so would our topics
+            deadline = time.monotonic() + LAST_DELETE_TIMEOUT_S
+            admin = Admin(self._cluster.direct_addresses, should_stop=lambda: time.monotonic() > deadline)
+            for topic in self._planned.topic_names:
+                admin.delete_topic(topic)
 
     def _write(self) -> None:
         document = cell_document(self._planned, self._cluster, self._order, self._context)
