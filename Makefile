@@ -118,6 +118,14 @@ mutants: setup-dev  ## the simulation over every wrong variant of the broker; wr
 fuzz: setup-dev  ## a million bad frames and 100,000 damaged directories
 	$(BIN)/python -m broker.sim.fuzz --frames 1000000 --files 100000 --strict
 
+.PHONY: compatibility
+compatibility: setup-dev  ## six clients on the reference broker; writes docs/compatibility.md
+	@command -v kcat >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "setup: kcat" >&2; apt-get update -qq && apt-get install -y -qq --no-install-recommends kcat >/dev/null; \
+	  else echo "setup: no kcat here; its column will say so" >&2; fi; }
+	$(BIN)/python -m tests.compatibility
+
 .PHONY: bench
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results
 	$(BIN)/python -m benchmarks.brokers
