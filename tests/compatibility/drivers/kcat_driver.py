@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -151,14 +152,15 @@ def _poll_member(name: str, timeout_ms: int) -> dict[str, Any]:
 
 
 def _assignment(state: dict[str, Any], line: str) -> None:
-    """`% Group g rebalanced (memberid m): assigned: t [0], t [1]` or `revoked: ..`, whole or incremental."""
-    for word in ("assigned: ", "revoked: "):
-        if word in line:
-            listed = [
-                int(each.rpartition("[")[2].rstrip("]")) for each in line.split(word, 1)[1].split(", ") if "[" in each
-            ]
-            kept = [each for each in state["assigned"] if each not in listed]
-            state["assigned"] = kept + listed if word == "assigned: " else kept
+    """`% Group g rebalanced (memberid m): assigned: t [0], t [1]` or `revoked: ..`; when it is incremental
+    `% Group g rebalanced: incremental assignment of 2 partition(s) (memberid m, COOPERATIVE rebalance protocol): t [0]`.
+    """
+    found = re.search(r"(assigned|revoked): (.*)", line) or re.search(r"incremental (\w+) of .*protocol\): (.*)", line)
+    if found is None:
+        return
+    listed = [int(each.rpartition("[")[2].rstrip("]")) for each in found[2].split(", ") if "[" in each]
+    kept = [each for each in state["assigned"] if each not in listed]
+    state["assigned"] = kept + listed if found[1].startswith("assign") else kept
 
 
 def record(line: str) -> dict[str, Any]:

@@ -153,11 +153,14 @@ def _quotas(client: Client, world: World) -> None:
 
 def _log_dirs(client: Client, world: World) -> None:
     topic = world.topic()
-    client.producer()
+    client.producer(codec="none")  # some clients compress unless told otherwise
     client.send(topic, ["x" * 5_000])
-    sizes = client.call("log_dirs", topic=topic)
-    assert len(sizes) == 3
-    assert min(sizes) >= 5_000
+
+    def all_copies_are_there() -> bool:
+        sizes = client.call("log_dirs", topic=topic)
+        return len(sizes) == 3 and min(sizes) >= 5_000
+
+    until(all_copies_are_there, "5,000 bytes in the log of each of three replicas")
 
 
 def _producers(client: Client, world: World) -> None:
