@@ -153,7 +153,7 @@ def _poll_member(name: str, timeout_ms: int) -> dict[str, Any]:
 
 def _assignment(state: dict[str, Any], line: str) -> None:
     """`% Group g rebalanced (memberid m): assigned: t [0], t [1]` or `revoked: ..`; when it is incremental
-    `% Group g rebalanced: incremental assignment of 2 partition(s) (memberid m, COOPERATIVE rebalance protocol): t [0]`.
+    `% Group g rebalanced: incremental assignment of 1 partition(s) (memberid m, COOPERATIVE rebalance protocol): t [0]`
     """
     found = re.search(r"(assigned|revoked): (.*)", line) or re.search(r"incremental (\w+) of .*protocol\): (.*)", line)
     if found is None:
