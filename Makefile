@@ -61,9 +61,19 @@ demo: setup  ## run the suite `demo` on the embedded cluster; ends with the path
 demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka nodes
 	@$(BIN)/harness run demo --cluster kafka --client confluent
 
+WITHOUT := not docker and not external and not redis
+BROKER_TESTS := $(wildcard tests/broker_*) tests/chaos
+OTHER_TESTS := $(filter-out $(BROKER_TESTS) %.py %__pycache__,$(wildcard tests/*))
+
 .PHONY: test
-test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
-	$(BIN)/python -m pytest -m "not docker and not external and not redis"
+test: setup-dev chromium  ## all tests, in two halves at once; a skip of something that must run is a failure when CI=true
+	@$(MAKE) --no-print-directory --output-sync=line -j2 test-brokers test-others
+
+.PHONY: test-brokers test-others
+test-brokers: setup-dev
+	$(BIN)/python -m pytest -m "$(WITHOUT)" $(BROKER_TESTS)
+test-others: setup-dev
+	$(BIN)/python -m pytest -m "$(WITHOUT)" $(OTHER_TESTS)
 
 .PHONY: test-fast
 test-fast: setup-dev  ## the tests that need no process, Spark or browser
