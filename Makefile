@@ -66,8 +66,8 @@ BROKER_TESTS := $(wildcard tests/broker_*) tests/chaos
 OTHER_TESTS := $(filter-out $(BROKER_TESTS) %.py %__pycache__,$(wildcard tests/*))
 
 .PHONY: test
-test: setup-dev chromium  ## all tests, in two halves at once; a skip of something that must run is a failure when CI=true
-	@$(MAKE) --no-print-directory --output-sync=line -j2 test-brokers test-others
+test: setup-dev chromium  ## all tests, in two halves at once (their lines mix); a skip of something that must run is a failure when CI=true
+	@$(MAKE) --no-print-directory -j2 test-brokers test-others
 
 .PHONY: test-brokers test-others
 test-brokers: setup-dev
