@@ -62,18 +62,18 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 	@$(BIN)/harness run demo --cluster kafka --client confluent
 
 WITHOUT := not docker and not external and not redis
-BROKER_TESTS := $(wildcard tests/broker_*) tests/chaos
-OTHER_TESTS := $(filter-out $(BROKER_TESTS) %.py %__pycache__,$(wildcard tests/*))
+HARNESS_TESTS := tests/harness tests/benchmarks tests/compatibility tests/repository
+PART_TESTS := $(filter-out $(HARNESS_TESTS) %.py %__pycache__,$(wildcard tests/*))
 
 .PHONY: test
 test: setup-dev chromium  ## all tests, in two halves at once (their lines mix); a skip of something that must run is a failure when CI=true
-	@$(MAKE) --no-print-directory -j2 test-brokers test-others
+	@$(MAKE) --no-print-directory -j2 test-parts test-harness
 
-.PHONY: test-brokers test-others
-test-brokers: setup-dev
-	$(BIN)/python -m pytest -m "$(WITHOUT)" $(BROKER_TESTS)
-test-others: setup-dev
-	$(BIN)/python -m pytest -m "$(WITHOUT)" $(OTHER_TESTS)
+.PHONY: test-parts test-harness
+test-parts: setup-dev
+	$(BIN)/python -m pytest -m "$(WITHOUT)" $(PART_TESTS)
+test-harness: setup-dev
+	$(BIN)/python -m pytest -m "$(WITHOUT)" $(HARNESS_TESTS)
 
 .PHONY: test-fast
 test-fast: setup-dev  ## the tests that need no process, Spark or browser
