@@ -61,19 +61,9 @@ demo: setup  ## run the suite `demo` on the embedded cluster; ends with the path
 demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka nodes
 	@$(BIN)/harness run demo --cluster kafka --client confluent
 
-WITHOUT := not docker and not external and not redis
-HARNESS_TESTS := tests/harness tests/benchmarks tests/compatibility tests/repository
-PART_TESTS := $(filter-out $(HARNESS_TESTS) %.py %__pycache__,$(wildcard tests/*))
-
 .PHONY: test
-test: setup-dev chromium  ## all tests, in two halves at once (their lines mix); a skip of something that must run is a failure when CI=true
-	@$(MAKE) --no-print-directory -j2 test-parts test-harness
-
-.PHONY: test-parts test-harness
-test-parts: setup-dev
-	$(BIN)/python -m pytest -m "$(WITHOUT)" $(PART_TESTS)
-test-harness: setup-dev
-	$(BIN)/python -m pytest -m "$(WITHOUT)" $(HARNESS_TESTS)
+test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
+	$(BIN)/python -m pytest -m "not docker and not external and not redis"
 
 .PHONY: test-fast
 test-fast: setup-dev  ## the tests that need no process, Spark or browser
