@@ -22,7 +22,7 @@ from harness.errors import CellError, hints
 from harness.plan import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
-from harness.run.deposed import answers_of, deposed_events, read_lines
+from harness.run.deposed import answers_of, deposed_events
 from harness.run.document import cell_document
 from harness.run.final_read import FinalRead, read_log
 from harness.run.log_reader import SeveralTopics, TopicLogReader
@@ -45,7 +45,7 @@ from harness.run.truncation import DeadLogs
 from harness.run.wire_log import WireLogTail
 from harness.run.workload_process import Event, WorkloadProcess
 from runlog.compact import compact_cell
-from runlog.events import JsonlWriter, cell_directory, events_path, write_cell
+from runlog.events import JsonlWriter, cell_directory, events_path, read_jsonl, write_cell
 
 HEALTH_TIMEOUT_S: Final = 45.0
 TOPIC_TIMEOUT_S: Final = 20.0
@@ -277,6 +277,7 @@ class CellRun:
     def _tell_deposed(self) -> None:
         """What leaders answered for that did not know yet that they were none."""
         cluster, clock, topic = self._cluster, self._context.clock, self._planned.topic_name
+        wire_log = cluster.wire_log_path()
 
         def epoch_end_offset(partition: int, epoch: int) -> tuple[int, int] | None:
             probe = cluster.probe_of_leader(topic, partition)
@@ -289,8 +290,8 @@ class CellRun:
 
         events, problems = deposed_events(
             topic=topic,
-            events=read_lines(events_path(self._context.run_dir, self._planned.cell_id, "cluster")),
-            answers=answers_of(read_lines(cluster.wire_log_path(), containing=topic), topic),
+            events=read_jsonl(events_path(self._context.run_dir, self._planned.cell_id, "cluster")),
+            answers=answers_of(read_jsonl(wire_log, containing=topic) if wire_log else (), topic),
             epoch_end_offset=epoch_end_offset,
             to_ns=clock.to_mono_ns,
             to_us=clock.to_us,
