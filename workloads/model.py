@@ -179,6 +179,17 @@ class ReaderGroup(_Model):
     reads: Literal["topic", "copies"] = Field(
         default="topic", description="copies: an auditor, who reads what copiers have written"
     )
+    deduplicate: Literal["none", "table", "redis"] = Field(
+        default="none",
+        description="remove records that come again, by a table in each load process or by a Redis server",
+    )
+    deduplicate_entries: int = Field(
+        default=1_000_000, ge=1, le=50_000_000, description="of the table: what is older than so many is forgotten"
+    )
+    deduplicate_keep_ms: int = Field(
+        default=600_000, ge=1, le=86_400_000, description="of Redis: what is older than that is forgotten"
+    )
+    redis_url: str = Field(default="redis://127.0.0.1:6379/0", pattern=r"^(redis|rediss|unix)://", max_length=500)
 
     @field_validator("properties", "producer_properties", mode="before")
     @classmethod

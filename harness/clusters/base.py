@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NewType, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NewType, Protocol
 
 if TYPE_CHECKING:  # only the names of what Cluster hands out; they import this module
     from harness.clusters.metadata import BrokerProbe
@@ -127,6 +127,21 @@ class ClusterState:
             state.leader >= 0 and len(state.isr) == min(replication_factor, len(state.replicas))
             for state in self.partitions.values()
         )
+
+    def leader_of(self, partition: int) -> int | None:
+        found = self.partitions.get(partition)
+        return None if found is None or found.leader < 0 else found.leader
+
+    def isr_of(self, partition: int) -> tuple[int, ...]:
+        found = self.partitions.get(partition)
+        return () if found is None else found.isr
+
+    def replicas_of(self, partition: int) -> tuple[int, ...]:
+        found = self.partitions.get(partition)
+        return () if found is None else found.replicas
+
+
+UNKNOWN_STATE: Final = ClusterState(brokers=(), controller=-1)  # nobody answered
 
 
 class Cluster(Protocol):

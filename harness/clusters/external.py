@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from chaos.port import Containers
-from harness.clusters.base import Address, BrokerId, ClusterState, Engine, Link
+from harness.clusters.base import UNKNOWN_STATE, Address, BrokerId, ClusterState, Engine, Link
 from harness.clusters.layout_reference import HOST
 from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
@@ -176,19 +176,13 @@ class ExternalCluster:
         return None if leader not in self._brokers else self.probe(leader)
 
     def leader(self, topic: str, partition: int) -> int | None:
-        state = self.state(topic)
-        found = None if state is None else state.partitions.get(partition)
-        return None if found is None or found.leader < 0 else found.leader
+        return (self.state(topic) or UNKNOWN_STATE).leader_of(partition)
 
     def isr(self, topic: str, partition: int) -> tuple[int, ...]:
-        state = self.state(topic)
-        found = None if state is None else state.partitions.get(partition)
-        return () if found is None else found.isr
+        return (self.state(topic) or UNKNOWN_STATE).isr_of(partition)
 
     def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
-        state = self.state(topic)
-        found = None if state is None else state.partitions.get(partition)
-        return () if found is None else found.replicas
+        return (self.state(topic) or UNKNOWN_STATE).replicas_of(partition)
 
     def controller(self) -> int | None:
         """As Metadata names it; in KRaft just some broker."""

@@ -19,7 +19,7 @@ from typing import Final
 
 from chaos.lease import Lease
 from chaos.port import Containers
-from harness.clusters.base import Address, ClusterLayout, ClusterState, Engine, NodeLayout
+from harness.clusters.base import UNKNOWN_STATE, Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
 from harness.clusters.process import BrokerProcess, spawn
@@ -252,19 +252,13 @@ class ProcessCluster:
         return None if leader is None or leader not in self._nodes else self.probe(leader)
 
     def leader(self, topic: str, partition: int) -> int | None:
-        state = self.state(topic)
-        found = None if state is None else state.partitions.get(partition)
-        return None if found is None or found.leader < 0 else found.leader
+        return (self.state(topic) or UNKNOWN_STATE).leader_of(partition)
 
     def isr(self, topic: str, partition: int) -> tuple[int, ...]:
-        state = self.state(topic)
-        found = None if state is None else state.partitions.get(partition)
-        return () if found is None else found.isr
+        return (self.state(topic) or UNKNOWN_STATE).isr_of(partition)
 
     def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
-        state = self.state(topic)
-        found = None if state is None else state.partitions.get(partition)
-        return () if found is None else found.replicas
+        return (self.state(topic) or UNKNOWN_STATE).replicas_of(partition)
 
     def controller(self) -> int | None:
         """The active controller of the newest epoch that any broker knows of."""

@@ -7,6 +7,7 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from harness.plan import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from harness.run.copies import read_copies
-from harness.run.deposed import answers_of, deposed_events, read_lines
+from harness.run.deposed import answers_of, deposed_events
 from harness.run.document import cell_document
 from harness.run.final_read import FinalRead, read_log
 from harness.run.log_reader import SeveralTopics, TopicLogReader
@@ -46,7 +47,7 @@ from harness.run.truncation import DeadLogs
 from harness.run.wire_log import WireLogTail
 from harness.run.workload_process import Event, WorkloadProcess
 from runlog.compact import compact_cell
-from runlog.events import JsonlWriter, cell_directory, events_path, write_cell
+from runlog.events import JsonlWriter, cell_directory, events_path, read_jsonl, write_cell
 from workloads.model import copy_topic
 
 HEALTH_TIMEOUT_S: Final = 45.0
@@ -56,6 +57,7 @@ LOAD_OVERTIME_S: Final = 45.0
 STOP_GRACE_S: Final = 3.0
 AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that service is back
 INTERRUPT_GRACE_S: Final = 2.0
+LAST_DELETE_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -284,6 +286,7 @@ class CellRun:
     def _tell_deposed(self) -> None:
         """What leaders answered for that did not know yet that they were none."""
         cluster, clock, topic = self._cluster, self._context.clock, self._planned.topic_name
+        wire_log = cluster.wire_log_path()
 
         def epoch_end_offset(partition: int, epoch: int) -> tuple[int, int] | None:
             probe = cluster.probe_of_leader(topic, partition)
@@ -296,8 +299,8 @@ class CellRun:
 
         events, problems = deposed_events(
             topic=topic,
-            events=read_lines(events_path(self._context.run_dir, self._planned.cell_id, "cluster")),
-            answers=answers_of(read_lines(cluster.wire_log_path(), containing=topic), topic),
+            events=read_jsonl(events_path(self._context.run_dir, self._planned.cell_id, "cluster")),
+            answers=answers_of(read_jsonl(wire_log, containing=topic) if wire_log else (), topic),
             epoch_end_offset=epoch_end_offset,
             to_ns=clock.to_mono_ns,
             to_us=clock.to_us,
@@ -465,6 +468,11 @@ class CellRun:
         if not context.stop.is_set():
             for topic in self._planned.all_topics:
                 self._admin.delete_topic(topic)
+        elif isinstance(self._cluster, ExternalCluster):  # it stays, and so would our topics
+            deadline = time.monotonic() + LAST_DELETE_TIMEOUT_S
+            admin = Admin(self._cluster.direct_addresses, should_stop=lambda: time.monotonic() > deadline)
+            for topic in self._planned.all_topics:
+                admin.delete_topic(topic)
 
     def _write(self) -> None:
         document = cell_document(self._planned, self._cluster, self._order, self._context)
