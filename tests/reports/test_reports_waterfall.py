@@ -30,8 +30,8 @@ from tests.reports.synthetic_run import STAGES, stage
 from tests.reports.test_reports_verdict import facts
 
 
-def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str = "c") -> Judged:
-    own = facts(kind="sweep")
+def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str = "c", kind: str = "sweep") -> Judged:
+    own = facts(kind=kind)
     outcome = {**own.cell.outcome, "health": {"stages": stages}}
     values = {"0": {"record-queue-time-avg": queue_ms}}
     stats = () if queue_ms is None else ({"name": "client", "source": "workloads", "values": values},)
@@ -85,6 +85,25 @@ def test_bars_of_a_chart_stand_one_after_the_other_and_the_whole_is_marked() -> 
     data = charts([item(STAGES)])["waterfall-acked"]["data"]
     assert [(row["start"], row["end"]) for row in data["stages"]] == [(0.0, 0.2), (0.2, 1.7), (1.7, 2.5)]
     assert data["wholes"] == [{"label": "one title", "whole": 2.5, "n": 5_000}]
+
+
+def test_cells_under_faults_have_charts_of_their_own() -> None:
+    judged = [item(STAGES), item(STAGES, cell_id="d", kind="chaos")]
+    found = charts(judged)
+    for name in (
+        "waterfall-acked",
+        "waterfall-acked-under-faults",
+        "waterfall-polled",
+        "waterfall-polled-under-faults",
+    ):
+        assert len(found[name]["data"]["wholes"]) == 1
+    drawn = view(judged)
+    assert [heading for _, heading in drawn["charts"]] == [
+        ACKED, f"{ACKED}, under faults", POLLED, f"{POLLED}, under faults"
+    ]  # fmt: skip
+    assert [row["path"] for row in drawn["rows"]] == [heading for _, heading in drawn["charts"]]
+    only_faults = charts([item(STAGES, kind="chaos")])
+    assert "waterfall-acked" not in only_faults
 
 
 def test_the_table_has_every_stage_and_what_has_no_end_beside_it() -> None:
