@@ -16,7 +16,7 @@ import altair as alt
 
 from reports.model import Json
 from reports.outputs import Judged
-from reports.sweep.behaviour import client_figures
+from reports.sweep.behaviour import mean_record_queue_us
 
 LABELS_MAX: Final = 40  # of the chart over all cells; the table has all
 LEVELS: Final = (
@@ -71,7 +71,7 @@ def _figure(stages: Json, stage: str, column: str) -> float | None:
 def waterfalls(item: Judged) -> list[Waterfall]:
     """Every level that the sample carries, on both ways."""
     stages = stages_of(item)
-    queue_us = client_figures(item.facts).get("queue_ms", 0.0) * 1000
+    queue_us = mean_record_queue_us(item.facts) or 0.0
     found = []
     for level, column in LEVELS:
         for path, whole in ((ACKED, "intended_to_ack"), (POLLED, "intended_to_poll")):

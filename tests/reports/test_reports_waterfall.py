@@ -33,8 +33,25 @@ from tests.reports.test_reports_verdict import facts
 def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str = "c", kind: str = "sweep") -> Judged:
     own = facts(kind=kind)
     outcome = {**own.cell.outcome, "health": {"stages": stages}}
-    values = {"0": {"record-queue-time-avg": queue_ms}}
-    stats = () if queue_ms is None else ({"name": "client", "source": "workloads", "values": values},)
+    stats: tuple[dict[str, Any], ...] = ()
+    if queue_ms is not None:
+        start_us, end_us = own.cell.window_us()
+        # 1,000 records of the warm-up waited 50 ms each, and those after the window too: neither counts.
+        totals = (
+            (start_us - 1, 1_000, 50_000.0),
+            (end_us + 1, 3_000, 50_000.0 + 2_000 * queue_ms),
+            (end_us + 2, 4_000, 1e6),
+        )
+        stats = tuple(
+            {
+                "name": "client", "source": "workloads", "t_us": at_us,
+                "values": {"0": {
+                    "record-accumulate-total": count, "record-accumulate-time-total": sum_ms,
+                    "record-queue-time-avg": 9.0,
+                }},
+            }
+            for at_us, count, sum_ms in totals
+        )  # fmt: skip
     document = {**own.cell.document, "outcome": outcome, "title": "one title"}
     cell = replace(own.cell, cell_id=cell_id, document=document, stats=stats)
     one = replace(own, cell=cell)
@@ -72,6 +89,13 @@ def test_without_the_leaders_time_the_stages_around_the_append_are_one() -> None
     assert parts(fall(item(blind, queue_ms=9.0), ACKED)) == {LAG: 200, UNSPLIT: 2_300}, "an average of another time"
     assert parts(fall(item(blind), POLLED)) == {LAG: 200, UNSPLIT: 2_100}
     assert parts(fall(item(blind), POLLED, "p99")) == {LAG: 800}, "percentiles cannot be subtracted"
+
+
+def test_the_queue_of_batches_is_not_that_of_records() -> None:
+    blind = item(STAGES)
+    only_batches = {"name": "client", "source": "workloads", "t_us": 0, "values": {"0": {"record-queue-time-avg": 1.1}}}
+    cell = replace(blind.facts.cell, stats=(only_batches,))
+    assert QUEUE not in parts(fall(replace(blind, facts=replace(blind.facts, cell=cell)), ACKED))
 
 
 def test_repetitions_are_joined_by_the_weight_of_their_records() -> None:
