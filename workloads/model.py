@@ -205,6 +205,8 @@ class ReaderGroup(_Model):
             raise ValueError(f"reader {self.name}: start_after_ms is for readers inside the load process")
         if not self.own_processes and (self.commit != "auto" or self.copies or self.reads != "topic"):
             raise ValueError(f"reader {self.name}: commit, copies and reads need own_processes: true")
+        if self.own_processes and self.deduplicate != "none":
+            raise ValueError(f"reader {self.name}: deduplicate is for readers inside the load process")
         if self.copies and self.reads != "topic":
             raise ValueError(f"reader {self.name}: a copier reads the topic, not the copies")
         if self.producer_properties and not self.copies:

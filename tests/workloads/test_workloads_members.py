@@ -119,6 +119,7 @@ def test_the_generation_is_read_from_librdkafkas_metadata() -> None:
         ({"commit": "before"}, "need own_processes"),
         ({"own_processes": True, "mode": "group", "copies": True, "commit": "after"}, "in the transaction"),
         ({"own_processes": True, "mode": "group", "producer_properties": {"a": 1}}, "belong to copies"),
+        ({"own_processes": True, "mode": "group", "deduplicate": "table"}, "inside the load process"),
     ],
 )
 def test_a_reader_that_contradicts_itself_is_refused(reader: dict[str, object], problem: str) -> None:
