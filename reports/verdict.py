@@ -164,10 +164,16 @@ def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable:
     if expected == "none":
         if observed:
             # Loss cannot be told from a log that was not read to its end; the other damage is there for all to see.
-            doubtful = kind == "lost" and not usable
+            if kind == "lost" and not usable:
+                return Check(
+                    name=name,
+                    result=INCONCLUSIVE,
+                    reason=f"{observed} acknowledged records were not found, but the evidence is incomplete: that is "
+                    "no loss yet",
+                )
             return Check(
                 name=name,
-                result=INCONCLUSIVE if doubtful else FAIL,
+                result=FAIL,
                 reason=f"{observed} {kind}, none expected; with {configuration.text()} that is {ruling.lawful}: "
                 f"{ruling.reason}",
             )
