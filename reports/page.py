@@ -249,7 +249,7 @@ def _set_view(facts: CellFacts, kind: str) -> Json:
     return {
         "parts": parts,
         "predicted": comparison.predicted.count,
-        "observed": comparison.observed.count,
+        "observed": facts.lost if kind == "lost" else comparison.observed.count,
         "how": comparison.how,
         "equal": comparison.equal,
     }
