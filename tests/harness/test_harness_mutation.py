@@ -15,7 +15,6 @@ from harness.mutation import (
     CLIENT_TRIALS,
     MARKERS,
     SIMULATED_ONLY,
-    TABLES,
     Caught,
     Trial,
     scenario_text,
