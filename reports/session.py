@@ -1,7 +1,11 @@
-"""Finds Java and makes a Spark session suited to small runs. The analysis itself gets a session and never makes one."""
+"""Makes the Spark session: of this process, of a standalone cluster, or of a Spark Connect server. Finds Java for it.
+
+The analysis itself gets a session and never makes one. Shown by tests/reports/test_reports_session.py.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -17,8 +21,34 @@ SMALL_RUN_BYTES = 64 << 20  # below this the JVM's second compiler costs more th
 JAVA_ANSWER_TIMEOUT_S = 20
 
 
-class JavaMissingError(Exception):
+CONNECT_SCHEME = "sc://"
+# What is settled when a JVM starts; a Connect server has its own and refuses to change them.
+_OF_THE_SERVER = ("spark.driver.", "spark.ui.", "spark.local.", "spark.buffer.", "spark.sql.warehouse.")
+
+
+class SparkUnavailableError(Exception):
+    """No Spark session can be had, and what to do about it."""
+
+
+class JavaMissingError(SparkUnavailableError):
     """Spark needs a JDK and none that fits was found."""
+
+
+def is_connect(master: str) -> bool:
+    return master.startswith(CONNECT_SCHEME)
+
+
+def require_what_it_takes(master: str) -> None:
+    """Raises SparkUnavailableError. A Connect server brings its own Java; its client needs gRPC."""
+    if not is_connect(master):
+        require_java()
+        return
+    missing = [name for name in ("grpc", "grpc_status", "zstandard") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SparkUnavailableError(
+            f"{master}: Spark Connect needs the packages of pip install 'kafka-harness[connect]'; "
+            f"not found: {', '.join(missing)}"
+        )
 
 
 def require_java() -> str:
@@ -85,15 +115,24 @@ class Session:
         self.spark: SparkSession | None = None
 
     def __enter__(self) -> SparkSession:
-        require_java()
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        require_what_it_takes(self._master)
+        settings = session_settings(small=self._small, scratch=self._scratch.name)
         # Typed loosely: the builder's methods are decorated and lose their types.
         builder: Any = SparkSession.builder
-        builder = builder.appName("reports").master(self._master)
-        for key, value in session_settings(small=self._small, scratch=self._scratch.name).items():
-            builder = builder.config(key, value)
-        self.spark = builder.getOrCreate()
-        return self.spark
+        builder = builder.appName("reports")
+        if is_connect(self._master):
+            spark: SparkSession = builder.remote(self._master).getOrCreate()
+            for key, value in settings.items():
+                if not key.startswith(_OF_THE_SERVER):
+                    spark.conf.set(key, value)
+        else:
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            builder = builder.master(self._master)
+            for key, value in settings.items():
+                builder = builder.config(key, value)
+            spark = builder.getOrCreate()
+        self.spark = spark
+        return spark
 
     def __exit__(self, *_: object) -> None:
         if self.spark is not None:

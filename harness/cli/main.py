@@ -189,7 +189,7 @@ def list_(
 
 
 @app.command()
-def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog|allowances")] = "suite") -> None:
+def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog|allowances|verdicts")] = "suite") -> None:
     """JSON Schema of suites or scenarios for an editor; or the columns of the run log."""
     from harness.cli.inspect import print_schema
 
