@@ -6,13 +6,16 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.analysis import Document, compare_with_truth, render, run_job, tree_bytes
 from benchmarks.analysis_data import BATCH, CELL, generate
-from benchmarks.analysis_oracle import Oracle
+from benchmarks.analysis_oracle import ARRANGED, Oracle
+from reports.anomalies import BY_NAME
 from reports.session import JavaMissingError, require_java
-from runlog.parquet import read_stream
+from runlog.parquet import read_stream, write_part
+from runlog.schema import BATCHES, LOG, RECV, SEND
 
 
 def document() -> Document:
@@ -31,6 +34,45 @@ def test_the_made_run_log_holds_what_it_says(tmp_path: Path) -> None:
     ordered = log.sort_values("offset").drop_duplicates(["producer", "seq"])
     late = ordered["seq"] < ordered.groupby(["partition", "producer"])["seq"].cummax()
     assert int(late.sum()) == truth.reordered
+
+
+def test_rules_that_are_arranged_for_many_rows_say_the_same_as_those_that_are_written(tmp_path: Path) -> None:
+    """Over rows without any order, so that both rules have much to find."""
+    rng = np.random.default_rng(5)
+    count = 400
+    identity = {
+        "producer": rng.integers(0, 2, count),
+        "incarnation": np.zeros(count, np.int64),
+        "seq": np.arange(count),
+    }
+    place = {
+        "partition": rng.integers(0, 2, count),
+        "offset": rng.permutation(count),
+        "appended_us": np.full(count, -1),
+    }
+    sent_us = rng.integers(0, 900_000, count)
+    whole = {
+        "error": np.zeros(count, np.int64),
+        "status": rng.integers(0, 2, count),
+        "size_bytes": np.ones(count, np.int64),
+    }
+    write_part(
+        tmp_path, SEND, CELL,
+        {**identity, **place, **whole, "intended_us": sent_us, "sent_us": sent_us,
+         "acked_us": sent_us + rng.integers(0, 90_000, count)},
+    )  # fmt: skip
+    log = {**identity, "partition": place["partition"], "offset": place["offset"], "intended_us": sent_us}
+    ones = np.ones(count, np.int64)
+    write_part(tmp_path, LOG, CELL, {**log, "leader_epoch": ones, "batch_base_offset": ones, "crc_ok": ones})
+    read = rng.random(count) < 0.5
+    received = {name: values[read] for name, values in log.items()} | {"consumer": place["partition"][read]}
+    some = int(read.sum())
+    received |= {"generation": -ones[:some], "crc_ok": ones[:some], "appended_us": -ones[:some]}
+    write_part(tmp_path, RECV, CELL, {**received, "polled_us": place["offset"][read] // 9 * 10})
+    write_part(tmp_path, BATCHES, CELL, {column.name: ones for column in BATCHES.columns})
+    oracle = Oracle(tmp_path, CELL)
+    for name, rule in ARRANGED.items():
+        assert oracle.set_count(rule) == oracle.set_count(BY_NAME[name].sql) > 20, name
 
 
 def test_what_differs_is_told_and_the_page_says_how_fast_and_how_large() -> None:
