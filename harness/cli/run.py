@@ -106,6 +106,7 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     if client not in client_names():
         raise UsageError(f"client {client!r}: no such client{nearest(client, client_names())}")
     cells = build_plan(suite, cases_of, seed=_seed(suite, options), client=client)
+    _refuse_security(cells)
     if options.engine == "external":
         if not options.bootstrap_server:
             raise UsageError("--cluster external needs --bootstrap-server host:port")
@@ -115,6 +116,17 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     elif options.bootstrap_server:
         raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
     return _wanted(_fitting(cells, options.engine), options.cells)
+
+
+def _refuse_security(cells: Sequence[PlannedCell]) -> None:
+    """Some clients could, but topics are made, leaders watched and logs read by the harness itself."""
+    for cell in cells:
+        protocol = cell.properties.get("security.protocol", "PLAINTEXT")
+        if protocol.upper() != "PLAINTEXT":
+            raise UsageError(
+                f"security.protocol is {protocol}, expected PLAINTEXT: the harness itself, which makes the topics and "
+                "reads the log, has no TLS and no SASL yet; give it a listener without them"
+            )
 
 
 def _wanted(cells: tuple[PlannedCell, ...], ids: Sequence[str]) -> tuple[PlannedCell, ...]:

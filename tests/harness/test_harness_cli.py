@@ -67,6 +67,15 @@ def test_usage_errors_exit_with_2(arguments: list[str], capsys: pytest.CaptureFi
     assert capsys.readouterr().err
 
 
+def test_tls_is_refused_before_anything_is_started_and_not_when_the_topic_cannot_be_made(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    external = ["--cluster", "external", "--bootstrap-server", "localhost:9093", "--dry-run"]
+    settings = ["--set", "chaos=[]", "--set", "properties={security.protocol: SASL_SSL}"]
+    assert execute(["run", "demo", *external, *settings]) == ExitCode.USAGE
+    assert "security.protocol is SASL_SSL, expected PLAINTEXT" in capsys.readouterr().err
+
+
 def test_external_refuses_chaos_and_runs_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["run", "demo", "--cluster", "external", "--bootstrap-server", "localhost:9092", "--dry-run"]
     assert execute(arguments) == ExitCode.USAGE
