@@ -1,6 +1,6 @@
 """Does the engine measure what is there? It is set at a real server of known behaviour, again and again.
 
-    python -m benchmarks.known_server [--trials 100] [--sweeps 25] [--searches 10]
+    python -m benchmarks.known_server [--trials 100] [--rounds 96] [--searches 10]
 
 The server is a reference broker behind a relay that stalls, delays and limits by a seeded plan (`plan`, `relay`). Each
 trial is the product as users run it; the truth is computed from the plan alone (`trials`). Prints the claims with how
@@ -52,7 +52,7 @@ def _row(claim: Claim) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="The engine against a server of known behaviour.")
     parser.add_argument("--trials", type=int, default=100, help="cells under seeded stalls, at most 100")
-    parser.add_argument("--sweeps", type=int, default=25, help="sweeps of four rounds with a planted effect of 10 %%")
+    parser.add_argument("--rounds", type=int, default=96, help="of a sweep with a planted effect of 10 %%, at most 100")
     parser.add_argument("--searches", type=int, default=10, help="searches for a planted capacity")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         directory = Path(temporary)
         host = host_facts(directory)
         with KnownServer(directory / "server") as server:
-            for trials, count in ((percentiles, options.trials), (effects, options.sweeps), (limits, options.searches)):
+            for trials, count in ((percentiles, options.trials), (effects, options.rounds), (limits, options.searches)):
                 for claim in trials(server, directory, count) if count else ():
                     claims.append(claim)
                     print(_row(claim), flush=True)
