@@ -137,8 +137,8 @@ class Oracle:
 
     def _buckets(self) -> None:
         """Sums over the time buckets, and the fullest one, of results/time.csv."""
-        with (self._directory / "results" / "time.csv").open() as stream:
-            rows = list(csv.DictReader(stream))
+        with (self._directory / "results" / "time.csv").open() as lines:
+            rows = list(csv.DictReader(lines))
         width = int(rows[1]["t_us"]) - int(rows[0]["t_us"])
         first, end = int(rows[0]["t_us"]), self._outcome()["ended_us"]  # the last bucket may be cut
         columns = (("send", "intended", "intended_us", "true"), ("send", "sent", "sent_us", "true"),
