@@ -149,8 +149,11 @@ class PartitionChecker:
             mirror.pop()
         while True:
             start = mirror[-1].base_offset if mirror else log.log_start_offset
-            found = self._read(life, hosted, start)
+            found = self._read(life, hosted, max(start, log.log_start_offset))
             if not mirror:
+                break
+            if start < log.log_start_offset:  # DeleteRecords: what is gone is not looked at any more
+                found = [batch for batch in found if batch.base_offset > mirror[-1].last_offset]
                 break
             if found and found[0] == mirror[-1]:
                 found = found[1:]
