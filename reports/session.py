@@ -23,7 +23,14 @@ JAVA_ANSWER_TIMEOUT_S = 20
 
 CONNECT_SCHEME = "sc://"
 # What is settled when a JVM starts; a Connect server has its own and refuses to change them.
-_OF_THE_SERVER = ("spark.driver.", "spark.ui.", "spark.local.", "spark.buffer.", "spark.sql.warehouse.")
+_OF_THE_SERVER = (
+    "spark.driver.",
+    "spark.executor.",
+    "spark.ui.",
+    "spark.local.",
+    "spark.buffer.",
+    "spark.sql.warehouse.",
+)
 
 
 class SparkUnavailableError(Exception):
@@ -96,6 +103,7 @@ def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
         "spark.sql.ansi.enabled": "false",
     }
     if small:
+        settings["spark.executor.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
         # Every sort and hash table takes a page at least: with the default of 16 MB they cost more than their work.
         settings["spark.buffer.pageSize"] = "1m"
     return settings

@@ -1,21 +1,27 @@
-"""The analysis at scale, small: what is planted is found, DuckDB agrees on every figure, and a difference is told."""
+"""The analysis at scale, small, on a Spark standalone cluster and by Spark Connect, both started here.
+
+What is planted is found, DuckDB agrees on every figure, and a difference is told.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.analysis import Document, compare_with_truth, render, run_job, tree_bytes
-from benchmarks.analysis_data import BATCH, CELL, generate
+from benchmarks.analysis_data import BATCH, CELL, Truth, generate
 from benchmarks.analysis_oracle import ARRANGED, Oracle
 from reports.anomalies import BY_NAME
 from reports.session import JavaMissingError, require_java
 from runlog.parquet import read_stream, write_part
 from runlog.schema import BATCHES, LOG, RECV, SEND
+from tests.reports.spark_servers import connect, standalone
 
 
 def document() -> Document:
@@ -92,21 +98,32 @@ def test_the_memory_of_a_process_tree_is_at_least_that_of_its_root() -> None:
     assert tree_bytes(os.getpid()) >= 0.9 * own
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
+    directory = tmp_path_factory.mktemp("made")
+    return directory, generate(directory, records=100_000, chunk_batches=504, damage_every=101)
+
+
 @pytest.mark.slow
 @pytest.mark.spark
-def test_the_real_job_finds_what_was_planted_and_duckdb_agrees_on_every_figure(tmp_path: Path) -> None:
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("start", [standalone, connect], ids=["standalone", "connect"])
+def test_the_job_on_a_spark_server_finds_what_was_planted_and_duckdb_agrees_on_every_figure(
+    made: tuple[Path, Truth], tmp_path: Path, start: Callable[[Path], AbstractContextManager[str]]
+) -> None:
     try:
         require_java()
     except JavaMissingError as error:
         pytest.skip(str(error))
-    truth = generate(tmp_path, records=200_000, chunk_batches=2_004, damage_every=101)
+    directory, truth = made
     found = document()
-    cell = run_job(tmp_path, found)
+    with start(tmp_path) as found.master:
+        cell = run_job(directory, found)
     compare_with_truth(cell, truth, found)
-    oracle = Oracle(tmp_path, CELL)
+    oracle = Oracle(directory, CELL)
     assert found.differences + oracle.differences(cell) == []
     assert oracle.agreed > 40
     assert 10**8 < found.peak_bytes < 4 * 10**9
     cell["observed_sets"]["lost"]["count"] += 1
-    (difference,) = Oracle(tmp_path, CELL).differences(json.loads(json.dumps(cell)))
+    (difference,) = Oracle(directory, CELL).differences(json.loads(json.dumps(cell)))
     assert difference == f"lost: the job says {truth.lost + 1}, DuckDB {truth.lost}"

@@ -14,6 +14,7 @@ import pyspark
 
 HOME = Path(pyspark.__file__).parent
 START_TIMEOUT_S = 120.0
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -Xshare:auto"  # the second compiler costs more than it gives a short test
 
 
 def free_port() -> int:
@@ -29,7 +30,7 @@ def server(directory: Path, name: str, *command: str, wanted: str) -> Iterator[N
     log = directory / f"{name}.log"
     environment = {
         **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(HOME), "SPARK_NO_DAEMONIZE": "1",
-        "SPARK_WORKER_DIR": str(directory / "work"),
+        "SPARK_WORKER_DIR": str(directory / "work"), "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
     }  # fmt: skip
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=directory)
@@ -61,15 +62,9 @@ def standalone(directory: Path) -> Iterator[str]:
         stack.enter_context(
             server(directory, "master", run, "org.apache.spark.deploy.master.Master", *master, wanted="state: ALIVE")
         )
+        registered = "Successfully registered with master"
         stack.enter_context(
-            server(
-                directory,
-                "worker",
-                run,
-                "org.apache.spark.deploy.worker.Worker",
-                *worker,
-                wanted="Successfully registered with master",
-            )
+            server(directory, "worker", run, "org.apache.spark.deploy.worker.Worker", *worker, wanted=registered)
         )
         yield url
 
@@ -80,6 +75,7 @@ def connect(directory: Path) -> Iterator[str]:
     port = free_port()
     command = (
         str(HOME / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g",
+        "--driver-java-options", QUICK_JVM,
         "--conf", f"spark.connect.grpc.binding.port={port}", "--conf", "spark.connect.grpc.binding.address=127.0.0.1",
         "--conf", "spark.ui.enabled=false", "--conf", f"spark.sql.warehouse.dir={directory / 'warehouse'}",
         "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal",
