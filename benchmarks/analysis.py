@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.analysis_data import CELL, Truth, generate
+from benchmarks.analysis_data import BATCH, CELL, CHUNK_BATCHES, PARTITIONS, Truth, generate
 from benchmarks.analysis_oracle import Oracle
 from benchmarks.host import host_facts
 from harness.errors import EnvironmentFault
@@ -185,7 +185,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if shutil.disk_usage(directory).free < options.rows * BYTES_A_ROW:
                 raise EnvironmentFault(f"{directory}: too little room for {options.rows:,} rows, see --directory")
             began_s = time.monotonic()
-            truth = generate(directory, records=options.rows // 3)
+            records = options.rows // 3
+            whole = -(-records // (BATCH * PARTITIONS)) * PARTITIONS  # batches: one chunk where few rows are asked for
+            truth = generate(directory, records=records, chunk_batches=min(CHUNK_BATCHES, whole))
             document.truth, document.generate_s = asdict(truth), round(time.monotonic() - began_s, 1)
             document.parquet_bytes = sum(path.stat().st_size for path in directory.glob("*/cell=*/*.parquet"))
             say(f"made {truth.rows:,} rows in {document.generate_s:.0f} s")
