@@ -31,7 +31,6 @@ from benchmarks.perf_test_figures import (
     PARTITIONS,
     PROPERTIES,
     TOOL,
-    WARMUP_S,
     Document,
     Figures,
     PerfTestError,
@@ -61,10 +60,11 @@ MAX_GUESS_PER_S: Final = 60_000  # so many records a second are sent by the tool
 
 
 def perf_test_command(
-    java: str, jars: Path, *, bootstrap: str, topic: str, rate_per_s: int, seconds: float, record_bytes: int
-) -> list[str]:
+    java: str, jars: Path, *, bootstrap: str, topic: str, rate_per_s: int, warmup_s: float, seconds: float,
+    record_bytes: int,
+) -> list[str]:  # fmt: skip
     per_s = rate_per_s or MAX_GUESS_PER_S
-    warmup = round(per_s * WARMUP_S)
+    warmup = round(per_s * warmup_s)
     return [
         java, "-Xms256m", "-Xmx512m", "-cp", f"{jars}/*", TOOL_CLASS,
         "--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(warmup + round(per_s * seconds)),
@@ -84,8 +84,8 @@ def run_perf_test(command: Sequence[str], *, timeout_s: float, rate_per_s: int, 
 
 
 def run_ours(
-    directory: Path, *, client: str, bootstrap: str, topic: str, rate_per_s: int, seconds: float, record_bytes: int,
-    number: int,
+    directory: Path, *, client: str, bootstrap: str, topic: str, rate_per_s: int, warmup_s: float, seconds: float,
+    record_bytes: int, number: int,
 ) -> list[Figures]:  # fmt: skip
     """One cell of ours without the harness around it, counted three ways."""
     load = WorkloadProcess(directory / "load.stderr.log")
@@ -94,7 +94,7 @@ def run_ours(
         schedule = {"kind": "closed", "outstanding": OUTSTANDING}
     workload = {
         "rate_per_s": rate_per_s or 10_000_000, "record_size_bytes": record_bytes, "compressibility": 0.4,
-        "warmup_ms": round(WARMUP_S * 1000), "measure_ms": round(seconds * 1000), "drain_ms": DRAIN_MS,
+        "warmup_ms": round(warmup_s * 1000), "measure_ms": round(seconds * 1000), "drain_ms": DRAIN_MS,
         "schedule": schedule,
     }  # fmt: skip
     plan = {
@@ -105,7 +105,7 @@ def run_ours(
     window_us = [0, 0]
     try:
         load.begin(plan)
-        deadline_s = time.monotonic() + WARMUP_S + seconds + DRAIN_MS / 1000 + OVERTIME_S
+        deadline_s = time.monotonic() + warmup_s + seconds + DRAIN_MS / 1000 + OVERTIME_S
         while True:
             event = load.next_event(0.2) or {}
             if event.get("phase") in ("measure", "drain"):
@@ -144,10 +144,10 @@ def measure(document: Document, cluster: ProcessCluster, directory: Path, option
                 cluster.wait_healthy(topic, timeout_s=30, replication_factor=copies)
                 (directory / "cells" / topic).mkdir(parents=True)
                 same: dict[str, Any] = {"bootstrap": cluster.bootstrap_servers, "topic": topic, "rate_per_s": rate}
-                same |= {"seconds": options.seconds, "record_bytes": options.record_bytes}
+                same |= {"warmup_s": options.warmup, "seconds": options.seconds, "record_bytes": options.record_bytes}
                 try:
                     if tool == TOOL:
-                        limit_s = WARMUP_S + options.seconds * 4 + OVERTIME_S
+                        limit_s = options.warmup + options.seconds * 4 + OVERTIME_S
                         command = perf_test_command(java, jars, **same)
                         found = [run_perf_test(command, timeout_s=limit_s, rate_per_s=rate, number=round_number)]
                     else:
@@ -173,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--clients", default="java,confluent", help="ours, beside the tool")
     parser.add_argument("--rates", type=_rates, default=(2_000, 10_000, AS_FAST_AS_IT_GOES), help="records/s, or max")
     parser.add_argument("--record-bytes", type=int, default=1024)
+    parser.add_argument("--warmup", type=float, default=3.0, help="seconds before the measured ones")
     parser.add_argument("--seconds", type=float, default=8.0, help="measured, after the warm-up")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -188,6 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             cluster=f"{options.brokers} broker(s) of {cluster.engine} {cluster.version}",
             host=host_facts(directory),
             record_bytes=options.record_bytes,
+            warmup_s=options.warmup,
             seconds=options.seconds,
         )
         try:

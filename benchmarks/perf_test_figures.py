@@ -16,7 +16,6 @@ from runlog.schema import SendStatus
 
 TOOL: Final = "kafka-producer-perf-test"
 PARTITIONS: Final = 3
-WARMUP_S: Final = 3.0
 AS_FAST_AS_IT_GOES: Final = 0
 PROPERTIES: Final = {
     "acks": "all", "enable.idempotence": "true", "linger.ms": "5", "batch.size": "16384", "compression.type": "none",
@@ -55,6 +54,7 @@ class Document:
     cluster: str
     host: dict[str, str]
     record_bytes: int
+    warmup_s: float
     seconds: float
     properties: dict[str, str] = field(default_factory=lambda: dict(PROPERTIES))
     figures: list[Figures] = field(default_factory=list)
@@ -130,7 +130,7 @@ def render(document: Document) -> str:
         f"# Our engine beside {TOOL}",
         "",
         f"`{document.command}`, {document.date}, on {document.cluster}: {PARTITIONS} partitions, "
-        f"{document.record_bytes} B records, {document.seconds:g} s after {WARMUP_S:g} s of warm-up, "
+        f"{document.record_bytes} B records, {document.seconds:g} s after {document.warmup_s:g} s of warm-up, "
         f"`{' '.join(f'{name}={value}' for name, value in document.properties.items())}`. "
         "Medians over the rounds, the range in brackets. Why they differ: benchmarks/README.md.",
     ]

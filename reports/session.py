@@ -45,6 +45,12 @@ def is_connect(master: str) -> bool:
     return master.startswith(CONNECT_SCHEME)
 
 
+def is_on_this_host(master: str) -> bool:
+    """Whether driver and executors meet on loopback. Elsewhere they need an address that Spark finds for itself."""
+    hosts = [place.rpartition(":")[0] for place in master.removeprefix("spark://").split(",")]
+    return not master.startswith("spark://") or all(host == "localhost" or host.startswith("127.") for host in hosts)
+
+
 def require_what_it_takes(master: str) -> None:
     """Raises SparkUnavailableError. A Connect server brings its own Java; its client needs gRPC."""
     if not is_connect(master):
@@ -125,6 +131,8 @@ class Session:
     def __enter__(self) -> SparkSession:
         require_what_it_takes(self._master)
         settings = session_settings(small=self._small, scratch=self._scratch.name)
+        if not is_on_this_host(self._master):
+            del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
         # Typed loosely: the builder's methods are decorated and lose their types.
         builder: Any = SparkSession.builder
         builder = builder.appName("reports")
@@ -134,7 +142,8 @@ class Session:
                 if not key.startswith(_OF_THE_SERVER):
                     spark.conf.set(key, value)
         else:
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            if is_on_this_host(self._master):
+                os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             builder = builder.master(self._master)
             for key, value in settings.items():
                 builder = builder.config(key, value)

@@ -54,7 +54,7 @@ def test_rows_are_counted_in_three_ways_and_what_has_no_end_is_told() -> None:
 
 def test_both_get_the_same_settings_rate_and_warm_up() -> None:
     command = perf_test_command(
-        "java", JARS, bootstrap="h:1", topic="t", rate_per_s=1_000, seconds=5, record_bytes=99
+        "java", JARS, bootstrap="h:1", topic="t", rate_per_s=1_000, warmup_s=3, seconds=5, record_bytes=99
     )  # fmt: skip
     text = " ".join(command)
     assert "--num-records 8000 --warmup-records 3000 --record-size 99 --throughput 1000" in text
@@ -64,7 +64,9 @@ def test_both_get_the_same_settings_rate_and_warm_up() -> None:
 
 def test_the_page_has_medians_and_says_what_the_tool_does_not_tell() -> None:
     figures = [parse(OUTPUT, rate_per_s=2_000, number=number) for number in (1, 2, 3)]
-    document = Document(date="d", command="c", cluster="k", host={}, record_bytes=1, seconds=2.0, figures=figures)
+    document = Document(
+        date="d", command="c", cluster="k", host={}, record_bytes=1, warmup_s=3.0, seconds=2.0, figures=figures
+    )
     page = render(document)
     assert "| kafka-producer-perf-test | send() to callback, whole ms | 2,000 (2,000–2,000) |" in page
     assert "not told" in page
@@ -77,7 +79,7 @@ def test_the_page_has_medians_and_says_what_the_tool_does_not_tell() -> None:
 @pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 def test_both_really_run_on_one_cluster(tmp_path: Path) -> None:
     arguments = ["--cluster", "reference", "--brokers", "1", "--clients", "reference", "--rates", "500"]
-    code = main([*arguments, "--seconds", "1", "--rounds", "1", "--results", str(tmp_path)])
+    code = main([*arguments, "--warmup", "0.5", "--seconds", "1", "--rounds", "1", "--results", str(tmp_path)])
     (result,) = tmp_path.glob("*-perf-test-reference.json")
     document = json.loads(result.read_text())
     assert code == 0, document["problems"]

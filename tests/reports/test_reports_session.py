@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.session import Session, SparkUnavailableError, is_connect, require_what_it_takes
+from reports.session import Session, SparkUnavailableError, is_connect, is_on_this_host, require_what_it_takes
 
 
 def test_without_grpc_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,3 +18,13 @@ def test_without_grpc_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch
 def test_a_connect_server_is_known_by_its_scheme() -> None:
     assert is_connect("sc://127.0.0.1:15002")
     assert not is_connect("spark://127.0.0.1:7077")
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://127.0.0.1:7077", "spark://localhost:7077"])
+def test_a_driver_keeps_to_loopback_where_its_executors_are(master: str) -> None:
+    assert is_on_this_host(master)
+
+
+def test_a_driver_whose_executors_are_on_other_hosts_does_not_keep_to_loopback() -> None:
+    assert not is_on_this_host("spark://10.0.0.7:7077")
+    assert not is_on_this_host("spark://127.0.0.1:7077,spark-2:7077")
