@@ -107,10 +107,11 @@ def run_job(directory: Path, document: Document) -> dict[str, Any]:
         try:
             code = job.wait(JOB_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
-            job.kill()
-            job.wait()
             raise EnvironmentFault(f"the analysis took longer than {JOB_TIMEOUT_S:.0f} s") from error
         finally:
+            if job.poll() is None:
+                job.kill()
+                job.wait()
             document.peak_bytes = watch.end()
     document.job_s = round(time.monotonic() - began_s, 1)
     told = re.search(r"analysed after ([\d.]+) s", log.read_text())

@@ -106,7 +106,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("start", [standalone, connect], ids=["standalone", "connect"])
 def test_the_job_on_a_spark_server_finds_what_was_planted_and_duckdb_agrees_on_every_figure(
     made: tuple[Path, Truth], tmp_path: Path, start: Callable[[Path], AbstractContextManager[str]]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 
 HOME = Path(pyspark.__file__).parent
-START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 240.0
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -Xshare:auto"  # the second compiler costs more than it gives a short test
 
 
