@@ -29,6 +29,15 @@ _LATENCIES: Final = {
     "schedule_lag": ("send", "sent_us - intended_us", "sent_us >= 0"),
 }
 
+# What a run without groups and copiers has nothing of; the rules ask for it all the same.
+_EMPTY: Final = {
+    "commit_limits": "reader limit_us",
+    "copying": "number",
+    "transactions": "copier copier_incarnation txn is_committed asked_us",
+    "copies": "partition offset producer incarnation seq copier copier_incarnation txn outcome",
+    "audit": "partition offset producer incarnation seq polled_us",
+}
+
 ARRANGED: Final = {
     "poll_skip": """WITH polls AS (SELECT cell, consumer, partition, polled_us, min("offset") AS low,
   lag(max("offset")) OVER (PARTITION BY cell, consumer, partition ORDER BY polled_us) AS before
@@ -64,6 +73,10 @@ class Oracle:
                 f"CREATE VIEW {stream} AS SELECT * FROM read_parquet('{files}', hive_partitioning = true, "
                 "hive_types = {'cell': 'VARCHAR'})"
             )
+
+        for name, columns in _EMPTY.items():
+            fields = ", ".join(f'"{column}" BIGINT' for column in columns.split())
+            self._connection.execute(f"CREATE TABLE {name} (cell VARCHAR, {fields})")
 
     def differences(self, cell: dict[str, Any]) -> list[str]:
         """Every figure of the cell's entry in verdicts.json, and its time buckets, against DuckDB's."""

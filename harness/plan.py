@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from harness.designs import ONE_AT_A_TIME
 from harness.suite import KAFKA_DEFAULTS, KNOBS, ChaosEntry, Search, Suite, Sweep
 from harness.sweep_plan import SweepConfiguration, sweep_configurations
-from workloads.model import Workload, topic_names
+from workloads.model import Workload, copy_topic, topic_names
 
 Expectation = Literal["none", "predicted", "exact", "any"]
 NO_DAMAGE: Final[Mapping[str, str]] = {"lost": "none", "duplicated": "none", "reordered": "none"}
@@ -32,6 +32,8 @@ class ScenarioCase:
     reference: str = ""  # the name or path by which the scenario is found again
     title: str
     because: str = ""
+    about: str = ""  # the scenario in words
+    source: str = ""
     damage: str
     expect: Mapping[str, str]
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -72,6 +74,8 @@ class PlannedCell:
     changed: str = ""  # the setting in which a cell of a one-at-a-time sweep differs from the baseline
     factors: Mapping[str, str] = field(default_factory=dict)  # the swept settings and their values in this cell
     note: str = ""
+    about: str = ""  # what the scenario does, and where it comes from
+    source: str = ""
     scenario: str = ""
     scenario_reference: str = ""
     case: str = ""
@@ -97,6 +101,11 @@ class PlannedCell:
     def topic_names(self) -> tuple[str, ...]:
         """All topics of the cell; the first is `topic_name`."""
         return topic_names(self.topic_name, self.workload.topics)
+
+    @property
+    def all_topics(self) -> tuple[str, ...]:
+        """With the one that copiers write to."""
+        return (*self.topic_names, *((copy_topic(self.topic_name),) if self.workload.has_copiers else ()))
 
     @property
     def duration_ms(self) -> int:
@@ -215,6 +224,8 @@ def _chaos_cell(
         expect={**NO_DAMAGE, **case.expect},
         seed=seed,
         note=case.because,
+        about=case.about,
+        source=case.source,
         scenario=case.scenario,
         scenario_reference=case.reference or case.scenario,
         case=case.case,

@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reports import queries
 from reports.criteria import Criteria
+from reports.group_story import DELIVERY_STORIES
 from reports.happenings import findings, suspect_intervals
 from reports.histogram import rate_interval, steady_ratio, summarise
-from reports.history import transactions
+from reports.history import commit_limits, has_copiers, transactions
 from reports.model import (
     LATENCY_KINDS,
     PREDICTED_KINDS,
@@ -45,13 +46,13 @@ SLOT_US_MIN = 100_000
 SLOTS_MAX = 600
 TRANSACTION_COLUMNS = {
     "cell": TEXT,
-    "producer": LONG,
-    "incarnation": LONG,
-    "first_seq": LONG,
-    "last_seq": LONG,
+    "copier": LONG,
+    "copier_incarnation": LONG,
+    "txn": LONG,
     "is_committed": LONG,
-    "ended_us": LONG,
+    "asked_us": LONG,
 }
+COMMIT_LIMIT_COLUMNS = {"cell": TEXT, "reader": LONG, "limit_us": LONG}
 
 
 def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> list[CellFacts]:
@@ -63,6 +64,9 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
     _register_windows(spark, run, slot_us)
     _register_intervals(spark, run, predictions)
     small_table(spark, "transactions", TRANSACTION_COLUMNS, [row for cell in run.cells for row in transactions(cell)])
+    limits = [(cell.cell_id, *limit) for cell in run.cells for limit in commit_limits(cell)]
+    small_table(spark, "commit_limits", COMMIT_LIMIT_COLUMNS, list(limits))
+    small_table(spark, "copying", {"cell": TEXT}, [(cell.cell_id,) for cell in run.cells if has_copiers(cell)])
     kept = _Kept(spark)
     try:
         sets = _sets(kept)
@@ -187,6 +191,8 @@ def _sets(kept: _Kept) -> dict[str, dict[str, SetComparison]]:
     kept.keep("readers", queries.READERS)
     for view, sql in (
         ("twice_words", queries.TWICE_WORDS),
+        ("again_words", queries.AGAIN_WORDS),
+        ("redeliveries", queries.REDELIVERIES),
         ("offset_blocks", queries.OFFSET_BLOCKS),
         ("read_blocks", queries.READ_BLOCKS),
         ("undelivered", queries.UNDELIVERED),
@@ -236,7 +242,7 @@ def _examples(sets: Mapping[str, Mapping[str, SetComparison]]) -> list[tuple[str
     """For each cell and kind of damage the records whose story is told: from the middle of the largest ranges."""
     chosen: list[tuple[str, str, IdentityRange]] = []
     for cell, kinds in sets.items():
-        for kind in PREDICTED_KINDS:
+        for kind in (*PREDICTED_KINDS, *DELIVERY_STORIES):
             observed = kinds[kind].observed if kind in kinds else IdentitySet()
             largest = sorted(observed.ranges, key=lambda item: -item.count)[:STORIES_PER_KIND]
             for item in largest:
@@ -256,9 +262,10 @@ def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetCompariso
     columns = {"cell": TEXT, "producer": LONG, "incarnation": LONG, "seq": LONG}
     keys = sorted({(cell, one.producer, one.incarnation, one.first_seq) for cell, _, one in examples})
     small_table(kept.spark, "examples", columns, list(keys))
-    frame = kept.collect(queries.STORIES)
     rows: dict[tuple[str, int, int, int, str], list[Json]] = defaultdict(list)
-    for record in frame.to_dict("records"):
+    found = kept.collect(queries.STORIES).to_dict("records")
+    found += [{**record, "stream": "copies"} for record in kept.collect(queries.COPY_STORIES).to_dict("records")]
+    for record in found:
         clean: Json = {
             str(name): None if value is None or value != value else int(value)
             for name, value in record.items()
@@ -271,7 +278,7 @@ def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetCompariso
         key = (cell, one.producer, one.incarnation, one.first_seq)
         by_offset = {
             stream: tuple(sorted(rows.get((*key, stream), []), key=lambda row: row["offset"] or 0))
-            for stream in ("send", "log", "recv")
+            for stream in ("send", "log", "recv", "copies")
         }
         stories[cell].append(
             Story(
@@ -282,6 +289,7 @@ def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetCompariso
                 send=by_offset["send"],
                 log=by_offset["log"],
                 recv=by_offset["recv"],
+                copies=by_offset["copies"],
             )
         )
     return {cell: tuple(items) for cell, items in stories.items()}
@@ -313,6 +321,10 @@ def _facts(
     size = int(batches["size_bytes"].sum()) if len(batches) else 0
     number = int(batches["batches"].sum()) if len(batches) else 0
     gap = frames["gaps"].iloc[0] if len(frames["gaps"]) and counts.acked_total and seconds else None
+    unseen = 0
+    if "lost" in sets and not cell.is_read_to_end:
+        unseen = sets["lost"].observed.count
+        sets = {**sets, "lost": SetComparison(only_predicted=sets["lost"].predicted)}
     return CellFacts(
         cell=cell,
         counts=counts,
@@ -327,6 +339,7 @@ def _facts(
             for kind in LATENCY_KINDS
         },
         observed={kind: sets[kind].observed if kind in sets else IdentitySet() for kind in SET_KINDS},
+        unseen=unseen,
         predictions={kind: _with_how(sets.get(kind), prediction.how[kind]) for kind in PREDICTED_KINDS},
         dup_extra_copies=extra_copies,
         gap_us=int(gap["gap_us"]) if gap is not None else None,

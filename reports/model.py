@@ -15,6 +15,8 @@ LATENCY_KINDS: tuple[str, ...] = ("corrected", "uncorrected", "end_to_end", "sch
 PREDICTED_KINDS: tuple[str, ...] = ("lost", "duplicated", "reordered")
 DELIVERY_KINDS: tuple[str, ...] = (
     "dup_delivered",
+    "redelivered",
+    "redelivered_overdue",
     "lost_in_delivery",
     "unseen_pending",
     "read_above_hw",
@@ -22,7 +24,14 @@ DELIVERY_KINDS: tuple[str, ...] = (
     "poll_skip",
 )
 INTERVAL_KINDS: tuple[str, ...] = ("acked_below_min_isr", "two_leaders_ack")
-TRANSACTION_KINDS: tuple[str, ...] = ("aborted_read", "precommitted_read", "torn_txn")
+TRANSACTION_KINDS: tuple[str, ...] = (
+    "copy_missing",
+    "copied_twice",
+    "copy_reordered",
+    "aborted_read",
+    "precommitted_read",
+    "torn_txn",
+)
 SET_KINDS: tuple[str, ...] = (
     *PREDICTED_KINDS,
     "recovered",
@@ -69,6 +78,12 @@ class Cell:
     @property
     def outcome(self) -> Json:
         return self.part("outcome")
+
+    @property
+    def is_read_to_end(self) -> bool:
+        """Whether the final read saw all of the log. Else what was not found may still be there."""
+        final_read = self.outcome.get("final_read")
+        return isinstance(final_read, dict) and final_read.get("complete") is True
 
     @property
     def effective_client(self) -> Json:
@@ -256,6 +271,7 @@ class Story:
     send: tuple[Json, ...] = ()
     log: tuple[Json, ...] = ()
     recv: tuple[Json, ...] = ()
+    copies: tuple[Json, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,8 +321,14 @@ class CellFacts:
     findings: Mapping[str, Finding] = field(default_factory=dict)
     recovery: Recovery | None = None
     missing_streams: tuple[str, ...] = ()
+    unseen: int = 0  # acknowledged, and not in what was read of a log that was not read to its end
     slots: pd.DataFrame = field(default_factory=pd.DataFrame)
     slot_us: int = 100_000
+
+    @property
+    def lost(self) -> int | None:
+        """None where a log that was not read to its end cannot tell."""
+        return self.set_count("lost") if self.cell.is_read_to_end else None
 
     def set_count(self, kind: str) -> int:
         return self.observed[kind].count if kind in self.observed else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from reports.group_story import final_step, group_steps
 from reports.model import PREDICTED_KINDS, CellFacts, Json, Story
 from reports.outputs import Judged
 from reports.predict import leader_change_us
@@ -71,7 +72,9 @@ def _damage(judged: Sequence[Judged]) -> Sentence | None:
         parts.append(f"{setting} {_VERBS[kind]} {comparison.observed.count:,} ({exact})")
         target = f"cell-{first.cell.cell_id}" if target == "cells" else target
     safe = [item for item in judged if item.facts.cell.kind == "chaos" and _is_safe(item.facts)]
-    clean = sum(all(item.facts.set_count(kind) == 0 for kind in PREDICTED_KINDS) for item in safe)
+    clean = sum(
+        item.facts.lost == 0 and all(item.facts.set_count(kind) == 0 for kind in PREDICTED_KINDS) for item in safe
+    )
     if not parts and not safe:
         return None
     text = "Under faults, " + "; ".join(parts) if parts else "Under faults no damage was asked for"
@@ -128,6 +131,8 @@ def story_steps(facts: CellFacts, story: Story) -> list[Step]:
     steps: list[Step] = []
     for row in story.send:
         steps += _send_steps(facts, story, row)
+    for found in group_steps(facts.cell, story):
+        steps.append(Step(t_us=found.t_us, what=found.what, detail=found.detail, bad=found.bad))
     for row in story.recv:
         place = f"consumer {row['code']} at partition {row['partition']} offset {row['offset']}"
         steps.append(Step(t_us=row["t_us"], what="delivered", detail=place))
@@ -264,6 +269,9 @@ def _wire_steps(facts: CellFacts, crcs: set[object]) -> list[Step]:
 
 
 def _final_steps(facts: CellFacts, story: Story) -> list[Step]:
+    end = final_step(story)
+    if end is not None:
+        return [Step(t_us=None, what=end.what, detail=end.detail, bad=end.bad)]
     if not story.log:
         text = "the final read finds it at no offset"
         if not story.recv:

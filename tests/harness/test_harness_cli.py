@@ -94,6 +94,7 @@ def test_dry_run_prints_the_plan_in_order_and_starts_nothing(capsys: pytest.Capt
 def test_the_demo_has_the_seven_chaos_cells(capsys: pytest.CaptureFixture[str]) -> None:
     cells = build_plan(load_suite("demo"), cases_of, seed=7, client="reference")
     expect = {cell.cell_id: cell.expect for cell in cells if cell.kind == "chaos"}
+    assert all(cell.about and cell.source and cell.note for cell in cells if cell.kind == "chaos"), "told in the report"
     damaged = {
         cell_id: [name for name, what in damage.items() if what == "predicted"] for cell_id, damage in expect.items()
     }
@@ -129,7 +130,7 @@ def test_schema_is_json_schema_of_the_models(capsys: pytest.CaptureFixture[str])
     assert {"name", "workload", "sweep", "chaos"} <= set(schema["properties"])
     assert schema["additionalProperties"] is False
     assert execute(["schema", "runlog"]) == ExitCode.PASS
-    assert set(json.loads(capsys.readouterr().out)["streams"]) == {"send", "recv", "log", "batches"}
+    assert set(json.loads(capsys.readouterr().out)["streams"]) == {"send", "recv", "log", "batches", "copies", "audit"}
 
 
 def test_a_run_directory_is_never_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

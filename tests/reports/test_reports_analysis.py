@@ -6,7 +6,6 @@ import json
 from itertools import pairwise
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
@@ -18,6 +17,7 @@ from reports.rundir import read_run
 from runlog.parquet import write_part
 from runlog.schema import BATCHES, LOG, RECV, SEND, SendStatus
 from tests.reports.conftest import Planted
+from tests.reports.duck_rules import sets_by_rule
 from tests.reports.synthetic_run import Identity, SyntheticCell
 
 pytestmark = pytest.mark.spark
@@ -35,22 +35,6 @@ def identities(found: IdentitySet) -> set[Identity]:
     }
 
 
-def oracle(directory: Path) -> dict[str, dict[str, set[Identity]]]:
-    connection = duckdb.connect()
-    for stream in ("send", "recv", "log"):
-        files = [str(path) for path in sorted(directory.glob(f"{stream}/*/*.parquet"))]
-        connection.execute(
-            f"CREATE VIEW {stream} AS SELECT * FROM read_parquet({files!r}, hive_partitioning = true, "
-            "hive_types = {'cell': 'VARCHAR'})"
-        )
-    result: dict[str, dict[str, set[Identity]]] = {}
-    for anomaly in WITH_SQL:
-        by_cell = result.setdefault(anomaly.name, {})
-        for cell, producer, incarnation, seq in connection.execute(anomaly.sql).fetchall():
-            by_cell.setdefault(cell, set()).add((producer, incarnation, seq))
-    return result
-
-
 @pytest.mark.parametrize("kind", PLANTED)
 def test_each_anomaly_is_the_planted_set_in_every_cell(planted: Planted, kind: str) -> None:
     for cell, facts in zip(planted.cells, planted.facts, strict=True):
@@ -63,7 +47,7 @@ def test_planting_was_no_empty_exercise(planted: Planted) -> None:
 
 
 def test_duckdb_finds_the_same_sets_with_the_rules_as_they_are_written(planted: Planted) -> None:
-    expected = oracle(planted.directory)
+    expected = sets_by_rule(read_run(planted.directory))
     for cell, facts in zip(planted.cells, planted.facts, strict=True):
         for anomaly in WITH_SQL:
             found, wanted = facts.observed[anomaly.name], expected[anomaly.name].get(cell.cell_id, set())
@@ -201,7 +185,7 @@ def write_disordered_cell(directory: Path, cell_id: str, *, records: int, swaps:
     )  # fmt: skip
     write_part(directory, BATCHES, cell_id, {column.name: some for column in BATCHES.columns})
     outcome = {"status": "done", "started_us": 900_000, "measure_start_us": 1_000_000, "measure_end_us": 2_000_000,
-               "ended_us": 3_000_000}  # fmt: skip
+               "ended_us": 3_000_000, "final_read": {"complete": True}}  # fmt: skip
     (directory / "cells" / cell_id).mkdir(parents=True)
     document = {"cell_id": cell_id, "kind": "chaos", "title": cell_id, "topic": {"name": "t"}, "outcome": outcome}
     (directory / "cells" / cell_id / "cell.json").write_text(json.dumps(document))
@@ -212,8 +196,9 @@ def test_spark_and_the_written_rules_agree_where_nothing_is_in_order(spark: Spar
     for seed, (cell_id, swaps) in enumerate(cells.items()):
         write_disordered_cell(tmp_path, cell_id, records=1_200, swaps=swaps, seed=seed)
     (tmp_path / "manifest.json").write_text(json.dumps({"run_id": "r", "cells": list(cells), "t0_monotonic_ns": 0}))
-    expected = oracle(tmp_path)
-    for facts in analyse(spark, read_run(tmp_path)):
+    run = read_run(tmp_path)
+    expected = sets_by_rule(run)
+    for facts in analyse(spark, run):
         for anomaly in WITH_SQL:
             found, wanted = facts.observed[anomaly.name], expected[anomaly.name].get(facts.cell.cell_id, set())
             assert found.count == len(wanted), (facts.cell.cell_id, anomaly.name)
