@@ -30,7 +30,7 @@ def server(directory: Path, name: str, *command: str, wanted: str) -> Iterator[N
     log = directory / f"{name}.log"
     environment = {
         **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(HOME), "SPARK_NO_DAEMONIZE": "1",
-        "SPARK_WORKER_DIR": str(directory / "work"), "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
+        "SPARK_WORKER_DIR": str(directory / "work"), "SPARK_DAEMON_MEMORY": "1g", "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
     }  # fmt: skip
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=directory)
