@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 JAVA_MAJOR_MIN = 17
-SMALL_RUN_BYTES = 64 << 20  # below this the JVM's second compiler costs more than it gives
+SMALL_RUN_BYTES = 16 << 20  # 5 to 25 million rows; below this the JVM's second compiler costs more than it gives
 JAVA_ANSWER_TIMEOUT_S = 20
 
 

@@ -107,7 +107,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("start", [standalone, connect], ids=["standalone", "connect"])
+@pytest.mark.parametrize(
+    "start", [pytest.param(standalone, id="standalone"), pytest.param(connect, id="connect", marks=pytest.mark.connect)]
+)
 def test_the_job_on_a_spark_server_finds_what_was_planted_and_duckdb_agrees_on_every_figure(
     made: tuple[Path, Truth], tmp_path: Path, start: Callable[[Path], AbstractContextManager[str]]
 ) -> None:
