@@ -1,0 +1,64 @@
+"""`python -m tests.differential`: our broker and Apache Kafka 4.3.1 side by side; writes docs/differences.md.
+
+--apis chooses APIs by a part of the name and writes nothing. Exit 1 when an answer differs in a way that has no name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from broker.wire.apis import ApiKey
+from tests.differential.differences import NAMED, Found, page
+from tests.differential.generator import chapters
+from tests.differential.run import both, run
+
+PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
+SHOWN_MAX = 60
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--requests", type=int, default=40, help="requests for each API and version")
+    parser.add_argument("--apis", default="", help="only APIs whose name contains this; comma-separated")
+    chosen = parser.parse_args()
+    parts = [part for part in chosen.apis.upper().split(",") if part]
+    keys = [key for key in ApiKey if any(part in key.name for part in parts)]
+    with tempfile.TemporaryDirectory() as directory, both(Path(directory)) as (theirs, ours):
+        result = run(theirs, ours, chapters(chosen.seed, chosen.requests, keys=keys), _tell)
+    _show(result.unnamed)
+    total, same = sum(result.requests.values()), sum(result.equal.values())
+    _tell(f"{total} requests, {same} answered the same, named: {dict(result.named)}")
+    if not parts:
+        for each in NAMED:
+            if not result.named[each.name]:
+                _tell(f"never met: {each.name}")
+        if not result.unnamed:
+            PAGE.write_text(page(result.named, result.requests, result.equal))
+    return 1 if result.unnamed else 0
+
+
+def _show(unnamed: list[Found]) -> None:
+    """Each kind once, with how often it came and one request."""
+    kinds: Counter[tuple[str, str, str, str]] = Counter()
+    sample: dict[tuple[str, str, str, str], Found] = {}
+    for each in unnamed:
+        kind = (f"{each.asked.key.name} v{each.asked.version}", each.path, str(each.theirs)[:300], str(each.ours)[:300])
+        kinds[kind] += 1
+        sample.setdefault(kind, each)
+    for kind, count in kinds.most_common(SHOWN_MAX):
+        title, path, theirs, ours = kind
+        _tell(f"{title} {path} ({count})\n  Apache Kafka: {theirs}\n  ours:         {ours}")
+        _tell(f"  asked: {sample[kind].asked.values}")
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""Requests of every API and version, drawn from the pools by a seed: plain values and symbols, not yet messages.
+
+A chapter is one API in one version: topics of its own, a sequence of requests of it and of its neighbours (what makes
+the state that it works on), then requests that only look. The same seed gives the same chapter.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.wire.apis import APIS, Api, ApiKey, Listener
+from broker.wire.messages import field_shapes, request_type
+from tests.differential.values import Names, pools, records
+
+CONTROLLER_ONLY = frozenset(key for key, api in APIS.items() if Listener.CLIENT not in api.listeners)
+NEIGHBOURS: Mapping[ApiKey, Sequence[ApiKey]] = {
+    **dict.fromkeys(
+        (ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS),
+        (ApiKey.JOIN_GROUP,),
+    ),
+    **dict.fromkeys((ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE, ApiKey.DELETE_GROUPS), (ApiKey.OFFSET_COMMIT,)),
+    **dict.fromkeys(
+        (
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            ApiKey.ADD_OFFSETS_TO_TXN,
+            ApiKey.DESCRIBE_TRANSACTIONS,
+            ApiKey.LIST_TRANSACTIONS,
+        ),
+        (ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN),
+    ),
+    **dict.fromkeys(
+        (ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT), (ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN)
+    ),
+    **dict.fromkeys((ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.DELETE_RECORDS), (ApiKey.PRODUCE,)),
+    **dict.fromkeys((ApiKey.DESCRIBE_CONFIGS,), (ApiKey.INCREMENTAL_ALTER_CONFIGS,)),
+    **dict.fromkeys((ApiKey.DESCRIBE_CLIENT_QUOTAS,), (ApiKey.ALTER_CLIENT_QUOTAS,)),
+    **dict.fromkeys((ApiKey.METADATA, ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS), (ApiKey.CREATE_TOPICS,)),
+}
+NEIGHBOUR_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request. `values` as for wire.messages.request, symbols unresolved."""
+
+    key: ApiKey
+    version: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chapter:
+    key: ApiKey
+    version: int
+    names: Names
+    asked: tuple[Asked, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.key.name} v{self.version}"
+
+
+def chapters(seed: int, requests: int, *, keys: Sequence[ApiKey] = ()) -> Iterator[Chapter]:
+    """Every API of the clients' listener, every version that is served, in order of keys."""
+    for key, api in sorted(APIS.items()):
+        if key in CONTROLLER_ONLY or (keys and key not in keys):
+            continue
+        for version in range(api.min_version, api.max_version + 1):
+            yield chapter(api, version, seed, requests)
+
+
+def chapter(api: Api, version: int, seed: int, requests: int) -> Chapter:
+    rng = random.Random(f"{seed} {api.key.name} {version}")
+    names = Names(f"d{api.key:02d}v{version}")
+    asked = [*_beginning(api.key, names)]
+    for _ in range(requests):
+        key = api.key
+        if rng.random() < NEIGHBOUR_SHARE:
+            key = rng.choice(NEIGHBOURS.get(api.key, (api.key,)))
+        chosen = version if key == api.key else APIS[key].max_version
+        asked.append(Asked(key=key, version=chosen, values=_values(key, request_type(key, chosen), names, rng)))
+    return Chapter(key=api.key, version=version, names=names, asked=(*asked, *_look(names)))
+
+
+def _beginning(key: ApiKey, names: Names) -> Iterator[Asked]:
+    """A transactional producer, so that its symbol means something."""
+    yield Asked(
+        key=ApiKey.INIT_PRODUCER_ID,
+        version=4,
+        values={
+            "transactional_id": names.transactional_id,
+            "transaction_timeout": 10_000,
+            "producer_id": -1,
+            "producer_epoch": -1,
+        },
+    )
+
+
+def _values(key: ApiKey, message_type: Any, names: Names, rng: random.Random, parent: str = "") -> dict[str, Any]:
+    chosen = pools(names, rng)
+    values: dict[str, Any] = {}
+    for shape in field_shapes(message_type):
+        name = shape.name
+        if shape.nested is not None and shape.is_array:
+            if shape.nullable and rng.random() < 0.1:
+                values[name] = None
+            else:
+                count = rng.choice((0, 1, 1, 1, 1, 2))
+                values[name] = [_values(key, shape.nested, names, rng, name) for _ in range(count)]
+        elif shape.nested is not None:
+            is_absent = shape.nullable and rng.random() < 0.5
+            values[name] = None if is_absent else _values(key, shape.nested, names, rng, name)
+        elif name == "records":
+            values[name] = records(rng)
+        else:
+            values[name] = _scalar(key, shape, chosen, rng, parent)
+    return values
+
+
+def _scalar(key: ApiKey, shape: Any, chosen: Mapping[str, Sequence[Any]], rng: random.Random, parent: str) -> Any:
+    pool = chosen.get(f"{parent}.{shape.name}")
+    if key is ApiKey.CREATE_TOPICS and (parent, shape.name) == ("topics", "name"):
+        pool = chosen["create.name"]
+    if pool is None:
+        pool = chosen.get(shape.name)
+    if pool is None:
+        if shape.kafka_type == "bool":
+            pool = (False, True)
+        else:
+            raise KeyError(f"{key.name}: no values for field {parent}.{shape.name} of type {shape.kafka_type}")
+    if shape.is_array:
+        if shape.nullable and rng.random() < 0.2:
+            return None
+        return [_fitting(shape, rng.choice(pool)) for _ in range(rng.choice((0, 1, 1, 1, 2)))]
+    value = rng.choice(pool)
+    if value is None and not shape.nullable:
+        return _fitting(shape, value)
+    return value
+
+
+def _fitting(shape: Any, value: Any) -> Any:
+    """None where a version has no null: the zero of its type."""
+    if value is not None or shape.nullable:
+        return value
+    return {"string": "", "uuid": None}.get(shape.kafka_type, 0)
+
+
+def _look(names: Names) -> Iterator[Asked]:
+    """What the chapter has come to, by requests that change nothing."""
+    first, second = names.topics
+    yield Asked(
+        key=ApiKey.METADATA,
+        version=12,
+        values={
+            "topics": [{"topic_id": None, "name": each} for each in names.topics],
+            "allow_auto_topic_creation": False,
+        },
+    )
+    for timestamp in (-1, -2, -3):
+        partitions = [
+            {"partition_index": index, "current_leader_epoch": -1, "timestamp": timestamp} for index in range(2)
+        ]
+        yield Asked(
+            key=ApiKey.LIST_OFFSETS,
+            version=7,
+            values={"replica_id": -1, "isolation_level": 1, "topics": [{"name": first, "partitions": partitions}]},
+        )
+    fetched = {
+        "current_leader_epoch": -1,
+        "last_fetched_epoch": -1,
+        "log_start_offset": -1,
+        "partition_max_bytes": 1_000_000,
+    }
+    partitions_fetched = [{"partition": index, "fetch_offset": 0, **fetched} for index in range(2)]
+    yield Asked(
+        key=ApiKey.FETCH,
+        version=12,
+        values={
+            "replica_id": -1, "max_wait": 0, "min_bytes": 0, "max_bytes": 10_000_000, "isolation_level": 0,
+            "session_id": 0, "session_epoch": -1, "forgotten_topics_data": [], "rack_id": "", "cluster_id": None,
+            "topics": [{"topic": first, "partitions": partitions_fetched}],
+        },
+    )  # fmt: skip
+    resources = [{"resource_type": 2, "resource_name": each, "configuration_keys": None} for each in (first, second)]
+    yield Asked(
+        key=ApiKey.DESCRIBE_CONFIGS,
+        version=4,
+        values={"resources": resources, "include_synonyms": False, "include_documentation": False},
+    )
+    groups = [{"group_id": names.group, "topics": None, "member_id": None, "member_epoch": -1}]
+    yield Asked(key=ApiKey.OFFSET_FETCH, version=9, values={"groups": groups, "require_stable": False})
+    yield Asked(key=ApiKey.DESCRIBE_GROUPS, version=5, values={"groups": [names.group]})
+    yield Asked(key=ApiKey.DESCRIBE_TRANSACTIONS, version=0, values={"transactional_ids": [names.transactional_id]})
+    yield Asked(
+        key=ApiKey.DESCRIBE_PRODUCERS,
+        version=0,
+        values={"topics": [{"name": first, "partition_indexes": [0, 1]}]},
+    )

@@ -1,0 +1,70 @@
+"""One run: both brokers, every chapter on both in step, every difference named or told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.broker_node.cluster_helper import Cluster
+from tests.broker_node.kafka_node import kafka_node
+from tests.differential.differences import Found, compare, name_of
+from tests.differential.generator import Asked, Chapter
+from tests.differential.side import Side
+
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 4,
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 100,
+    "group.consumer.migration.policy": "disabled",
+}
+KAFKA_SETTINGS = {"group.consumer.min.assignment.interval.ms": 0, "group.consumer.assignment.interval.ms": 0}
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    requests: Counter[str] = field(default_factory=Counter)  # by API and version
+    equal: Counter[str] = field(default_factory=Counter)
+    named: Counter[str] = field(default_factory=Counter)
+    unnamed: list[Found] = field(default_factory=list)
+
+
+@contextmanager
+def both(directory: Path) -> Iterator[tuple[Side, Side]]:
+    """(Apache Kafka, ours), ready."""
+    with ExitStack() as stack:
+        for name in ("kafka", "ours"):
+            (directory / name).mkdir(parents=True)
+        theirs = Side(stack.enter_context(kafka_node(directory / "kafka", {**SETTINGS, **KAFKA_SETTINGS})))
+        cluster = stack.enter_context(Cluster(directory / "ours", brokers=1, settings=SETTINGS))
+        ours = Side(cluster.ports[1]["DIRECT"])
+        for side in (theirs, ours):
+            stack.callback(side.close)
+            side.wait_until_ready()
+        yield theirs, ours
+
+
+def run(theirs: Side, ours: Side, chapters: Iterable[Chapter], tell: Callable[[str], None] = lambda _: None) -> Result:
+    result = Result()
+    for chapter in chapters:
+        theirs.begin(chapter)
+        ours.begin(chapter)
+        before = len(result.unnamed)
+        for asked in chapter.asked:
+            _ask_both(theirs, ours, asked, result)
+        tell(f"{chapter.title}: {len(chapter.asked)} requests, {len(result.unnamed) - before} unnamed differences")
+    return result
+
+
+def _ask_both(theirs: Side, ours: Side, asked: Asked, result: Result) -> None:
+    title = f"{asked.key.name} v{asked.version}"
+    result.requests[title] += 1
+    differences = list(compare(asked, theirs.ask(asked), ours.ask(asked)))
+    result.equal[title] += not differences
+    for name in {name for each in differences if (name := name_of(each))}:
+        result.named[name] += 1
+    result.unnamed += [each for each in differences if name_of(each) is None]
