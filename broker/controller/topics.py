@@ -90,8 +90,12 @@ def _not_created(topic: NewTopic, refused: _Refused) -> CreatedTopic:
     )
 
 
+def is_legal_name(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and name not in (".", "..") and len(name) <= NAME_LENGTH_MAX
+
+
 def _check_name(image: MetadataImage, name: str) -> None:
-    if not _NAME.fullmatch(name) or name in (".", "..") or len(name) > NAME_LENGTH_MAX:
+    if not is_legal_name(name):
         raise _Refused(
             ErrorCode.invalid_topic_exception,
             f"Topic name {name[: NAME_LENGTH_MAX + 1]!r} is illegal: 1 to {NAME_LENGTH_MAX} of a-z A-Z 0-9 . _ -",

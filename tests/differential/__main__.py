@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 from broker.wire.apis import ApiKey
@@ -17,7 +18,9 @@ from tests.differential.generator import chapters
 from tests.differential.run import both, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
-SHOWN_MAX = 60
+SHOWN_MAX = 300
+SHOWN_CHARACTERS = 600
+_KNOWN = re.compile(r"d\d\dv\d+-\w+|\d{3,}")  # names and large numbers: differences that vary in them are one kind
 
 
 def main() -> int:
@@ -43,17 +46,15 @@ def main() -> int:
 
 
 def _show(unnamed: list[Found]) -> None:
-    """Each kind once, with how often it came and one request."""
-    kinds: Counter[tuple[str, str, str, str]] = Counter()
-    sample: dict[tuple[str, str, str, str], Found] = {}
+    """Each kind once, with how often it came, in which versions, and one request."""
+    kinds: dict[tuple[str, str, str, str], list[Found]] = defaultdict(list)
     for each in unnamed:
-        kind = (f"{each.asked.key.name} v{each.asked.version}", each.path, str(each.theirs)[:300], str(each.ours)[:300])
-        kinds[kind] += 1
-        sample.setdefault(kind, each)
-    for kind, count in kinds.most_common(SHOWN_MAX):
-        title, path, theirs, ours = kind
-        _tell(f"{title} {path} ({count})\n  Apache Kafka: {theirs}\n  ours:         {ours}")
-        _tell(f"  asked: {sample[kind].asked.values}")
+        kinds[each.asked.key.name, each.path, _KNOWN.sub("", str(each.theirs)), _KNOWN.sub("", str(each.ours))].append(each)
+    for (api, path, _, _), found in sorted(kinds.items())[:SHOWN_MAX]:
+        versions = sorted({each.asked.version for each in found})
+        _tell(f"{api} {path}: {len(found)} times, versions {versions}")
+        _tell(f"  Apache Kafka: {str(found[0].theirs)[:SHOWN_CHARACTERS]}\n  ours:         {str(found[0].ours)[:SHOWN_CHARACTERS]}")
+        _tell(f"  asked: {dict(found[0].asked.values)}")
 
 
 def _tell(text: str) -> None:
