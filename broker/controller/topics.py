@@ -48,7 +48,7 @@ def create_topics(
     times = Counter(topic.name for topic in request.topics)
     budget = PARTITIONS_MAX
     draft = image  # with the topics before this one, so that two colliding names in one request are seen
-    for topic in request.topics:
+    for topic in {each.name: each for each in request.topics}.values():
         try:
             if times[topic.name] > 1:
                 raise _Refused(ErrorCode.invalid_request, f"Topic {topic.name} is named twice in the request")

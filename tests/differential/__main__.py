@@ -49,11 +49,15 @@ def _show(unnamed: list[Found]) -> None:
     """Each kind once, with how often it came, in which versions, and one request."""
     kinds: dict[tuple[str, str, str, str], list[Found]] = defaultdict(list)
     for each in unnamed:
-        kinds[each.asked.key.name, each.path, _KNOWN.sub("", str(each.theirs)), _KNOWN.sub("", str(each.ours))].append(each)
+        kinds[each.asked.key.name, each.path, _KNOWN.sub("", str(each.theirs)), _KNOWN.sub("", str(each.ours))].append(
+            each
+        )
     for (api, path, _, _), found in sorted(kinds.items())[:SHOWN_MAX]:
         versions = sorted({each.asked.version for each in found})
         _tell(f"{api} {path}: {len(found)} times, versions {versions}")
-        _tell(f"  Apache Kafka: {str(found[0].theirs)[:SHOWN_CHARACTERS]}\n  ours:         {str(found[0].ours)[:SHOWN_CHARACTERS]}")
+        _tell(
+            f"  Apache Kafka: {str(found[0].theirs)[:SHOWN_CHARACTERS]}\n  ours:         {str(found[0].ours)[:SHOWN_CHARACTERS]}"
+        )
         _tell(f"  asked: {dict(found[0].asked.values)}")
 
 

@@ -8,8 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.broker_node.cluster_helper import Cluster
-from tests.broker_node.kafka_node import kafka_node
+from cluster_helper import Cluster
+from kafka_node import kafka_node
+
 from tests.differential.differences import Found, compare, name_of
 from tests.differential.generator import Asked, Chapter
 from tests.differential.side import Side
@@ -21,6 +22,8 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 100,
     "group.consumer.migration.policy": "disabled",
+    "group.consumer.session.timeout.ms": 60_000,
+    "log.retention.check.interval.ms": 86_400_000,  # the records' timestamps are older than log.retention.hours
 }
 KAFKA_SETTINGS = {"group.consumer.min.assignment.interval.ms": 0, "group.consumer.assignment.interval.ms": 0}
 

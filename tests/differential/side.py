@@ -21,7 +21,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
 from broker.wire.records import decode_records, encode_batch, iter_batches
 from tests.differential.generator import Asked, Chapter
-from tests.differential.values import BASE_MS, Symbol
+from tests.differential.values import BASE_MS, METADATA_TOPIC, Symbol
 
 ANSWER_TIMEOUT_S = 15.0
 READY_TIMEOUT_S = 180.0
@@ -199,7 +199,7 @@ class Side:
         """Internal topics, and what other chapters made: they are compared in theirs."""
         for name in ("name", "topic", "group_id", "transactional_id"):
             found = getattr(value, name, None)
-            if isinstance(found, str) and (found.startswith("__") or (
+            if isinstance(found, str) and found != METADATA_TOPIC and (found.startswith("__") or (
                 found[:1] == "d" and found[1:3].isdigit() and not found.startswith(f"{self._chapter}-")
             )):  # fmt: skip
                 return True

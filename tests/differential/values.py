@@ -16,6 +16,7 @@ from broker.wire.records import CodecId, encode_batch
 
 BASE_MS = 1_790_000_000_000  # of all record timestamps; the topics accept any
 NOWHERE = UUID(int=5)
+METADATA_TOPIC = "__cluster_metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
     partition = (0, 0, 0, 1, 1, 2, 77, -1)
     ids = (Symbol("topic", first), Symbol("topic", first), Symbol("topic", second), NOWHERE, None)
     ms = timedelta(milliseconds=10_000)
+    long = timedelta(milliseconds=600_000)  # nothing expires while a slow machine runs a chapter
     producer = Symbol("producer", names.transactional_id)
     return {
         "transactional_id": (*transactional, None),
@@ -90,9 +92,6 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "timestamp": (-1, -1, -2, -2, -3, -4, -5, 0, BASE_MS, BASE_MS + 2, BASE_MS + 3, BASE_MS + 99, -77),
         "max_num_offsets": (1,),
         "allow_auto_topic_creation": (False,),
-        "include_topic_authorized_operations": (False,),
-        "include_cluster_authorized_operations": (False,),
-        "include_authorized_operations": (False,),
         "group_id": group,
         "groups": group,
         "groups_names": group,
@@ -110,7 +109,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "key": (names.group, ""),
         "coordinator_keys": (names.group, names.transactional_id, ""),
         "key_type": (0, 0, 1, 1, 7),
-        "session_timeout": (ms, ms, ms, timedelta(milliseconds=1)),
+        "session_timeout": (long, long, long, timedelta(milliseconds=1)),
         "rebalance_timeout": (timedelta(milliseconds=400),),
         "protocol_type": ("consumer", "consumer", "consumer", "connect", ""),
         "protocol_name": ("range", "range", None, "zz"),
@@ -125,6 +124,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "client_software_version": ("1.0", ""),
         "topics.name": topic,
         "create.name": created,
+        "quorum.name": (METADATA_TOPIC, METADATA_TOPIC, METADATA_TOPIC, first, ""),
         "num_partitions": (1, 2, -1, 0),
         "replication_factor": (1, 1, -1, 0, 2),
         "assignments.partition_index": (0, 1, 1),
@@ -138,7 +138,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "v3_and_below_producer_epoch": (0, 0, 1, 2, -1),
         "replica_directory_id": (None,),
         "offset": (0, 2, 5, -1, 77, -2),
-        "transaction_timeout": (ms, ms, ms, timedelta(0), timedelta(days=20)),
+        "transaction_timeout": (long, long, long, timedelta(0), timedelta(days=20)),
         "producer_id": (producer, producer, producer, producer, -1, 987_654),
         "producer_epoch": (0, 0, 1, 2, -1, 30),
         "leader_epoch": (0, 0, 1, 7, -1),

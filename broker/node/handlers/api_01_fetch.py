@@ -291,7 +291,7 @@ class _Fetch:
     def _read(self, asked: AskedPartition, left_bytes: int, *, is_first: bool) -> _Read:
         hosted = None if asked.topic is None else self._broker.partitions.get(asked.topic, asked.index)
         if hosted is None:
-            return _Read(asked=asked, error=self._absent(asked))
+            return _Read(asked=asked, error=self._absent(asked), aborted=[])
         error = self._check(asked, hosted)
         if error is not _NONE:
             return _Read(asked=asked, error=error)
@@ -319,7 +319,7 @@ class _Fetch:
         try:
             read.records = log.read(asked.offset, min(asked.max_bytes, left_bytes), limit, minimum_one_batch=is_first)
         except OffsetOutOfRangeError:
-            read.error = ErrorCode.offset_out_of_range
+            return _Read(asked=asked, error=ErrorCode.offset_out_of_range)
         if self._is_read_committed and read.records:
             read.aborted = log.aborted_transactions(asked.offset, last_batch_next_offset(read.records))
         return read

@@ -1,7 +1,7 @@
 """Metadata (key 3), versions 0-13: brokers and partitions, at the endpoints of the listener that the client came in on.
 
 A missing topic is made when the client and auto.create.topics.enable allow it; the answer waits for it. Not done:
-authorized operations (always unknown), racks, offline log directories.
+racks, offline log directories.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.controller.image import MetadataImage, TopicState
 from broker.controller.topics import is_legal_name
+from broker.node import operations
 from broker.node.channel import ChannelError
 from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
@@ -26,7 +27,6 @@ ALL_TOPICS_ARE_NULL_SINCE_VERSION = 1
 BY_ID_SINCE_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 CREATE_TIMEOUT_MS = 5_000
-UNKNOWN_OPERATIONS = -(2**31)
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
@@ -56,7 +56,7 @@ def _refused(request: AnyRequest) -> Message:
         cluster_id=None,
         controller_id=-1,
         topics=topics,
-        cluster_authorized_operations=UNKNOWN_OPERATIONS,
+        cluster_authorized_operations=operations.NOT_ASKED,
     )
 
 
@@ -107,27 +107,30 @@ def _answer(broker: Broker, request: AnyRequest, errors: dict[str, ErrorCode] | 
         cluster_id=broker.config.harness_cluster_id,
         controller_id=controller_id,
         topics=_topics(request, image, errors or {}),
-        cluster_authorized_operations=UNKNOWN_OPERATIONS,
+        cluster_authorized_operations=operations.asked(
+            request, "include_cluster_authorized_operations", operations.CLUSTER
+        ),
     )
 
 
 def _topics(request: AnyRequest, image: MetadataImage, errors: dict[str, ErrorCode]) -> list[dict[str, object]]:
     asked = request.message.topics
+    allowed = operations.asked(request, "include_topic_authorized_operations", operations.TOPIC)
     wants_all = asked is None or (request.version < ALL_TOPICS_ARE_NULL_SINCE_VERSION and not asked)
     if wants_all:
-        return [_topic(image, state) for _, state in sorted(image.topics.items())]
+        return [_topic(image, state, allowed) for _, state in sorted(image.topics.items())]
     ids = dict.fromkeys(each.topic_id for each in asked if getattr(each, "topic_id", None) is not None)
     if ids:  # then names are ignored, as in Kafka
         return [
             _absent(None, topic_id, ErrorCode.unknown_topic_id)
             if (name := image.topic_names.get(topic_id)) is None
-            else _topic(image, image.topics[name])
+            else _topic(image, image.topics[name], allowed)
             for topic_id in ids
         ]
     return [
         _absent(name, None, _why_absent(name, errors))
         if (state := image.topics.get(name)) is None
-        else _topic(image, state)
+        else _topic(image, state, allowed)
         for name in dict.fromkeys(each.name for each in asked)
     ]
 
@@ -146,11 +149,11 @@ def _absent(name: str | None, topic_id: object, error: ErrorCode) -> dict[str, o
         "topic_id": topic_id,
         "is_internal": False,
         "partitions": [],
-        "topic_authorized_operations": UNKNOWN_OPERATIONS,
+        "topic_authorized_operations": operations.NOT_ASKED,
     }
 
 
-def _topic(image: MetadataImage, state: TopicState) -> dict[str, object]:
+def _topic(image: MetadataImage, state: TopicState, allowed: int) -> dict[str, object]:
     live = set(image.live_broker_ids())
     partitions = [
         {
@@ -170,5 +173,5 @@ def _topic(image: MetadataImage, state: TopicState) -> dict[str, object]:
         "topic_id": state.topic_id,
         "is_internal": is_internal(state.name),
         "partitions": partitions,
-        "topic_authorized_operations": UNKNOWN_OPERATIONS,
+        "topic_authorized_operations": allowed,
     }

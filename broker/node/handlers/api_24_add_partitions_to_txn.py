@@ -39,7 +39,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     message = request.message
     transactional_id = message.v3_and_below_transactional_id
     partitions = _partitions(message.v3_and_below_topics)
-    missing = {each for each in partitions if broker.metadata.image.partition(*each) is None}
+    missing = _missing_errors(broker, partitions)
 
     def answer(error_of: dict[TopicPartition, ErrorCode]) -> None:
         topics = _topic_results(message.v3_and_below_topics, error_of)
@@ -53,11 +53,10 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     def refused(error: ErrorCode) -> None:
         answer(dict.fromkeys(partitions, client_error(error)))
 
-    if not transactional_id:
+    if missing:
+        answer(missing)
+    elif not transactional_id:
         refused(ErrorCode.invalid_request)
-    elif missing:
-        not_tried = dict.fromkeys(partitions - missing, ErrorCode.operation_not_attempted)
-        answer({**not_tried, **dict.fromkeys(missing, ErrorCode.unknown_topic_or_partition)})
     else:
         broker.coordinators[KEY_TYPE].call(
             transactional_id,
@@ -120,6 +119,11 @@ class _Batch:
                 transaction_version=EPOCH_BUMP_VERSION,
             )
 
+        missing = _missing_errors(self._broker, partitions)
+        if missing:
+            result["topic_results"] = _topic_results(transaction.topics, missing)
+            self._done()
+            return
         if not transaction.transactional_id:
             finish(PartitionsResult(error_code=ErrorCode.invalid_request))
             return
@@ -140,6 +144,16 @@ class _Batch:
         if self._waiting == 0:
             version = self._request.version
             self._request.respond(response(ApiKey.ADD_PARTITIONS_TO_TXN, version, results_by_transaction=self._results))
+
+
+def _missing_errors(broker: Broker, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+    """One that is not there fails its whole transaction; empty if all are there."""
+    image = broker.metadata.image
+    missing = {each for each in partitions if image.partition(*each) is None}
+    if not missing:
+        return {}
+    not_tried = dict.fromkeys(partitions - missing, ErrorCode.operation_not_attempted)
+    return {**not_tried, **dict.fromkeys(missing, ErrorCode.unknown_topic_or_partition)}
 
 
 def _partitions(topics: Iterable[Message]) -> frozenset[TopicPartition]:

@@ -40,8 +40,10 @@ class _Markers:
             topics = []
             for topic in asked.topics:
                 results = [self._write(asked, topic.name, index) for index in topic.partition_indexes]
-                topics.append({"name": topic.name, "partitions": results})
-            self._answers.append({"producer_id": asked.producer_id, "topics": topics})
+                if results:
+                    topics.append({"name": topic.name, "partitions": results})
+            if topics:
+                self._answers.append({"producer_id": asked.producer_id, "topics": topics})
         self._done()
 
     def _write(self, asked: Message, topic: str, index: int) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, ConfigType
+from broker.controller.topics import is_legal_name
 from broker.node.config import NodeConfig, key_of
 from broker.node.control import AnyRequest
 from broker.wire.apis import ApiKey
@@ -40,7 +41,9 @@ def _describe(broker: Broker, request: AnyRequest, resource: Message) -> dict[st
     with_synonyms: bool = request.message.include_synonyms
     configs: list[dict[str, object]] = []
     if resource.resource_type == TOPIC:
-        if name in broker.metadata.image.topics:
+        if not is_legal_name(name):
+            error, message = ErrorCode.invalid_topic_exception, f"Topic name {name!r} is illegal"
+        elif name in broker.metadata.image.topics:
             configs = [_topic_entry(broker, name, key, with_synonyms) for key in sorted(TOPIC_SETTINGS)]
         else:
             error = ErrorCode.unknown_topic_or_partition

@@ -46,7 +46,11 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         if result.error_code != ErrorCode.none:
             request.respond(_failed(request, ErrorCode(result.error_code)))
             return
-        topics: dict[str, list[dict[str, object]]] = {}
+        # Asked for all, only those where something was to do are told of, beneath every topic's name.
+        named = (
+            broker.metadata.image.topics if partitions is None else [each.topic for each in message.topic_partitions]
+        )
+        topics: dict[str, list[dict[str, object]]] = {name: [] for name in named}
         for each in result.partitions:
             outcome = {
                 "partition_id": each.partition,
