@@ -55,9 +55,8 @@ def _show(unnamed: list[Found]) -> None:
     for (api, path, _, _), found in sorted(kinds.items())[:SHOWN_MAX]:
         versions = sorted({each.asked.version for each in found})
         _tell(f"{api} {path}: {len(found)} times, versions {versions}")
-        _tell(
-            f"  Apache Kafka: {str(found[0].theirs)[:SHOWN_CHARACTERS]}\n  ours:         {str(found[0].ours)[:SHOWN_CHARACTERS]}"
-        )
+        _tell(f"  Apache Kafka: {str(found[0].theirs)[:SHOWN_CHARACTERS]}")
+        _tell(f"  ours:         {str(found[0].ours)[:SHOWN_CHARACTERS]}")
         _tell(f"  asked: {dict(found[0].asked.values)}")
 
 

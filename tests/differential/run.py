@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cluster_helper import Cluster
 from kafka_node import kafka_node
@@ -53,20 +55,23 @@ def both(directory: Path) -> Iterator[tuple[Side, Side]]:
 
 def run(theirs: Side, ours: Side, chapters: Iterable[Chapter], tell: Callable[[str], None] = lambda _: None) -> Result:
     result = Result()
-    for chapter in chapters:
-        theirs.begin(chapter)
-        ours.begin(chapter)
-        before = len(result.unnamed)
-        for asked in chapter.asked:
-            _ask_both(theirs, ours, asked, result)
-        tell(f"{chapter.title}: {len(chapter.asked)} requests, {len(result.unnamed) - before} unnamed differences")
+    with ThreadPoolExecutor(1) as other:  # both at once, one request at a time each
+        for chapter in chapters:
+            begun = other.submit(theirs.begin, chapter)
+            ours.begin(chapter)
+            begun.result()
+            before = len(result.unnamed)
+            for asked in chapter.asked:
+                answer = other.submit(theirs.ask, asked)
+                _compare(asked, ours.ask(asked), answer.result(), result)
+            tell(f"{chapter.title}: {len(chapter.asked)} requests, {len(result.unnamed) - before} unnamed differences")
     return result
 
 
-def _ask_both(theirs: Side, ours: Side, asked: Asked, result: Result) -> None:
+def _compare(asked: Asked, ours: Any, theirs: Any, result: Result) -> None:
     title = f"{asked.key.name} v{asked.version}"
     result.requests[title] += 1
-    differences = list(compare(asked, theirs.ask(asked), ours.ask(asked)))
+    differences = list(compare(asked, theirs, ours))
     result.equal[title] += not differences
     for name in {name for each in differences if (name := name_of(each))}:
         result.named[name] += 1

@@ -1,8 +1,8 @@
 """ListOffsets (key 2), versions 1-10: earliest, latest, by timestamp, largest timestamp.
 
 A negative timestamp that means nothing, or nothing yet in that version, is UNSUPPORTED_VERSION; a partition named twice
-INVALID_REQUEST. With isolation_level 1 (version 2+) the last stable offset takes the place of the high watermark. Not done: tiered
-storage (-4 is the earliest, -5 nothing).
+INVALID_REQUEST. With isolation_level 1 (version 2+) the last stable offset takes the place of the high watermark. Not
+done: tiered storage (-4 is the earliest, -5 nothing).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ApiVersions (key 18), versions 0-4: what this listener offers.
 
-A version that we lack is answered in version 0 with error 35 (see connection.py), a client software name or version that
-is none (KIP-511) with INVALID_REQUEST. Features: transaction.version 2
-(KIP-890 part 2), fixed; there is no UpdateFeatures.
+A version that we lack is answered in version 0 with error 35 (see connection.py), a client's software name or version
+that is none (KIP-511) with INVALID_REQUEST. Features: transaction.version 2 (KIP-890 part 2), fixed; there is no
+UpdateFeatures.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ _LATER = frozenset({ErrorCode.network_exception, ErrorCode.request_timed_out, Er
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     message, image = request.message, broker.metadata.image
-    if not any(
-        image.partition(topic.name, each.partition_index) for topic in message.topics for each in topic.partitions
-    ):
+    asked = [(topic.name, each.partition_index) for topic in message.topics for each in topic.partitions]
+    if not any(image.partition(*each) for each in asked):
         _answer(broker, request, ErrorCode.none)  # every partition has its own error
         return
     if not message.group_id:

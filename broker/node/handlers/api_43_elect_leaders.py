@@ -47,9 +47,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             request.respond(_failed(request, ErrorCode(result.error_code)))
             return
         # Asked for all, only those where something was to do are told of, beneath every topic's name.
-        named = (
-            broker.metadata.image.topics if partitions is None else [each.topic for each in message.topic_partitions]
-        )
+        asked = message.topic_partitions
+        named = list(broker.metadata.image.topics) if asked is None else [each.topic for each in asked]
         topics: dict[str, list[dict[str, object]]] = {name: [] for name in named}
         for each in result.partitions:
             outcome = {
