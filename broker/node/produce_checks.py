@@ -14,15 +14,23 @@ from broker.wire.record_filter import body_of, recompress, record_spans
 from broker.wire.records import BatchHeader, RawBatch, parse_batch_header, validate_batches
 
 LENGTH_POSITION, LENGTH_OVERHEAD_BYTES, MAGIC_POSITION = 8, 12, 16  # of every magic since 0
+CODEC_POSITION, CODEC_MASK = 22, 7  # the low byte of the attributes of magic 2
 MAGIC = 2
 
 
-def second_look(records: memoryview) -> tuple[memoryview, list[BatchHeader], ErrorCode]:
+def second_look(records: memoryview, *, knows_zstd: bool) -> tuple[memoryview, list[BatchHeader], ErrorCode]:
     """Records that did not pass as whole sound batches, judged as Apache Kafka does: bytes after the batch that are
     none themselves are cut off, no whole batch of magic 2 is INVALID_RECORD, a damaged one CORRUPT_MESSAGE."""
     size_bytes = _whole_batch_bytes(records)
-    if size_bytes is None or records[MAGIC_POSITION] != MAGIC or _whole_batch_bytes(records[size_bytes:]) is not None:
+    if (
+        size_bytes is None
+        or len(records) <= CODEC_POSITION
+        or records[MAGIC_POSITION] != MAGIC
+        or _whole_batch_bytes(records[size_bytes:]) is not None
+    ):
         return records, [], ErrorCode.invalid_record
+    if not knows_zstd and records[CODEC_POSITION] & CODEC_MASK == CodecId.ZSTD:
+        return records, [], ErrorCode.unsupported_compression_type
     whole = records[:size_bytes]
     try:
         return whole, validate_batches(whole), ErrorCode.none

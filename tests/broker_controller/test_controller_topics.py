@@ -112,7 +112,7 @@ def test_a_request_may_succeed_in_part_and_names_must_be_unique() -> None:
     world = cluster(1)
     topics = tuple(NewTopic(name=name) for name in ("a", "twice", "twice", "b.c", "b_c"))
     answer = world.ask(CreateTopicsResponse, CreateTopics(token=world.token(), topics=topics))
-    assert [topic.error_code for topic in answer.topics] == [0, 42, 42, 0, 17]
+    assert [topic.error_code for topic in answer.topics] == [0, 42, 0, 17]  # one answer a name, as Apache Kafka
     assert set(world.controller.image.topics) == {"a", "b.c"}
 
 

@@ -47,6 +47,7 @@ NEVER_TWICE = frozenset({
     ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT, ApiKey.ADD_PARTITIONS_TO_TXN,
     ApiKey.WRITE_TXN_MARKERS, ApiKey.DELETE_RECORDS, ApiKey.ALTER_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS,
 })  # fmt: skip
+_IDENTITY_OF = {"transactions": ("transactional_id",), "markers": ("producer_id",)}
 _IDENTITIES = (
     "name", "topic", "topic_name", "topic_id", "index", "partition", "partition_index", "resource_type",
     "resource_name", "group_id", "transactional_id", "producer_id", "member_id", "key", "entity_type", "entity",
@@ -120,7 +121,8 @@ def _values(key: ApiKey, message_type: Any, names: Names, rng: random.Random, pa
                 values[name] = None
             else:
                 count = _count(rng, name)
-                values[name] = _once(key, [_values(key, shape.nested, names, rng, name) for _ in range(count)], rng)
+                drawn = [_values(key, shape.nested, names, rng, name) for _ in range(count)]
+                values[name] = _once(key, drawn, rng, _IDENTITY_OF.get(name, _IDENTITIES))
         elif shape.nested is not None:
             is_absent = shape.nullable and rng.random() < 0.5
             values[name] = None if is_absent else _values(key, shape.nested, names, rng, name)
@@ -137,11 +139,11 @@ def _count(rng: random.Random, name: str) -> int:
     return rng.choice((0, 1, 1, 1, 1, 2, 2))
 
 
-def _once(key: ApiKey, drawn: Sequence[Any], rng: random.Random) -> list[Any]:
+def _once(key: ApiKey, drawn: Sequence[Any], rng: random.Random, identity: Sequence[str] = _IDENTITIES) -> list[Any]:
     """Each thing once, save for some repetitions where a request may have them."""
     kept: dict[str, Any] = {}
     for number, each in enumerate(drawn):
-        about = {name: each[name] for name in _IDENTITIES if name in each} if isinstance(each, dict) else each
+        about = {name: each[name] for name in identity if name in each} if isinstance(each, dict) else each
         is_twice = str(about) in kept and key not in NEVER_TWICE and rng.random() < TWICE_SHARE
         kept.setdefault(f"{number} {about}" if is_twice else str(about), each)
     return list(kept.values())

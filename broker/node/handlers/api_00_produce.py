@@ -265,7 +265,7 @@ def _check_batches(
     try:
         headers = validate_batches(records)
     except CorruptBatchError:
-        records, headers, error = second_look(records)
+        records, headers, error = second_look(records, knows_zstd=request.version >= ZSTD_SINCE_VERSION)
         if error is not _NONE:
             return None, [], error
     header = headers[0]

@@ -269,7 +269,9 @@ class _Fetch:
         if not hosted.replica.is_leader:
             return ErrorCode.not_leader_or_follower
         if self._is_replica and self._replica_id not in hosted.replica.followers:
-            return ErrorCode.unknown_leader_epoch  # not a replica in our image: one of us is behind
+            # Not a replica in our image. If it knows our epoch, one of us is behind.
+            is_of_epoch = asked.current_leader_epoch >= 0
+            return ErrorCode.unknown_leader_epoch if is_of_epoch else ErrorCode.not_leader_or_follower
         return _NONE
 
     def _diverging(self, asked: AskedPartition, hosted: HostedPartition) -> EpochEnd | None:
@@ -314,10 +316,13 @@ class _Fetch:
         limit = log.log_end_offset if self._is_replica else high_watermark
         if self._is_read_committed:
             limit = stable_offset
-        if limit <= asked.offset <= log.log_end_offset or left_bytes <= 0:
+        if limit <= asked.offset <= log.log_end_offset:
             return read
+        if left_bytes <= 0 and not is_first and log.log_start_offset <= asked.offset <= log.log_end_offset:
+            return read
+        size_bytes_max = max(0, min(asked.max_bytes, left_bytes))
         try:
-            read.records = log.read(asked.offset, min(asked.max_bytes, left_bytes), limit, minimum_one_batch=is_first)
+            read.records = log.read(asked.offset, size_bytes_max, limit, minimum_one_batch=is_first)
         except OffsetOutOfRangeError:
             return _Read(asked=asked, error=ErrorCode.offset_out_of_range)
         if self._is_read_committed and read.records:

@@ -50,10 +50,10 @@ def handle(broker: Broker, request: Request) -> None:
     def answer(default: ErrorCode) -> None:
         topics = []
         for topic in message.topics:
-            if not topic.partitions:
-                continue
             name = image.topic_names.get(topic.topic_id) if by_id else topic.name
             there = name is not None and name in image.topics
+            if there and not topic.partitions:
+                continue
             partitions = [
                 {
                     "partition_index": each.partition_index,

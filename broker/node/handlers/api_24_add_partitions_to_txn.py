@@ -170,4 +170,5 @@ def _topic_results(topics: Iterable[Message], error_of: dict[TopicPartition, Err
             ],
         }
         for topic in topics
+        if topic.partitions
     ]

@@ -152,6 +152,6 @@ def _answer(
             ],
         }
         for topic in request.message.topics
-        if topic.partitions
+        if topic.partitions or topic.name not in image.topics
     ]
     request.respond(response(ApiKey.TXN_OFFSET_COMMIT, request.version, topics=topics))

@@ -51,7 +51,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             ApiKey.LIST_TRANSACTIONS,
             request.version,
             error_code=error,
-            unknown_state_filters=unknown,
+            unknown_state_filters=unknown if error is ErrorCode.none else [],
             transaction_states=states,
         )
     )
