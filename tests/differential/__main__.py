@@ -15,7 +15,7 @@ from pathlib import Path
 from broker.wire.apis import ApiKey
 from tests.differential.differences import NAMED, Found, page
 from tests.differential.generator import chapters
-from tests.differential.run import both, run
+from tests.differential.run import Result, both, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
 SHOWN_MAX = 300
@@ -25,14 +25,22 @@ _KNOWN = re.compile(r"d\d\dv\d+-\w+|\d{3,}")  # names and large numbers: differe
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--requests", type=int, default=40, help="requests for each API and version")
     parser.add_argument("--apis", default="", help="only APIs whose name contains this; comma-separated")
     chosen = parser.parse_args()
     parts = [part for part in chosen.apis.upper().split(",") if part]
     keys = [key for key in ApiKey if any(part in key.name for part in parts)]
-    with tempfile.TemporaryDirectory() as directory, both(Path(directory)) as (theirs, ours):
-        result = run(theirs, ours, chapters(chosen.seed, chosen.requests, keys=keys), _tell)
+    result = Result()
+    for seed in chosen.seeds:
+        with tempfile.TemporaryDirectory() as directory, both(Path(directory)) as (theirs, ours):
+            run(
+                theirs,
+                ours,
+                chapters(seed, chosen.requests, keys=keys),
+                result,
+                lambda text, seed=seed: _tell(f"seed {seed}: {text}"),
+            )
     _show(result.unnamed)
     total, same = sum(result.requests.values()), sum(result.equal.values())
     _tell(f"{total} requests, {same} answered the same, named: {dict(result.named)}")
@@ -41,7 +49,7 @@ def main() -> int:
             if not result.named[each.name]:
                 _tell(f"never met: {each.name}")
         if not result.unnamed:
-            PAGE.write_text(page(result.named, result.requests, result.equal))
+            PAGE.write_text(page(result.named, result.requests, result.equal, chosen.seeds))
     return 1 if result.unnamed else 0
 
 

@@ -171,7 +171,7 @@ def name_of(found: Found, named: Iterable[Named] = NAMED) -> str | None:
     return next((each.name for each in named if each.applies(found)), None)
 
 
-def page(counts: Counter[str], requests: Counter[str], equal: Counter[str]) -> str:
+def page(counts: Counter[str], requests: Counter[str], equal: Counter[str], seeds: Iterable[int]) -> str:
     """docs/differences.md."""
     total, same = sum(requests.values()), sum(equal.values())
     lines = [
@@ -182,7 +182,11 @@ def page(counts: Counter[str], requests: Counter[str], equal: Counter[str]) -> s
         "field by field; ids that a broker makes up, addresses, times and texts of errors are masked. What differs all",
         "the same must be named here (tests/differential/differences.py), or the run fails.",
         "",
-        f"Last run: {total:,} requests, {same:,} answered the same, {total - same:,} with a named difference.",
+        "Not asked: a thing named twice in one request of an API whose answer to that is an accident of Apache Kafka's",
+        "maps (`NEVER_TWICE` in tests/differential/generator.py); what needs several brokers, TLS or an authoriser.",
+        "",
+        f"Last run: seeds {', '.join(map(str, seeds))}; {total:,} requests, {same:,} answered the same, "
+        f"{total - same:,} with a named difference.",
         "",
         "| difference | answers | why it stands |",
         "|---|---|---|",

@@ -75,16 +75,16 @@ class Chapter:
         return f"{self.key.name} v{self.version}"
 
 
-def chapters(seed: int, requests: int, *, keys: Sequence[ApiKey] = ()) -> Iterator[Chapter]:
-    """Every API of the clients' listener, every version that is served, in order of keys."""
+def chapters(seed: int, requests: int, *, keys: Sequence[ApiKey] = (), looks: bool = True) -> Iterator[Chapter]:
+    """Every API of the clients' listener, every version that is served. `looks`: at what it came to, at its end."""
     for key, api in sorted(APIS.items()):
         if key in CONTROLLER_ONLY or (keys and key not in keys):
             continue
         for version in range(api.min_version, api.max_version + 1):
-            yield chapter(api, version, seed, requests)
+            yield chapter(api, version, seed, requests, looks=looks)
 
 
-def chapter(api: Api, version: int, seed: int, requests: int) -> Chapter:
+def chapter(api: Api, version: int, seed: int, requests: int, *, looks: bool = True) -> Chapter:
     rng = random.Random(f"{seed} {api.key.name} {version}")
     names = Names(f"d{api.key:02d}v{version}")
     asked = [*_beginning(api.key, names)]
@@ -94,7 +94,7 @@ def chapter(api: Api, version: int, seed: int, requests: int) -> Chapter:
             key = rng.choice(NEIGHBOURS.get(api.key, (api.key,)))
         chosen = version if key == api.key else APIS[key].max_version
         asked.append(Asked(key=key, version=chosen, values=_values(key, request_type(key, chosen), names, rng)))
-    return Chapter(key=api.key, version=version, names=names, asked=(*asked, *_look(names)))
+    return Chapter(key=api.key, version=version, names=names, asked=(*asked, *(_look(names) if looks else ())))
 
 
 def _beginning(key: ApiKey, names: Names) -> Iterator[Asked]:

@@ -53,8 +53,10 @@ def both(directory: Path) -> Iterator[tuple[Side, Side]]:
         yield theirs, ours
 
 
-def run(theirs: Side, ours: Side, chapters: Iterable[Chapter], tell: Callable[[str], None] = lambda _: None) -> Result:
-    result = Result()
+def run(
+    theirs: Side, ours: Side, chapters: Iterable[Chapter], result: Result, tell: Callable[[str], None] = lambda _: None
+) -> None:
+    """Adds to `result`."""
     with ThreadPoolExecutor(1) as other:  # both at once, one request at a time each
         for chapter in chapters:
             begun = other.submit(theirs.begin, chapter)
@@ -65,7 +67,6 @@ def run(theirs: Side, ours: Side, chapters: Iterable[Chapter], tell: Callable[[s
                 answer = other.submit(theirs.ask, asked)
                 _compare(asked, ours.ask(asked), answer.result(), result)
             tell(f"{chapter.title}: {len(chapter.asked)} requests, {len(result.unnamed) - before} unnamed differences")
-    return result
 
 
 def _compare(asked: Asked, ours: Any, theirs: Any, result: Result) -> None:

@@ -48,7 +48,7 @@ class Side:
     """`ask` gives a comparable answer; `begin` makes what a chapter starts from."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.port = port
         self._connection: socket.socket | None = None
         self._known: dict[Symbol, Any] = {}
         self._chapter = ""
@@ -137,7 +137,7 @@ class Side:
     def _send(self, key: ApiKey, version: int, values: Mapping[str, Any]) -> Any:
         message = request(key, version, **values)
         if self._connection is None:
-            self._connection = socket.create_connection(("127.0.0.1", self._port), timeout=ANSWER_TIMEOUT_S)
+            self._connection = socket.create_connection(("127.0.0.1", self.port), timeout=ANSWER_TIMEOUT_S)
         self._connection.sendall(b"".join(encode_request(key, version, 7, "differential", message)))
         (size,) = struct.unpack(">i", self._read(4))
         return decode_response(key, version, self._read(size))[1]
