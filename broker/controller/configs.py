@@ -58,8 +58,6 @@ def _altered(change: ConfigChange, error_code: int, message: str | None) -> Alte
 def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerConfig) -> dict[str, str | None]:
     """Every override that the change sets, or removes (None), checked; the values before whether the resource is there,
     as in Kafka."""
-    if change.resource_type == TOPIC_RESOURCE:
-        _check_topic_name(change.resource_name)
     is_there = change.resource_type != TOPIC_RESOURCE or change.resource_name in image.topics
     present = _present(image, change) if is_there else {}
     values: dict[str, str | None] = dict(change.changes)
@@ -73,6 +71,8 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
         else:
             before = [item for item in before if item not in given]
         values[name] = ",".join(before)
+    if change.resource_type == TOPIC_RESOURCE:
+        _check_topic_name(change.resource_name)
     for name, value in values.items():
         problem = _problem(change, name, value)
         if problem is not None:

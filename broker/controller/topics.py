@@ -213,7 +213,7 @@ def create_partitions(image: MetadataImage, request: CreatePartitions, *, rng: r
     answers: list[TopicOutcome] = []
     times = Counter(topic.topic for topic in request.topics)
     budget = PARTITIONS_MAX
-    for wanted in request.topics:
+    for wanted in {each.topic: each for each in request.topics}.values():
         try:
             if times[wanted.topic] > 1:
                 raise _Refused(ErrorCode.invalid_request, f"Topic {wanted.topic} is named twice in the request")

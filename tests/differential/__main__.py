@@ -10,6 +10,7 @@ import re
 import sys
 import tempfile
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from broker.wire.apis import ApiKey
@@ -31,16 +32,9 @@ def main() -> int:
     chosen = parser.parse_args()
     parts = [part for part in chosen.apis.upper().split(",") if part]
     keys = [key for key in ApiKey if any(part in key.name for part in parts)]
-    result = Result()
-    for seed in chosen.seeds:
-        with tempfile.TemporaryDirectory() as directory, both(Path(directory)) as (theirs, ours):
-            run(
-                theirs,
-                ours,
-                chapters(seed, chosen.requests, keys=keys),
-                result,
-                lambda text, seed=seed: _tell(f"seed {seed}: {text}"),
-            )
+    with ThreadPoolExecutor(len(chosen.seeds)) as side_by_side:
+        results = list(side_by_side.map(lambda seed: _one(seed, chosen.requests, keys), chosen.seeds))
+    result = Result.of_all(results)
     _show(result.unnamed)
     total, same = sum(result.requests.values()), sum(result.equal.values())
     _tell(f"{total} requests, {same} answered the same, named: {dict(result.named)}")
@@ -51,6 +45,13 @@ def main() -> int:
         if not result.unnamed:
             PAGE.write_text(page(result.named, result.requests, result.equal, chosen.seeds))
     return 1 if result.unnamed else 0
+
+
+def _one(seed: int, requests: int, keys: list[ApiKey]) -> Result:
+    result = Result()
+    with tempfile.TemporaryDirectory() as directory, both(Path(directory)) as (theirs, ours):
+        run(theirs, ours, chapters(seed, requests, keys=keys), result, lambda text: _tell(f"seed {seed}: {text}"))
+    return result
 
 
 def _show(unnamed: list[Found]) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from broker.wire.apis import ApiKey
+from broker.node.protocol_page import kafka_apis
+from broker.wire.apis import APIS, ApiKey
 from tests.differential.generator import Asked
 
 
@@ -47,19 +48,16 @@ def at(apis: str, path: str = ".*", theirs: str = ".*", ours: str = ".*") -> Cal
     return applies
 
 
-# What Apache Kafka 4.3.1 offers to clients and we do not: SaslHandshake, CreateAcls and the like, share and streams
-# groups, delegation tokens, telemetry. One that comes to be missing, or a range that changes, is a new difference.
-LACKING = frozenset({17})
-RANGES = {1: (4, 18)}  # theirs
-
-
 def _offers(found: Found) -> bool:
     if found.asked.key is not ApiKey.API_VERSIONS or found.path != "api_keys":
         return False
     theirs = {each["api_key"]: (each["min_version"], each["max_version"]) for each in found.theirs}
     ours = {each["api_key"]: (each["min_version"], each["max_version"]) for each in found.ours}
-    wider = {key: theirs.get(key) for key, versions in ours.items() if theirs.get(key) != versions}
-    return theirs.keys() - ours.keys() == LACKING and wider == RANGES
+    # What docs/protocol.md compares us with.
+    told = {key: (api.min_version, api.max_version) for key, api in kafka_apis().items()}
+    lacking = theirs.keys() - ours.keys()
+    wider = [key for key, versions in ours.items() if theirs.get(key) != versions]
+    return not lacking & set(APIS) and all(theirs.get(key) == told[key] for key in wider)
 
 
 def _holds(value: Any, wanted: Callable[[str, Any], bool]) -> bool:
@@ -70,8 +68,10 @@ def _holds(value: Any, wanted: Callable[[str, Any], bool]) -> bool:
 
 
 def asks(name: str, *values: Any) -> Callable[[Found], bool]:
-    """The request has a field of that name with one of these values."""
-    return lambda found: _holds(found.asked.values, lambda field, value: field == name and value in values)
+    """The request has a field of that name with one of these values; without any, it has that field."""
+    return lambda found: _holds(
+        found.asked.values, lambda field, value: field == name and (not values or value in values)
+    )
 
 
 def both(*parts: Callable[[Found], bool]) -> Callable[[Found], bool]:
@@ -91,6 +91,42 @@ _alters_quotas_of_others = both(
 )
 
 
+_GROUPS_IN_MEMORY = (
+    at("DESCRIBE_GROUPS", "groups.group_state", "Empty", "Dead"),
+    at("DESCRIBE_GROUPS", "groups.error_code", "none", "group_id_not_found"),
+    both(at("DESCRIBE_GROUPS", "groups.authorized_operations", "3400", "-2147483648"), asks("groups")),
+    at("DELETE_GROUPS|OFFSET_DELETE", "results.error_code|error_code", "none", "group_id_not_found"),
+    at("OFFSET_COMMIT", "topics.partitions.error_code", "unknown_member_id", "group_id_not_found|illegal_generation"),
+    at("JOIN_GROUP", "error_code", "inconsistent_group_protocol", "unknown_member_id"),
+)
+
+
+def _more_groups(found: Found) -> bool:
+    """All of ours are in theirs, and the others have no member."""
+    if found.asked.key is not ApiKey.LIST_GROUPS or found.path != "groups":
+        return False
+    others = [each for each in found.theirs if each not in found.ours]
+    is_empty = all(each.get("group_state", "Empty") == "Empty" for each in others)
+    return bool(others) and is_empty and len(found.theirs) == len(found.ours) + len(others)
+
+
+# Other values than Apache Kafka's, each told in docs/settings.md.
+_OTHER_VALUES: frozenset[str] = frozenset()
+
+
+def _settings_of_a_broker(found: Found) -> bool:
+    if (
+        found.asked.key is not ApiKey.DESCRIBE_CONFIGS
+        or found.path != "results.configs"
+        or not asks("resource_type", 4)(found)
+    ):
+        return False
+    theirs = {each["name"]: each for each in found.theirs}
+    known = {each["name"]: each for each in found.ours}
+    other = {name for name, each in known.items() if theirs.get(name) != each}
+    return other <= _OTHER_VALUES and all("." in name for name in theirs.keys() - known.keys())
+
+
 NAMED: tuple[Named, ...] = (
     Named(
         name="ApiVersions: APIs and versions",
@@ -103,10 +139,13 @@ NAMED: tuple[Named, ...] = (
         applies=at("API_VERSIONS", "(supported_features|finalized_features|finalized_features_epoch)(\\..*)?"),
     ),
     Named(
-        name="DescribeConfigs: min.insync.replicas",
+        name="min.insync.replicas",
         why="With the feature of eligible leader replicas (KIP-966) Apache Kafka sets it as a dynamic default of the "
         "cluster. The value is the same, its source is not.",
-        applies=at("DESCRIBE_CONFIGS", "results.configs.config_source", "3", "5"),
+        applies=lambda found: (
+            at("DESCRIBE_CONFIGS|CREATE_TOPICS", ".*configs.config_source", "3", "5")(found)
+            or at("DESCRIBE_CONFIGS", "results.configs.synonyms", ".*'min.insync.replicas'.*'source': 3.*")(found)
+        ),
     ),
     Named(
         name="No answer to a Produce without records",
@@ -139,6 +178,60 @@ NAMED: tuple[Named, ...] = (
         name="Quotas of users and addresses",
         why="Without authentication there is no user, and limits by address are not kept: refused, so never described.",
         applies=lambda found: _quotas_of_others(found) or _alters_quotas_of_others(found),
+    ),
+    Named(
+        name="Groups of which nothing was written",
+        why="Apache Kafka keeps a group in memory of which every join or offset was refused: it is Empty, can be "
+        "deleted and is asked for members. Here only what is written makes a group.",
+        applies=lambda found: any(each(found) for each in _GROUPS_IN_MEMORY) or _more_groups(found),
+    ),
+    Named(
+        name="JoinGroup: a static member under an unknown id",
+        why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR); here UNKNOWN_MEMBER_ID.",
+        applies=both(at("JOIN_GROUP", "error_code|member_id", "unknown_server_error|"), asks("group_instance_id", "i")),
+    ),
+    Named(
+        name="DescribeQuorum: the metadata log",
+        why="The same decisions are other records here, and the numbers of records and epochs with them.",
+        applies=at(
+            "DESCRIBE_QUORUM",
+            "topics.partitions.(high_watermark|leader_epoch|current_voters.log_end_offset)",
+            r"\d+",
+            r"\d+",
+        ),
+    ),
+    Named(
+        name="DescribeTopicPartitions of no name",
+        why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR); here INVALID_TOPIC_EXCEPTION.",
+        applies=both(
+            at(
+                "DESCRIBE_TOPIC_PARTITIONS",
+                r"topics\.(error_code|topic_authorized_operations)",
+                "unknown_server_error|-2147483648",
+            ),
+            asks("name", ""),
+        ),
+    ),
+    Named(
+        name="IncrementalAlterConfigs: an operation that is none",
+        why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR for all); here INVALID_REQUEST for all.",
+        applies=both(
+            at("INCREMENTAL_ALTER_CONFIGS", "responses.error_code", "unknown_server_error", "invalid_request"),
+            asks("config_operation", 9),
+        ),
+    ),
+    Named(
+        name="Settings of a broker that are none",
+        why="Apache Kafka takes any name, as a plug-in might know it; here it is refused: no setting is ignored.",
+        applies=both(
+            at("(INCREMENTAL_)?ALTER_CONFIGS", "responses.error_code", "none", "invalid_config"),
+            asks("resource_type", 4),
+        ),
+    ),
+    Named(
+        name="Settings of a broker",
+        why="What a broker here knows is in [settings.md](settings.md); what it lacks has no value to tell.",
+        applies=_settings_of_a_broker,
     ),
     Named(
         name="Loggers",

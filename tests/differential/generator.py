@@ -93,8 +93,20 @@ def chapter(api: Api, version: int, seed: int, requests: int, *, looks: bool = T
         if rng.random() < NEIGHBOUR_SHARE:
             key = rng.choice(NEIGHBOURS.get(api.key, (api.key,)))
         chosen = version if key == api.key else APIS[key].max_version
-        asked.append(Asked(key=key, version=chosen, values=_values(key, request_type(key, chosen), names, rng)))
+        values = _values(key, request_type(key, chosen), names, rng)
+        if key is ApiKey.PRODUCE:
+            values = _alone_without_records(values)
+        asked.append(Asked(key=key, version=chosen, values=values))
     return Chapter(key=api.key, version=version, names=names, asked=(*asked, *(_look(names) if looks else ())))
+
+
+def _alone_without_records(values: dict[str, Any]) -> dict[str, Any]:
+    """A partition without records leaves Apache Kafka without an answer for all others of the request too."""
+    for topic in values["topic_data"]:
+        for data in topic["partition_data"]:
+            if data["records"] is None:
+                return {**values, "topic_data": [{**topic, "partition_data": [data]}]}
+    return values
 
 
 def _beginning(key: ApiKey, names: Names) -> Iterator[Asked]:

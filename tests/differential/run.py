@@ -25,7 +25,8 @@ SETTINGS = {
     "group.min.session.timeout.ms": 100,
     "group.consumer.migration.policy": "disabled",
     "group.consumer.session.timeout.ms": 60_000,
-    "log.retention.check.interval.ms": 86_400_000,  # the records' timestamps are older than log.retention.hours
+    "broker.session.timeout.ms": 120_000,  # nothing is fenced on a slow machine
+    "log.retention.ms": -1,  # the records' timestamps are older than log.retention.hours
 }
 KAFKA_SETTINGS = {"group.consumer.min.assignment.interval.ms": 0, "group.consumer.assignment.interval.ms": 0}
 
@@ -36,6 +37,16 @@ class Result:
     equal: Counter[str] = field(default_factory=Counter)
     named: Counter[str] = field(default_factory=Counter)
     unnamed: list[Found] = field(default_factory=list)
+
+    @classmethod
+    def of_all(cls, parts: Iterable[Result]) -> Result:
+        whole = cls()
+        for part in parts:
+            whole.requests += part.requests
+            whole.equal += part.equal
+            whole.named += part.named
+            whole.unnamed += part.unnamed
+        return whole
 
 
 @contextmanager

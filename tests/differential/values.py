@@ -130,7 +130,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "assignments.partition_index": (0, 1, 1),
         "broker_ids": (1, 1, 1, 4),
         "configs.name": ("retention.ms", "cleanup.policy", "segment.bytes", "no.such.setting", "max.message.bytes", ""),
-        "configs.value": ("1000000", "delete", "compact", "compact,delete", "abc", "-5", "", None),
+        "configs.value": ("2000000", "delete", "compact", "compact,delete", "abc", "-5", "", None),
         "validate_only": (False, True),
         "topic_names": topic,
         "v3_and_below_transactional_id": transactional,
@@ -200,7 +200,9 @@ def records(rng: random.Random) -> bytes | None:
     )
     if choice < 0.55:
         return bytes(data)
-    damage = rng.choice(("crc", "cut", "magic", "none", "empty", "twice", "count", "tail"))
+    if rng.random() < 0.03:
+        return None  # seldom: Apache Kafka does not answer, and the run waits for it
+    damage = rng.choice(("crc", "cut", "magic", "empty", "twice", "count", "tail"))
     if damage == "crc":
         data[-1] ^= 1
     elif damage == "cut":
@@ -213,4 +215,4 @@ def records(rng: random.Random) -> bytes | None:
         data += b"\0\0\0"
     elif damage == "twice":
         data += bytes(data)
-    return {"none": None, "empty": b""}.get(damage, bytes(data))
+    return b"" if damage == "empty" else bytes(data)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TOPIC_IDS_SINCE_VERSION = 13
 REPLICA_STATE_SINCE_VERSION = 15
 READ_COMMITTED = 1  # isolation_level
-CURRENT_LEADER_SINCE_VERSION = 12
+CURRENT_LEADER_SINCE_VERSION = 16  # KIP-951; the field is older, for followers of the quorum
 _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 _LEADER_HINT_ERRORS = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 

@@ -128,7 +128,7 @@ def _topics(request: AnyRequest, image: MetadataImage, errors: dict[str, ErrorCo
             for topic_id in ids
         ]
     return [
-        _absent(name, None, _why_absent(name, errors))
+        _absent(name, None, _why_absent(name, errors), allowed)
         if (state := image.topics.get(name)) is None
         else _topic(image, state, allowed)
         for name in dict.fromkeys(each.name for each in asked)
@@ -142,14 +142,16 @@ def _why_absent(name: str, errors: dict[str, ErrorCode]) -> ErrorCode:
     return ErrorCode.unknown_topic_or_partition if is_legal_name(name) else ErrorCode.invalid_topic_exception
 
 
-def _absent(name: str | None, topic_id: object, error: ErrorCode) -> dict[str, object]:
+def _absent(
+    name: str | None, topic_id: object, error: ErrorCode, allowed: int = operations.NOT_ASKED
+) -> dict[str, object]:
     return {
         "error_code": error,
         "name": name,
         "topic_id": topic_id,
         "is_internal": False,
         "partitions": [],
-        "topic_authorized_operations": operations.NOT_ASKED,
+        "topic_authorized_operations": allowed,
     }
 
 

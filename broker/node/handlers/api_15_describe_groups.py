@@ -65,5 +65,7 @@ def _group(request: Request, group_id: str, found: DescribedGroup) -> dict[str, 
         "protocol_type": found.protocol_type,
         "protocol_data": found.protocol,
         "members": members,
-        "authorized_operations": operations.asked(request, "include_authorized_operations", operations.GROUP),
+        "authorized_operations": operations.NOT_ASKED
+        if is_missing
+        else operations.asked(request, "include_authorized_operations", operations.GROUP),
     }

@@ -170,5 +170,5 @@ def _topic_results(topics: Iterable[Message], error_of: dict[TopicPartition, Err
             ],
         }
         for topic in topics
-        if topic.partitions
+        if topic.partitions or not error_of  # without any partition all topics are told of, as by Kafka
     ]

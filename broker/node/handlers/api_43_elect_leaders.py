@@ -24,7 +24,7 @@ PREFERRED, UNCLEAN = 0, 1
 def handle(broker: Broker, request: AnyRequest) -> None:
     message = request.message
     kind = getattr(message, "election_type", PREFERRED)
-    if kind not in (PREFERRED, UNCLEAN):
+    if kind not in (PREFERRED, UNCLEAN) and message.topic_partitions != ():
         request.respond(_failed(request, ErrorCode.invalid_request))
         return
     if request.listener is not Listener.CONTROLLER:

@@ -37,7 +37,17 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             )
         )
         return
+    unknown = [each.config_operation for resource in message.resources for each in resource.configs]
+    if not set(unknown) <= {SET, DELETE, APPEND, SUBTRACT}:
+        cause = f"Unknown operation among {sorted(set(unknown))}; there is: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT"
+        failed = all_failed(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, ErrorCode.invalid_request, cause)
+        request.respond(failed)
+        return
     wrong = {position: cause for position, each in enumerate(message.resources) if (cause := _problem(each))}
+    times = Counter((each.resource_type, each.resource_name) for each in message.resources)
+    for position, each in enumerate(message.resources):
+        if times[each.resource_type, each.resource_name] > 1:
+            wrong[position] = "Each resource must appear at most once."
     changes = tuple(_change(each) for position, each in enumerate(message.resources) if position not in wrong)
 
     def answer(result: Any) -> None:  # the response type of this request
@@ -53,8 +63,6 @@ def _problem(resource: Message) -> str | None:
     if twice:
         return f"Error due to duplicate config keys : {', '.join(twice)}"
     for each in resource.configs:
-        if each.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
-            return f"Unknown operation {each.config_operation} on {each.name}"
         if each.value is None and each.config_operation != DELETE:
             return f"Null value not supported for : {each.name}"
     return None

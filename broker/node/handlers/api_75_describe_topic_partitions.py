@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
+from broker.controller.topics import is_legal_name
 from broker.node import operations
 from broker.node.control import AnyRequest
 from broker.node.internal_topics import is_internal
@@ -23,12 +24,13 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     message, image = request.message, broker.metadata.image
     names = sorted({topic.name for topic in message.topics} or set(image.topics))
     cursor, first = message.cursor, 0
-    if cursor is not None and cursor.partition_index < 0:
+    wanted = [name for name in names if cursor is None or name >= cursor.topic_name]
+    if cursor is not None and (cursor.partition_index < 0 or (message.topics and wanted[:1] != [cursor.topic_name])):
         refused = [_refused(topic.name) for topic in message.topics]
         request.respond(response(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request.version, topics=refused, next_cursor=None))
         return
     if cursor is not None:
-        names = [name for name in names if name >= cursor.topic_name]
+        names = wanted
         first = cursor.partition_index if names and names[0] == cursor.topic_name else 0
     left = min(max(1, message.response_partition_limit), broker.config.max_request_partition_size_limit)
     topics: list[dict[str, object]] = []
@@ -47,8 +49,12 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     request.respond(response(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request.version, topics=topics, next_cursor=next_cursor))
 
 
+def _why_absent(name: str) -> ErrorCode:
+    return ErrorCode.unknown_topic_or_partition if is_legal_name(name) else ErrorCode.invalid_topic_exception
+
+
 def _refused(name: str | None) -> dict[str, object]:
-    """A cursor that points before the first partition makes the whole request invalid."""
+    """A cursor before the first partition, or at a topic that is not asked for, makes the whole request invalid."""
     return {
         "error_code": ErrorCode.invalid_request,
         "name": name,
@@ -83,12 +89,12 @@ def _topic(
             }
         )
     topic: dict[str, object] = {
-        "error_code": ErrorCode.unknown_topic_or_partition if state is None else ErrorCode.none,
+        "error_code": ErrorCode.none if state is not None else _why_absent(name),
         "name": name,
         "topic_id": None if state is None else state.topic_id,
         "is_internal": is_internal(name),
         "partitions": partitions,
-        "topic_authorized_operations": operations.NOT_ASKED if state is None else operations.TOPIC,
+        "topic_authorized_operations": operations.TOPIC,
     }
     end = first + len(partitions)
     return topic, len(partitions), end if end < total else None
