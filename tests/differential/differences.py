@@ -161,6 +161,17 @@ NAMED: tuple[Named, ...] = (
         ),
     ),
     Named(
+        name="No answer to WriteTxnMarkers with an empty marker",
+        why="Apache Kafka waits for the answer to a marker without partitions beside one with some; here none is due.",
+        applies=both(
+            at("WRITE_TXN_MARKERS", re.escape("(whole)"), "does not answer"),
+            lambda found: any(
+                not sum(len(each["partition_indexes"]) for each in marker["topics"])
+                for marker in found.asked.values["markers"]
+            ),
+        ),
+    ),
+    Named(
         name="Fetch by the zero topic id",
         why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR for all); here UNKNOWN_TOPIC_ID for that topic.",
         applies=both(at("FETCH", "error_code|responses|session_id"), asks("topic_id", None)),
@@ -244,7 +255,7 @@ NAMED: tuple[Named, ...] = (
 )
 
 
-def compare(asked: Asked, theirs: Any, ours: Any) -> Iterator[Found]:
+def compare(asked: Asked, *, theirs: Any, ours: Any) -> Iterator[Found]:
     """Every place where two masked answers differ."""
     yield from _walk(asked, "", theirs, ours)
 
@@ -276,7 +287,10 @@ def page(counts: Counter[str], requests: Counter[str], equal: Counter[str], seed
         "the same must be named here (tests/differential/differences.py), or the run fails.",
         "",
         "Not asked: a thing named twice in one request of an API whose answer to that is an accident of Apache Kafka's",
-        "maps (`NEVER_TWICE` in tests/differential/generator.py); what needs several brokers, TLS or an authoriser.",
+        "maps (`NEVER_TWICE` in tests/differential/generator.py); a transaction of no partitions, which never ends",
+        "there; InitProducerId with an epoch of before while a transaction is open, which aborts it there and is refused",
+        "here, so that a predecessor cannot harm its successor; segment.bytes below 1 MiB, which is allowed here; what",
+        "needs several brokers, TLS or an authoriser.",
         "",
         f"Last run: seeds {', '.join(map(str, seeds))}; {total:,} requests, {same:,} answered the same, "
         f"{total - same:,} with a named difference.",

@@ -132,7 +132,7 @@ def _values(key: ApiKey, message_type: Any, names: Names, rng: random.Random, pa
             if shape.nullable and rng.random() < 0.1:
                 values[name] = None
             else:
-                count = _count(rng, name)
+                count = _count(rng, key, name)
                 drawn = [_values(key, shape.nested, names, rng, name) for _ in range(count)]
                 values[name] = _once(key, drawn, rng, _IDENTITY_OF.get(name, _IDENTITIES))
         elif shape.nested is not None:
@@ -145,9 +145,11 @@ def _values(key: ApiKey, message_type: Any, names: Names, rng: random.Random, pa
     return values
 
 
-def _count(rng: random.Random, name: str) -> int:
+def _count(rng: random.Random, key: ApiKey, name: str) -> int:
     if name == "transactions":  # none at all: Apache Kafka gives no answer, and the run waits for it
         return 0 if rng.random() < 0.01 else rng.choice((1, 1, 2))
+    if key is ApiKey.ADD_PARTITIONS_TO_TXN:
+        return rng.choice((1, 1, 2))  # a transaction of no partitions never ends in Apache Kafka
     return rng.choice((0, 1, 1, 1, 1, 2, 2))
 
 
@@ -167,6 +169,8 @@ def _scalar(key: ApiKey, shape: Any, chosen: Mapping[str, Sequence[Any]], rng: r
         pool = chosen["create.name"]
     if key is ApiKey.DESCRIBE_QUORUM and shape.name == "topic_name":
         pool = chosen["quorum.name"]
+    if key is ApiKey.INIT_PRODUCER_ID and shape.name == "producer_epoch":
+        pool = chosen["init.producer_epoch"]
     if pool is None:
         pool = chosen.get(shape.name)
     if pool is None:
@@ -177,7 +181,8 @@ def _scalar(key: ApiKey, shape: Any, chosen: Mapping[str, Sequence[Any]], rng: r
     if shape.is_array:
         if shape.nullable and rng.random() < 0.2:
             return None
-        return _once(key, [_fitting(shape, rng.choice(pool)) for _ in range(rng.choice((0, 1, 1, 1, 2)))], rng)
+        counts = (1, 1, 2) if key is ApiKey.ADD_PARTITIONS_TO_TXN else (0, 1, 1, 1, 2)
+        return _once(key, [_fitting(shape, rng.choice(pool)) for _ in range(rng.choice(counts))], rng)
     value = rng.choice(pool)
     if value is None and not shape.nullable:
         return _fitting(shape, value)

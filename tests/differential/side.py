@@ -33,8 +33,8 @@ _LEFT_OUT = frozenset({
 })  # fmt: skip
 _MADE_UP = frozenset({"producer_id", "session_id", "member_id", "leader", "leader_id", "rack"})
 _IDENTITIES = (
-    "topic_name", "topic", "name", "topic_id", "resource_type", "resource_name", "group_id", "transactional_id", "key",
-    "partition_index", "partition", "index", "api_key", "producer_id",
+    "entity", "topic_name", "topic", "name", "topic_id", "resource_type", "resource_name", "group_id",
+    "transactional_id", "key", "partition_index", "partition", "index", "api_key", "producer_id",
 )  # fmt: skip
 # What a client asks again for. Kafka answers some of them while a coordinator is still writing the request before.
 _PASSING = frozenset({
@@ -164,7 +164,7 @@ class Side:
 
     def _resolved(self, value: Any) -> Any:
         if isinstance(value, Symbol):
-            absent: dict[str, Any] = {"topic": None, "producer": -1, "member": "unknown-member"}
+            absent: dict[str, Any] = {"topic": None, "producer": -1, "epoch": 0, "member": "unknown-member"}
             return self._known.get(value, absent[value.kind])
         if isinstance(value, Mapping):
             return {name: self._resolved(each) for name, each in value.items()}
@@ -173,10 +173,16 @@ class Side:
         return value
 
     def _learn(self, asked: Asked, answer: Any) -> None:
-        if asked.key is ApiKey.INIT_PRODUCER_ID and answer.producer_id >= 0:
-            self._known[Symbol("producer", str(asked.values["transactional_id"]))] = answer.producer_id
+        is_of_producer = asked.key in (ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN)
+        if is_of_producer and getattr(answer, "producer_id", -1) >= 0:
+            self._know_producer(asked, answer)
         elif asked.key in (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT) and answer.member_id:
             self._known[Symbol("member", str(asked.values["group_id"]))] = answer.member_id
+
+    def _know_producer(self, asked: Asked, answer: Any) -> None:
+        transactional_id = str(asked.values["transactional_id"])
+        self._known[Symbol("producer", transactional_id)] = answer.producer_id
+        self._known[Symbol("epoch", transactional_id)] = answer.producer_epoch
 
     # -- answers
 

@@ -21,7 +21,7 @@ METADATA_TOPIC = "__cluster_metadata"
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """`kind` topic: id of the topic `of`; producer: last id given for `of`; member: last member id of group `of`."""
+    """`kind` topic: id of the topic `of`; producer, epoch: last ones given for `of`; member: last id in group `of`."""
 
     kind: str
     of: str
@@ -60,7 +60,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
     ids = (Symbol("topic", first), Symbol("topic", first), Symbol("topic", second), NOWHERE, None)
     ms = timedelta(milliseconds=10_000)
     long = timedelta(milliseconds=600_000)  # nothing expires while a slow machine runs a chapter
-    producer = Symbol("producer", names.transactional_id)
+    producer, epoch = Symbol("producer", names.transactional_id), Symbol("epoch", names.transactional_id)
     return {
         "transactional_id": (*transactional, None),
         "transactional_ids": transactional,
@@ -135,12 +135,13 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "topic_names": topic,
         "v3_and_below_transactional_id": transactional,
         "v3_and_below_producer_id": (producer, producer, producer, -1, 987_654),
-        "v3_and_below_producer_epoch": (0, 0, 1, 2, -1),
+        "v3_and_below_producer_epoch": (epoch, epoch, epoch, 0, 1, -1),
         "replica_directory_id": (None,),
         "offset": (0, 2, 5, -1, 77, -2),
         "transaction_timeout": (long, long, long, timedelta(0), timedelta(days=20)),
         "producer_id": (producer, producer, producer, producer, -1, 987_654),
-        "producer_epoch": (0, 0, 1, 2, -1, 30),
+        "producer_epoch": (epoch, epoch, epoch, 0, 1, -1, 30),
+        "init.producer_epoch": (epoch, epoch, -1, 30),
         "leader_epoch": (0, 0, 1, 7, -1),
         "verify_only": (False, False, True),
         "committed": (True, False),

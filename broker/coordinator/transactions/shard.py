@@ -364,6 +364,8 @@ def _may_initialise(transaction: Transaction, event: InitProducer) -> bool:
         return False
     if event.producer_epoch == transaction.last_producer_epoch != NO_PRODUCER_EPOCH:
         return transaction.is_idle
+    if transaction.state is TransactionState.ONGOING and event.producer_epoch > transaction.producer_epoch:
+        return True  # as Kafka: judged when it asks again. An older epoch is a zombie's, and must not abort a successor
     return not is_previous and event.producer_epoch == transaction.producer_epoch
 
 

@@ -324,7 +324,9 @@ class _Fetch:
         try:
             read.records = log.read(asked.offset, size_bytes_max, limit, minimum_one_batch=is_first)
         except OffsetOutOfRangeError:
-            return _Read(asked=asked, error=ErrorCode.offset_out_of_range)
+            if not self._is_replica:  # ours ask where the log begins by the same answer
+                return _Read(asked=asked, error=ErrorCode.offset_out_of_range)
+            read.error = ErrorCode.offset_out_of_range
         if self._is_read_committed and read.records:
             read.aborted = log.aborted_transactions(asked.offset, last_batch_next_offset(read.records))
         return read

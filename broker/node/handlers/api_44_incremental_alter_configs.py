@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FORWARD_VERSION = 1
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+RESOURCE_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, 8, 16, 32)  # and loggers, client metrics, groups: those are refused
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
@@ -37,18 +38,24 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             )
         )
         return
-    unknown = [each.config_operation for resource in message.resources for each in resource.configs]
-    if not set(unknown) <= {SET, DELETE, APPEND, SUBTRACT}:
-        cause = f"Unknown operation among {sorted(set(unknown))}; there is: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT"
-        failed = all_failed(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, ErrorCode.invalid_request, cause)
-        request.respond(failed)
-        return
     wrong = {position: cause for position, each in enumerate(message.resources) if (cause := _problem(each))}
     times = Counter((each.resource_type, each.resource_name) for each in message.resources)
     for position, each in enumerate(message.resources):
         if times[each.resource_type, each.resource_name] > 1:
             wrong[position] = "Each resource must appear at most once."
-    changes = tuple(_change(each) for position, each in enumerate(message.resources) if position not in wrong)
+    judged = [each for position, each in enumerate(message.resources) if position not in wrong]
+    operations = {
+        each.config_operation
+        for resource in judged
+        if resource.resource_type in RESOURCE_TYPES
+        for each in resource.configs
+    }
+    if not operations <= {SET, DELETE, APPEND, SUBTRACT}:  # fails the whole request, as in Kafka
+        cause = f"Unknown operation among {sorted(operations)}; there is: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT"
+        failed = all_failed(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, ErrorCode.invalid_request, cause)
+        request.respond(failed)
+        return
+    changes = tuple(_change(each) for each in judged)
 
     def answer(result: Any) -> None:  # the response type of this request
         request.respond(to_kio(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, result, wrong))
