@@ -93,7 +93,8 @@ def _broker_sources(broker: Broker, key: str, *, is_default: bool = False) -> li
         is_given = getattr(config, key.replace(".", "_")) != _DEFAULTS[key]
         if is_given:
             found.append((SOURCE_STATIC, config.described()[key]))
-        found.append((SOURCE_DEFAULT, text_of(_DEFAULTS[key])))
+        if _DEFAULTS[key] is not MISSING:
+            found.append((SOURCE_DEFAULT, text_of(_DEFAULTS[key])))
     return found
 
 
