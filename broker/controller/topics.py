@@ -139,15 +139,15 @@ def _striped_placement(
     )
     live = sorted(leaders_allowed(image))
     fenced = sorted(set(image.brokers) - set(live))
-    if partitions < 1:
-        raise _Refused(ErrorCode.invalid_partitions, f"Number of partitions must be larger than 0, got {partitions}")
-    if partitions > budget:
-        raise _Refused(ErrorCode.policy_violation, f"More than {PARTITIONS_MAX} partitions in one request")
     if replication_factor < 1:
         raise _Refused(
             ErrorCode.invalid_replication_factor,
             f"Replication factor must be larger than 0, got {replication_factor}",
         )
+    if partitions < 1:
+        raise _Refused(ErrorCode.invalid_partitions, f"Number of partitions must be larger than 0, got {partitions}")
+    if partitions > budget:
+        raise _Refused(ErrorCode.policy_violation, f"More than {PARTITIONS_MAX} partitions in one request")
     if not live:
         raise _Refused(ErrorCode.invalid_replication_factor, "All brokers are currently fenced or shutting down")
     if replication_factor > len(image.brokers):

@@ -110,8 +110,8 @@ def _more_groups(found: Found) -> bool:
     return bool(others) and is_empty and len(found.theirs) == len(found.ours) + len(others)
 
 
-# Other defaults than Apache Kafka's, other words for the same (addresses, no value, infinity), fixed while a broker runs
-# though not there, or given in the file of one of the two brokers only.
+# Other defaults than Apache Kafka's, other words for the same (addresses, no value, infinity), fixed while a broker
+# runs though not there, or given in the file of one of the two brokers only.
 _OTHER_VALUES = frozenset({
     "advertised.listeners", "broker.heartbeat.interval.ms", "broker.session.timeout.ms", "controller.listener.names",
     "controller.quorum.election.timeout.ms", "controller.quorum.fetch.timeout.ms",

@@ -39,6 +39,7 @@ READING = frozenset({
     ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_TRANSACTIONS,
     ApiKey.LIST_TRANSACTIONS, ApiKey.METADATA, ApiKey.LIST_OFFSETS,
 })  # fmt: skip
+TOLD_MAX, TOLD_CHARACTERS = 3, 1_500  # of a chapter at once; all come at the end
 READ_AGAIN_TIMES, READ_AGAIN_AFTER_S = 3, 0.5
 
 
@@ -94,7 +95,12 @@ def run(
                         break
                     time.sleep(READ_AGAIN_AFTER_S)
                 _note(asked, differences, result)
-            tell(f"{chapter.title}: {len(chapter.asked)} requests, {len(result.unnamed) - before} unnamed differences")
+            new = result.unnamed[before:]
+            tell(f"{chapter.title}: {len(chapter.asked)} requests, {len(new)} unnamed differences")
+            for each in new[:TOLD_MAX]:
+                tell(
+                    f"  {each.path}: Apache Kafka {each.theirs}, ours {each.ours}; asked {each.asked}"[:TOLD_CHARACTERS]
+                )
 
 
 def _note(asked: Asked, differences: list[Found], result: Result) -> None:

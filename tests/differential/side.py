@@ -23,7 +23,7 @@ from broker.wire.records import decode_records, encode_batch, iter_batches
 from tests.differential.generator import Asked, Chapter
 from tests.differential.values import BASE_MS, METADATA_TOPIC, Symbol
 
-ANSWER_TIMEOUT_S = 8.0
+ANSWER_TIMEOUT_S = 15.0
 READY_TIMEOUT_S = 180.0
 CLOSED, SILENT = "closes the connection", "does not answer"
 _LEFT_OUT = frozenset({
@@ -139,15 +139,18 @@ class Side:
 
     def _plain(self, key: ApiKey, version: int, **values: Any) -> Any:
         try:
-            return self._send(key, version, values)
+            return self._send(key, version, values, timeout_s=READY_TIMEOUT_S)
         except OSError:
             self.close()
             return None
 
-    def _send(self, key: ApiKey, version: int, values: Mapping[str, Any]) -> Any:
+    def _send(
+        self, key: ApiKey, version: int, values: Mapping[str, Any], *, timeout_s: float = ANSWER_TIMEOUT_S
+    ) -> Any:
         message = request(key, version, **values)
         if self._connection is None:
-            self._connection = socket.create_connection(("127.0.0.1", self.port), timeout=ANSWER_TIMEOUT_S)
+            self._connection = socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s)
+        self._connection.settimeout(timeout_s)
         self._connection.sendall(b"".join(encode_request(key, version, 7, "differential", message)))
         (size,) = struct.unpack(">i", self._read(4))
         return decode_response(key, version, self._read(size))[1]

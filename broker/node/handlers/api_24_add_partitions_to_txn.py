@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 BATCHED_SINCE_VERSION = 4
-ABORTABLE_SINCE_VERSION = 5
 FENCED_SINCE_VERSION = 2
 
 
@@ -93,7 +92,7 @@ class _Batch:
         self._results.append(result)
 
         def finish(outcome: PartitionsResult) -> None:
-            errors = {each: self._error(outcome.of(each)) for each in partitions}
+            errors = {each: outcome.of(each) for each in partitions}
             result["topic_results"] = _topic_results(transaction.topics, errors)
             self._done()
 
@@ -133,11 +132,6 @@ class _Batch:
             done=done,
             refused=lambda error: finish(PartitionsResult(error_code=client_error(error))),
         )
-
-    def _error(self, error: ErrorCode) -> ErrorCode:
-        if error is ErrorCode.transaction_abortable and self._request.version < ABORTABLE_SINCE_VERSION:
-            return ErrorCode.invalid_txn_state
-        return error
 
     def _done(self) -> None:
         self._waiting -= 1

@@ -116,6 +116,7 @@ def _all_failed(request: AnyRequest) -> Message:
                     "partitions": [{"partition_index": index, **error} for index in topic.partition_indexes],
                 }
                 for topic in asked.topics
+                if topic.partition_indexes
             ],
         }
         for asked in request.message.markers

@@ -44,12 +44,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         if times[each.resource_type, each.resource_name] > 1:
             wrong[position] = "Each resource must appear at most once."
     judged = [each for position, each in enumerate(message.resources) if position not in wrong]
-    operations = {
-        each.config_operation
-        for resource in judged
-        if resource.resource_type in RESOURCE_TYPES
-        for each in resource.configs
-    }
+    operations = {each.config_operation for resource in judged for each in resource.configs}
     if not operations <= {SET, DELETE, APPEND, SUBTRACT}:  # fails the whole request, as in Kafka
         cause = f"Unknown operation among {sorted(operations)}; there is: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT"
         failed = all_failed(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, ErrorCode.invalid_request, cause)
@@ -66,6 +61,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
 
 
 def _problem(resource: Message) -> str | None:
+    if resource.resource_type not in RESOURCE_TYPES:
+        return f"Unknown resource type {resource.resource_type}"
     twice = [name for name, times in Counter(each.name for each in resource.configs).items() if times > 1]
     if twice:
         return f"Error due to duplicate config keys : {', '.join(twice)}"
