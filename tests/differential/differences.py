@@ -254,6 +254,15 @@ NAMED: tuple[Named, ...] = (
         ),
     ),
     Named(
+        name="TxnOffsetCommit: two errors in one request",
+        why="No transactional id and an epoch of -1: Apache Kafka names the epoch, here the id is named first.",
+        applies=both(
+            at("TXN_OFFSET_COMMIT", "topics.partitions.error_code", "invalid_producer_epoch", "invalid_request"),
+            asks("transactional_id", ""),
+            asks("producer_epoch", -1),
+        ),
+    ),
+    Named(
         name="Settings of a broker",
         why="What a broker here knows is in [settings.md](settings.md); what it lacks has no value to tell.",
         applies=_settings_of_a_broker,

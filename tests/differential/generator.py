@@ -96,6 +96,8 @@ def chapter(api: Api, version: int, seed: int, requests: int, *, looks: bool = T
         values = _values(key, request_type(key, chosen), names, rng)
         if key is ApiKey.PRODUCE:
             values = _alone_without_records(values)
+        if key is ApiKey.INCREMENTAL_ALTER_CONFIGS:
+            values = {**values, "resources": [_alone_with_unknown_operation(each) for each in values["resources"]]}
         asked.append(Asked(key=key, version=chosen, values=values))
     return Chapter(key=api.key, version=version, names=names, asked=(*asked, *(_look(names) if looks else ())))
 
@@ -107,6 +109,12 @@ def _alone_without_records(values: dict[str, Any]) -> dict[str, Any]:
             if data["records"] is None:
                 return {**values, "topic_data": [{**topic, "partition_data": [data]}]}
     return values
+
+
+def _alone_with_unknown_operation(resource: dict[str, Any]) -> dict[str, Any]:
+    """Beside other settings it depends on the order of a hash map whether Apache Kafka comes to it."""
+    unknown = [each for each in resource["configs"] if each["config_operation"] not in range(4)]
+    return {**resource, "configs": unknown[:1] or resource["configs"]}
 
 
 def _beginning(key: ApiKey, names: Names) -> Iterator[Asked]:

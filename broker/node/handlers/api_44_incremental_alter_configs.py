@@ -63,6 +63,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
 def _problem(resource: Message) -> str | None:
     if resource.resource_type not in RESOURCE_TYPES:
         return f"Unknown resource type {resource.resource_type}"
+    if resource.resource_type == BROKER_RESOURCE and resource.resource_name and not _is_integer(resource.resource_name):
+        return f"Node id must be an integer, but it is: {resource.resource_name}"
     twice = [name for name, times in Counter(each.name for each in resource.configs).items() if times > 1]
     if twice:
         return f"Error due to duplicate config keys : {', '.join(twice)}"
@@ -70,6 +72,10 @@ def _problem(resource: Message) -> str | None:
         if each.value is None and each.config_operation != DELETE:
             return f"Null value not supported for : {each.name}"
     return None
+
+
+def _is_integer(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
 
 
 def _change(resource: Message) -> ConfigChange:
