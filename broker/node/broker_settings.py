@@ -78,7 +78,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "controller.quorum.append.linger.ms": "each entry is written at once",
     "controller.quorum.bootstrap.servers": "controller.quorum.voters counts",
     "controller.quorum.election.backoff.max.ms": _OWN_PACE,
-    "controller.quorum.fetch.max.bytes": "a fetch of the metadata log returns up to 1 MiB",
     "controller.quorum.fetch.snapshot.max.bytes": _NO_SNAPSHOTS,
     "controller.quorum.retry.backoff.ms": _OWN_PACE,
     "controller.quota.window.num": "there is no quota on changes of metadata",

@@ -69,6 +69,7 @@ class NodeConfig:
     controller_quorum_election_timeout_ms: int = 300  # Kafka: 1000
     controller_quorum_fetch_timeout_ms: int = 1_000  # Kafka: 2000
     controller_quorum_request_timeout_ms: int = 1_000  # Kafka: 2000
+    controller_quorum_fetch_max_bytes: int = 1 << 20  # of entries in one answer; one entry at least
     controlled_shutdown_enable: bool = True
     controlled_shutdown_max_wait_ms: int = 3_000  # ours: how long SIGTERM waits for the controller
 

@@ -107,6 +107,7 @@ class MetadataHost:
                 election_timeout_ms=config.controller_quorum_election_timeout_ms,
                 fetch_timeout_ms=fetch_timeout_ms,
                 request_timeout_ms=config.controller_quorum_request_timeout_ms,
+                fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
                 fetch_max_wait_ms=min(500, max(1, fetch_timeout_ms * 2 // 5)),
             ),
             persisted=persisted,

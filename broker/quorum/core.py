@@ -52,8 +52,6 @@ from broker.quorum.types import (
 
 __all__ = ["Quorum", "QuorumConfig"]
 
-FETCH_BYTES_MAX = 1 << 20  # payload in one Fetch response (one entry at least); the rest follows at once
-
 
 @dataclass(slots=True)
 class _Channel:
@@ -136,6 +134,11 @@ class Quorum:
     def leader_id(self) -> int:
         """Whom we believe to lead `epoch`, -1 for nobody."""
         return self._leader_id
+
+    @property
+    def voted_id(self) -> int:
+        """Whom this voter gave its vote in `epoch`, -1 for nobody."""
+        return self._voted_id
 
     @property
     def is_leader(self) -> bool:
@@ -553,7 +556,7 @@ class Quorum:
         parked = leader.parked.pop(replica_id)
         offset = parked.request.fetch_offset
         diverging = self._log.divergence(fetch_offset=offset, last_fetched_epoch=parked.request.last_fetched_epoch)
-        entries = () if diverging is not None else self._log.read_bounded(offset, FETCH_BYTES_MAX)
+        entries = () if diverging is not None else self._log.read_bounded(offset, self._config.fetch_max_bytes)
         leader.progress[replica_id].sent_high_watermark = self._high_watermark
         response = FetchResponse(
             error_code=QuorumError.NONE,

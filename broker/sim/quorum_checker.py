@@ -25,9 +25,14 @@ Fail = Callable[[str, str], None]
 
 class QuorumChecker:
     def __init__(
-        self, *, fail: Fail, coverage: Coverage, on_image: Callable[[MetadataImage, MetadataImage], None]
+        self,
+        *,
+        fail: Fail,
+        coverage: Coverage,
+        on_image: Callable[[MetadataImage, MetadataImage], None],
+        on_vote: Callable[[int, int], None],  # (voter, candidate): of a vote that was not seen yet
     ) -> None:
-        self._fail, self._coverage, self._on_image = fail, coverage, on_image
+        self._fail, self._coverage, self._on_image, self._on_vote = fail, coverage, on_image, on_vote
         self.image = MetadataImage()
         self._leaders: dict[int, int] = {}
         self._votes: dict[tuple[int, int], int] = {}
@@ -43,20 +48,25 @@ class QuorumChecker:
 
     def quorum_state_written(self, node_id: int, text: str) -> None:
         state = decode_quorum_state(text)
-        if state.voted_id < 0:
+        self._note_vote(node_id, state.leader_epoch, state.voted_id)
+
+    def _note_vote(self, node_id: int, epoch: int, voted_id: int) -> None:
+        """What was given counts, be it on the disk or in memory only: the candidate has heard of it."""
+        if voted_id < 0:
             return
-        earlier = self._votes.setdefault((node_id, state.leader_epoch), state.voted_id)
-        if earlier != state.voted_id:
-            self._fail(
-                "one vote per epoch",
-                f"voter {node_id} voted for {earlier} and for {state.voted_id} in epoch {state.leader_epoch}",
-            )
+        earlier = self._votes.get((node_id, epoch))
+        if earlier is None:
+            self._votes[(node_id, epoch)] = voted_id
+            self._on_vote(node_id, voted_id)
+        elif earlier != voted_id:
+            self._fail("one vote per epoch", f"voter {node_id} voted for {earlier} and for {voted_id} in epoch {epoch}")
 
     def check(self, life: Life) -> None:
         assert life.broker is not None
         quorum = life.broker.metadata.quorum
         end = quorum.log_end_offset
         mirror = self._mirrors.setdefault(life.node_id, [])
+        self._note_vote(life.node_id, quorum.epoch, quorum.voted_id)
         seen = (quorum.epoch, quorum.role_name, end, quorum.high_watermark, mirror[-1] if mirror else None)
         before = self._seen.get(life.node_id)
         if before is not None and before[:4] == seen[:4] and (end == 0 or quorum.last_entry is mirror[-1]):

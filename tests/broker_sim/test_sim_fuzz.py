@@ -6,14 +6,19 @@ import random
 
 import pytest
 
+from broker.sim.clients import PRODUCE_VERSION
+from broker.sim.cluster import EXTERNAL
 from broker.sim.fuzz_files import fuzz_files
-from broker.sim.fuzz_frames import fuzz_frames
+from broker.sim.fuzz_frames import Target, fuzz_frames
 from broker.sim.fuzz_input import damage, random_frame, valid_frame
+from broker.sim.plan import TOPIC
+from broker.sim.world import virtual_clocks
 from broker.wire.apis import APIS, ApiKey
-from broker.wire.codec import decode_request
+from broker.wire.batch_encoder import encode_batch
+from broker.wire.codec import decode_request, encode_request
 from broker.wire.errors import ProtocolError, RemoteProtocolError
 from broker.wire.framing import FrameReader
-from broker.wire.messages import request_type
+from broker.wire.messages import request, request_type
 
 FRAMES = 1_000  # through a whole broker
 DECODED = 20_000  # through the decoders alone
@@ -106,3 +111,28 @@ def test_damage_changes_something_and_never_grows_without_limit() -> None:
         changed += after != data
         assert len(after) <= 100 + 5 * 8
     assert changed > 190
+
+
+def test_a_log_whose_beginning_was_deleted_is_still_checked() -> None:
+    """Frame 40,000 or so of a million: the checker went on to read where DeleteRecords had removed the records."""
+    batch = encode_batch([b"a", b"b"], timestamps_ms=1_700_000_000_000)
+    topic_data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch}]}]
+    produce = request(
+        ApiKey.PRODUCE, PRODUCE_VERSION, transactional_id=None, acks=-1, timeout=300, topic_data=topic_data
+    )
+    partitions = [{"partition_index": 0, "offset": -1}]
+    delete = request(ApiKey.DELETE_RECORDS, 2, topics=[{"name": TOPIC, "partitions": partitions}], timeout=300)
+    with virtual_clocks():
+        target = Target(1)
+        try:
+            for key, version, message in (
+                (ApiKey.PRODUCE, PRODUCE_VERSION, produce),
+                (ApiKey.DELETE_RECORDS, 2, delete),
+                (ApiKey.PRODUCE, PRODUCE_VERSION, produce),
+            ):
+                frame = b"".join(encode_request(key, version, 1, "test", message))
+                assert target.send(EXTERNAL, frame) == "answered"
+                assert target.check(strict=True)
+            assert [each.base_offset for each in target.world.partitions.mirror(1, (TOPIC, 0))] == [0, 2]
+        finally:
+            target.dispose()

@@ -1,0 +1,16 @@
+"""A batch of transaction version 1 is appended without asking whether its transaction is ongoing (against KIP-890)."""
+
+from __future__ import annotations
+
+from broker.mutants import Patch
+from broker.node.broker import Broker
+from broker.node.connection import Request
+from broker.node.handlers import api_00_produce
+
+
+def _must_be_verified(broker: Broker, request: Request) -> bool:
+    return request.version >= api_00_produce.PRODUCE_ADDS_SINCE_VERSION
+
+
+def apply(patch: Patch) -> None:
+    patch.set(api_00_produce, "_must_be_verified", _must_be_verified)
