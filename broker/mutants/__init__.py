@@ -47,6 +47,7 @@ MUTANTS = (
     "producer_epoch_ignored",
     "producer_state_lost",
     "sequences_not_checked",
+    "snapshot_without_configs",
     "transaction_never_times_out",
     "transaction_not_verified",
     "transactional_offsets_at_once",

@@ -61,6 +61,7 @@ _STATE_OF_KIND = {
     "duplicate_sequence": "duplicate sequence",
     "out_of_order_sequence": "out of order sequence",
     "broker_fenced": "broker fenced",
+    "metadata_snapshot_installed": "snapshot install",
 }
 
 
@@ -266,6 +267,10 @@ class Cluster:
             controller_quorum_fetch_timeout_ms=400,
             controller_quorum_request_timeout_ms=300,
             controller_quorum_fetch_max_bytes=self._settings.quorum_fetch_bytes,
+            controller_quorum_fetch_snapshot_max_bytes=200,  # in several pieces
+            metadata_log_max_record_bytes_between_snapshots=self._settings.snapshot_bytes or LONG_MAX,
+            metadata_log_max_snapshot_interval_ms=0,
+            metadata_max_retention_bytes=0 if self._settings.snapshot_bytes else -1,
             # Internal topics are as durable as the others: what is acknowledged must survive what they survive.
             log_flush_interval_messages=self._settings.flush_messages or LONG_MAX,
             log_cleaner_enable=False,  # the checker compares logs batch by batch

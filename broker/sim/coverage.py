@@ -35,6 +35,8 @@ EXPECTED = {
     "two leaders at once": "an old leader did not know yet that it was replaced",
     "controller failover": "another node became the active controller",
     "metadata truncated": "a voter cut entries of the metadata log",
+    "snapshot install": "a voter that was behind got the leader's snapshot of the metadata (KIP-630)",
+    "snapshot loaded": "a broker began with a snapshot and the entries behind it",
     "broker fenced": "the controller fenced a silent broker",
     "controlled shutdown": "a broker was allowed to stop",
     "log recovered": "a partition's log was opened with records in it",

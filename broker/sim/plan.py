@@ -26,6 +26,7 @@ class Settings:
     faults: int
     quorum_fetch_bytes: int = 1 << 20  # 1: one entry of the metadata log at a time
     directed: str = ""  # a schedule of several steps (broker.sim.directed), "" for none
+    snapshot_bytes: int | None = None  # of metadata records between two snapshots, which shorten the log as well
     transactional_producers: int = 0
     classic_members: int = 0
     consumer_members: int = 0  # of a KIP-848 group
@@ -67,6 +68,7 @@ def settings_of(seed: int) -> Settings:
         faults=rng.randint(3, 9),
         quorum_fetch_bytes=1 if directed == "figure eight" else rng.choice((1, 1 << 20)),
         directed=directed,
+        snapshot_bytes=None if directed == "figure eight" else rng.choice((None, 600, 2_000)),
         transactional_producers=0 if unclean else rng.choice((0, 0, 1, 2)),
         classic_members=0 if unclean else rng.choice((0, 0, 0, 2, 3)),
         consumer_members=0 if unclean else rng.choice((0, 0, 0, 2, 3)),

@@ -141,6 +141,8 @@ class World:
             return
         if id(life) not in self._known_lives:
             self._known_lives.add(id(life))
+            if life.broker.metadata.quorum.snapshot_id is not None:
+                self.coverage.reached("snapshot loaded")
             self.quorum.life_began(life.node_id)
             self.partitions.life_began(life)
         self._check_failures(life)
