@@ -71,9 +71,7 @@ def _configs(image: MetadataImage) -> Iterator[MetadataRecord]:
     for resource_type, resources in ((TOPIC_RESOURCE, image.topic_configs), (BROKER_RESOURCE, image.broker_configs)):
         for resource_name, values in resources.items():
             for name, value in values.items():
-                yield ConfigRecord(
-                    resource_type=resource_type, resource_name=resource_name, name=name, value=value
-                )
+                yield ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
 
 
 def _quotas(image: MetadataImage) -> Iterator[MetadataRecord]:

@@ -316,9 +316,7 @@ ControllerResponse = (
     | ElectLeadersResponse
     | AlterClientQuotasResponse
 )
-ControllerEvent = (
-    LeadershipGained | LeadershipLost | MetadataCommitted | MetadataSnapshot | Tick | ControllerRequest
-)
+ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | MetadataSnapshot | Tick | ControllerRequest
 
 
 # -- actions ----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,9 @@ def apply(patch: Patch) -> None:
         return (Verdict.OK, None) if found[0] is Verdict.INVALID_EPOCH else found
 
     def check_producer(transaction: Transaction | None, producer_id: int, producer_epoch: int) -> Any:
-        return check_coordinator(transaction, producer_id, producer_epoch if transaction is None else _newest(transaction))
+        return check_coordinator(
+            transaction, producer_id, producer_epoch if transaction is None else _newest(transaction)
+        )
 
     def check_end(transaction: Transaction, event: Any) -> Any:
         return check_legacy_end(transaction, dataclasses.replace(event, producer_epoch=_newest(transaction)))

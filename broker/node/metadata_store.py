@@ -117,7 +117,7 @@ class MetadataStore:
         return 0 <= position < len(entries) and entries[position].epoch == snapshot_id.epoch
 
     def _load_snapshot(self) -> Snapshot | None:
-        """The latest; others are removed. Damaged ones cannot come of a crash: they were on disk before they counted."""
+        """The latest; others are removed. A crash damages none: they are on disk before they count."""
         found = [
             (snapshot_id, f"{self._directory}/{name}")
             for name in self._filesystem.list_directory(self._directory)

@@ -42,9 +42,7 @@ def encode_snapshot(snapshot_id: SnapshotId, payloads: tuple[bytes, ...], *, las
     data = b"".join(
         (
             _control(_HEADER_TYPE, header, offset=0, epoch=snapshot_id.epoch),
-            encode_batch(
-                list(payloads), timestamps_ms=0, base_offset=1, partition_leader_epoch=snapshot_id.epoch
-            ),
+            encode_batch(list(payloads), timestamps_ms=0, base_offset=1, partition_leader_epoch=snapshot_id.epoch),
             _control(_FOOTER_TYPE, footer, offset=1 + len(payloads), epoch=snapshot_id.epoch),
         )
     )

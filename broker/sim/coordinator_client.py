@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from typing import TypeAlias
 
 from broker.sim.clients import SimClient
 from broker.wire.apis import ApiKey
@@ -27,13 +28,22 @@ MOVED = frozenset(
 )
 
 
+Place: TypeAlias = tuple[int, int]  # (broker, leader epoch) of a coordinator
+
+
 class CoordinatorClient:
     """Of one key: a transactional id or a group id."""
 
-    def __init__(self, *, client: SimClient, kind: int, key: str, rng: random.Random) -> None:
-        self._client, self._kind, self.key, self._rng = client, kind, key, rng
+    def __init__(
+        self, *, client: SimClient, kind: int, key: str, rng: random.Random, truth: Callable[[int, str], Place]
+    ) -> None:
+        """`truth(kind, key)` is the coordinator that the controllers have committed."""
+        self._client, self._kind, self.key, self._rng, self._truth = client, kind, key, rng, truth
         self._node_id = -1
         self.has_moved = False  # since the caller reset it
+        # Whether the last answer came from the coordinator, and not from one that was replaced and does not know yet:
+        # what needs no write, such a one still answers, in Kafka too.
+        self.is_answer_current = False
 
     def now_s(self) -> float:
         return self._client.loop.time()
@@ -58,7 +68,9 @@ class CoordinatorClient:
             if self._node_id < 0 and not await self._find():
                 await asyncio.sleep(PAUSE_S)
                 continue
+            before = self._truth(self._kind, self.key)
             answer = await self._client.ask(self._node_id, api_key, version, message, timeout_ms=timeout_ms)
+            self.is_answer_current = before == self._truth(self._kind, self.key) and before[0] == self._node_id
             if answer is None:
                 self._node_id, self.has_moved = -1, True
                 if asks_once:

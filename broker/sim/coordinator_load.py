@@ -8,7 +8,11 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from broker.coordinator.keys import partition_for
+from broker.node.groups import OFFSETS_TOPIC
+from broker.node.transactions import TOPIC as TRANSACTIONS_TOPIC
 from broker.sim.clients import SimClient
+from broker.sim.coordinator_client import GROUP, Place
 from broker.sim.group_checker import GroupChecker
 from broker.sim.group_members import ClassicMember, ConsumerMember
 from broker.sim.plan import TOPIC
@@ -40,6 +44,7 @@ class CoordinatorLoad:
                 topic=TOPIC,
                 partitions=settings.partitions,
                 leader_of=self._leader_of,
+                coordinator_of=self._coordinator_of,
                 rng=random.Random(self._rng.random()),
                 checker=world.transactions,
                 coverage=world.coverage,
@@ -60,6 +65,7 @@ class CoordinatorLoad:
             topic=TOPIC,
             partitions=world.settings.partitions,
             topic_id=self._topic_id,
+            coordinator_of=self._coordinator_of,
             client=client,
             scheduler=world.scheduler,
             rng=random.Random(self._rng.random()),
@@ -76,6 +82,12 @@ class CoordinatorLoad:
     def _leader_of(self, key: Key) -> int:
         state = self._world.quorum.image.partition(*key)
         return -1 if state is None else state.leader
+
+    def _coordinator_of(self, kind: int, key: str) -> Place:
+        image, name = self._world.quorum.image, OFFSETS_TOPIC if kind == GROUP else TRANSACTIONS_TOPIC
+        topic = image.topics.get(name)
+        state = None if topic is None else topic.partitions[partition_for(key, len(topic.partitions))]
+        return (-1, -1) if state is None else (state.leader, state.leader_epoch)
 
     def _topic_id(self) -> UUID | None:
         topic = self._world.quorum.image.topics.get(TOPIC)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from broker.sim.clients import SimClient
-from broker.sim.coordinator_client import GROUP, CoordinatorClient, error_code
+from broker.sim.coordinator_client import GROUP, CoordinatorClient, Place, error_code
 from broker.sim.coverage import Coverage
 from broker.sim.group_checker import GroupChecker
 from broker.sim.scheduler import Scheduler
@@ -52,6 +52,7 @@ class _Member:
         topic: str,
         partitions: int,
         topic_id: Callable[[], UUID | None],
+        coordinator_of: Callable[[int, str], Place],
         client: SimClient,
         scheduler: Scheduler,
         rng: random.Random,
@@ -62,7 +63,7 @@ class _Member:
         self._group, self._topic, self._partitions, self._topic_id = group, topic, partitions, topic_id
         self._client, self._scheduler = client, scheduler
         self._rng, self._checker, self._coverage = rng, checker, coverage
-        self._coordinator = CoordinatorClient(client=client, kind=GROUP, key=group, rng=rng)
+        self._coordinator = CoordinatorClient(client=client, kind=GROUP, key=group, rng=rng, truth=coordinator_of)
         self.member_id = ""
         self._generation = -1  # or member epoch
         self._positions: dict[int, int] = {}  # of what it owns
@@ -96,8 +97,8 @@ class _Member:
         answer = await self._coordinator.ask(
             ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION, message, error_of, deadline_s=limit_s
         )
-        if answer is None or error_of(answer) is not ErrorCode.none:
-            raise _Stop
+        if answer is None or error_of(answer) is not ErrorCode.none or not self._coordinator.is_answer_current:
+            raise _Stop  # a coordinator that was replaced may not have the latest offsets
         for partition in answer.groups[0].topics[0].partitions:
             if partition.error_code is ErrorCode.none:
                 index, offset = partition.partition_index, partition.committed_offset
@@ -264,11 +265,15 @@ class ConsumerMember(_Member):
     """KIP-848: the coordinator assigns, the member follows: first it lets go, then it gets."""
 
     def _lease_until_us(self, sent_us: int) -> int:
-        return sent_us + int(SESSION_MS * 1000 * LEASE_SHARE)
+        """An answer of a coordinator that was replaced extends no session with the one that replaced it."""
+        if self._coordinator.is_answer_current:
+            self._lease_us = sent_us + int(SESSION_MS * 1000 * LEASE_SHARE)
+        return self._lease_us
 
     async def _live(self) -> None:
         self.member_id = str(UUID(int=self._rng.getrandbits(128)))
         self._generation = 0
+        self._lease_us = 0
         self._coordinator.has_moved = False
         try:
             while not self.is_over:

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 
 from broker.sim.clients import SimClient
-from broker.sim.coordinator_client import GROUP, TRANSACTION, CoordinatorClient, error_code
+from broker.sim.coordinator_client import GROUP, TRANSACTION, CoordinatorClient, Place, error_code
 from broker.sim.coverage import Coverage
 from broker.sim.transaction_checker import Attempt, Key, TransactionChecker
 from broker.wire.apis import ApiKey
@@ -51,6 +51,7 @@ class TransactionalProducer:
         topic: str,
         partitions: int,
         leader_of: Callable[[Key], int],
+        coordinator_of: Callable[[int, str], Place],
         rng: random.Random,
         checker: TransactionChecker,
         coverage: Coverage,
@@ -58,6 +59,7 @@ class TransactionalProducer:
     ) -> None:
         self.name, self.is_over = name, False
         self._client, self._topic, self._partitions, self._leader_of = client, topic, partitions, leader_of
+        self._coordinator_of = coordinator_of
         self._rng, self._checker, self._coverage, self._fail = rng, checker, coverage, fail
         self._group = f"offsets-of-{name}"
         self.zombies: list[asyncio.Future[None]] = []  # tasks of successors whose predecessor lives on
@@ -65,7 +67,7 @@ class TransactionalProducer:
         self._attempts = 0
 
     def _coordinator(self, kind: int, key: str) -> CoordinatorClient:
-        return CoordinatorClient(client=self._client, kind=kind, key=key, rng=self._rng)
+        return CoordinatorClient(client=self._client, kind=kind, key=key, rng=self._rng, truth=self._coordinator_of)
 
     async def run(self) -> None:
         while not self.is_over:

@@ -44,7 +44,10 @@ RECORDS: tuple[MetadataRecord, ...] = (
             broker_id=broker_id,
             incarnation_id=UUID(int=broker_id),
             broker_epoch=broker_id,
-            endpoints=(Endpoint(listener="INTERNAL", host="h", port=9), Endpoint(listener="EXTERNAL", host="h", port=8)),
+            endpoints=(
+                Endpoint(listener="INTERNAL", host="h", port=9),
+                Endpoint(listener="EXTERNAL", host="h", port=8),
+            ),
             rack="r" if broker_id == 1 else None,
             fenced=True,
             in_controlled_shutdown=False,

@@ -12,8 +12,8 @@ from kio.serial import entity_reader, entity_writer
 
 from broker.quorum.entries import decode_entries, encode_entries
 from broker.quorum.messages import request_from_kio, request_to_kio, response_from_kio, response_to_kio
-from broker.quorum.state_file import decode_quorum_state, encode_quorum_state
 from broker.quorum.snapshots import SnapshotId
+from broker.quorum.state_file import decode_quorum_state, encode_quorum_state
 from broker.quorum.types import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,

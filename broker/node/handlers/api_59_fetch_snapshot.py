@@ -1,4 +1,4 @@
-"""FetchSnapshot (key 59), version 1, on the controller listener: a voter gets the leader's snapshot in pieces (KIP-630).
+"""FetchSnapshot (key 59), version 1, on the controller listener: a voter gets the leader's snapshot (KIP-630).
 
 Not done: other versions (all voters run the same release), observers, directory ids.
 """
