@@ -6,9 +6,13 @@ Exit 1 when a mutant survives: the checks are blind there. A mutant's seeds are 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from broker.mutants import MUTANTS, applied, description
@@ -33,6 +37,15 @@ def hunt(name: str, seeds: range) -> Caught:
             if violation is not None:
                 return Caught(name=name, seed=seed, invariant=violation.invariant)
     return Caught(name=name, seed=None, invariant="")
+
+
+def hunts(names: Sequence[str], seeds: range, *, jobs: int) -> Iterator[Caught]:
+    """In the order of the names."""
+    if jobs <= 1:
+        yield from (hunt(name, seeds) for name in names)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(partial(hunt, seeds=seeds), names)
 
 
 def table(found: Sequence[Caught], seeds: range) -> str:
@@ -71,12 +84,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seeds-max", type=int, default=SEEDS_MAX)
     parser.add_argument("--only", choices=MUTANTS, nargs="*", help="these mutants; the table is then not written")
     parser.add_argument("--table", type=Path, default=TABLE)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that share the mutants")
     options = parser.parse_args(arguments)
     seeds = range(1, options.seeds_max + 1)
     found = []
-    for name in options.only or MUTANTS:
-        each = hunt(name, seeds)
+    for each in hunts(tuple(options.only or MUTANTS), seeds, jobs=options.jobs):
         found.append(each)
+        name = each.name
         print(f"{name}: {'LIVES' if each.seed is None else f'seed {each.seed}, {each.invariant}'}", flush=True)
     if not options.only:
         options.table.write_text(table(found, seeds))
