@@ -2,7 +2,8 @@
 
 Vote 2, BeginQuorumEpoch 1, EndQuorumEpoch 1, Fetch 17, FetchSnapshot 1. Every message names one partition,
 `__cluster_metadata` 0. Directory ids and endpoints are left empty: voters are static and found by
-controller.quorum.voters. Another shape raises RemoteProtocolError. tests/broker_quorum/test_quorum_messages.py goes there and back.
+controller.quorum.voters. Another shape raises RemoteProtocolError. tests/broker_quorum/test_quorum_messages.py goes
+there and back.
 """
 
 from __future__ import annotations
