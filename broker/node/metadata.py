@@ -162,6 +162,7 @@ class MetadataHost:
         self._quorum_answers: dict[int, QuorumAnswer] = {}
         self._controller_answers: dict[int, ControllerAnswer] = {}
         self._stored_snapshot = stored.snapshot
+        self._snapshot_handle: asyncio.Handle | None = None
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -242,13 +243,19 @@ class MetadataHost:
                 self._handle(*self._events.popleft())
         finally:
             self._is_running = False
-        self._take_snapshot_if_due()
+        self._note_snapshot()
         self._schedule()
 
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
+    def _note_snapshot(self) -> None:
+        """Taken in a turn of its own: nobody's answer waits for it."""
+        if self._snapshot_handle is None and not self._is_stopped and self._snapshots.is_due(monotonic_ms()):
+            self._snapshot_handle = asyncio.get_running_loop().call_soon(self._take_snapshot_if_due)
+
     def _take_snapshot_if_due(self) -> None:
         """Of the committed image, when nothing is under way. Leader and followers each take their own (KIP-630)."""
+        self._snapshot_handle = None
         now_ms = monotonic_ms()
         image = self.controller.image
         if self._is_running or self._is_stopped or not self._snapshots.is_due(now_ms):
@@ -293,7 +300,7 @@ class MetadataHost:
             self._post(True, Tick())
         if controller_ms is not None and controller_ms <= now_ms:
             self._post(False, ControllerTick())
-        self._take_snapshot_if_due()
+        self._note_snapshot()
         if self._timer is None:
             self._schedule()
 

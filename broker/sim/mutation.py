@@ -9,10 +9,9 @@ import argparse
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from broker.mutants import MUTANTS, applied, description
@@ -39,13 +38,23 @@ def hunt(name: str, seeds: range) -> Caught:
     return Caught(name=name, seed=None, invariant="")
 
 
-def hunts(names: Sequence[str], seeds: range, *, jobs: int) -> Iterator[Caught]:
-    """In the order of the names."""
+def hunts(names: Sequence[str], seeds: Sequence[range], *, jobs: int) -> Iterator[Caught]:
+    """Each with its seeds, in the order of the names."""
     if jobs <= 1:
-        yield from (hunt(name, seeds) for name in names)
+        yield from map(hunt, names, seeds)
         return
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(partial(hunt, seeds=seeds), names)
+        yield from pool.map(hunt, names, seeds)
+
+
+def check(known: Mapping[str, Caught], *, jobs: int) -> list[str]:
+    """What the table says and is not so: every mutant violates the same invariant with the same seed again."""
+    seeds = [range(each.seed or 0, (each.seed or 0) + 1) for each in known.values()]
+    problems = [f"{name} is not in the table" for name in MUTANTS if name not in known]
+    found = hunts(tuple(known), seeds, jobs=jobs)
+    return problems + [
+        f"{each.name}: the table has {known[each.name]}, found {each}" for each in found if each != known[each.name]
+    ]
 
 
 def table(found: Sequence[Caught], seeds: range) -> str:
@@ -69,13 +78,14 @@ def table(found: Sequence[Caught], seeds: range) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_table(text: str) -> dict[str, int]:
-    """Mutant -> the seed that caught it, from the file that `table` made."""
+def read_table(text: str) -> dict[str, Caught]:
+    """By name, from the file that `table` made."""
     found = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 4 and cells[0].startswith("`") and cells[3].isdigit():
-            found[cells[0].strip("`")] = int(cells[3])
+        if len(cells) == 4 and cells[0].startswith("`"):
+            name, seed = cells[0].strip("`"), int(cells[3]) if cells[3].isdigit() else None
+            found[name] = Caught(name=name, seed=seed, invariant=cells[2])
     return found
 
 
@@ -85,10 +95,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", choices=MUTANTS, nargs="*", help="these mutants; the table is then not written")
     parser.add_argument("--table", type=Path, default=TABLE)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that share the mutants")
+    parser.add_argument("--check", action="store_true", help="only whether what the table says is so")
     options = parser.parse_args(arguments)
+    if options.check:
+        problems = check(read_table(options.table.read_text()), jobs=options.jobs)
+        print("\n".join(problems) or "as in the table")
+        return int(bool(problems))
     seeds = range(1, options.seeds_max + 1)
     found = []
-    for each in hunts(tuple(options.only or MUTANTS), seeds, jobs=options.jobs):
+    names = tuple(options.only or MUTANTS)
+    for each in hunts(names, [seeds] * len(names), jobs=options.jobs):
         found.append(each)
         name = each.name
         print(f"{name}: {'LIVES' if each.seed is None else f'seed {each.seed}, {each.invariant}'}", flush=True)

@@ -47,8 +47,9 @@ def live_through(seed: int, nodes: int, rounds: int) -> World:
     chaos = random.Random(seed * 7919 + 1)
     for _ in range(rounds):
         disturb(world, chaos)
-        if has_snapshots and world.cores and chaos.random() < 0.5:
-            world.take_snapshot(chaos.choice(sorted(world.cores)), drops_prefix=chaos.random() < 0.8)
+        for node in sorted(world.cores) if has_snapshots else ():
+            if chaos.random() < 0.6:
+                world.take_snapshot(node, drops_prefix=chaos.random() < 0.8)
         for _ in range(chaos.randint(1, 3)):
             world.propose()
             world.run_for(chaos.randint(5, 400))
