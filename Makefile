@@ -118,6 +118,10 @@ bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes ben
 prove: setup-dev  ## the statistics on made data of known truth: A/A, planted changes, planted effects (some minutes)
 	$(BIN)/python -m tests.reports.prove
 
+.PHONY: prove-engine
+prove-engine: setup-dev  ## the engine against a real server that stalls, delays and limits by plan; writes benchmarks/results
+	$(BIN)/python -m benchmarks.known_server
+
 .PHONY: clean
 clean:  ## undo faults and end processes that a crashed run left, remove build products (keeps runs/)
 	-@[ ! -x $(BIN)/harness ] || $(BIN)/harness clean

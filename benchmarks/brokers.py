@@ -1,5 +1,7 @@
 """The reference broker beside Apache Kafka in one run: `make bench`, or `python -m benchmarks.brokers [--quick]`.
 
+`--only SECTION` (again and again for several) measures a part: throughput, librdkafka, codecs, small-records,
+partitions, connections, latency, fail-over, start-up, producer.
 Owns the order of the loads, the warm-up and the bound on the whole; the figures are made in samples.py, the page in
 table.py. Writes results/<date>-brokers.json and .md (also after an error or Ctrl-C, then marked incomplete) and prints
 the page. Exit code 0 when everything was measured, whatever the ratios are; 1 otherwise.
@@ -12,6 +14,7 @@ import datetime
 import json
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,8 +25,23 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from benchmarks import client_produce
 from benchmarks.host import host_facts
-from benchmarks.samples import OPERATIONS, SHAPES, Sample, Shape, compare, has_stopped_rising
+from benchmarks.samples import (
+    LIBRDKAFKA,
+    LIGHT,
+    LOADS,
+    PRODUCER_AIM,
+    SHAPES,
+    START_AIM_S,
+    THREE,
+    Load,
+    Paired,
+    Sample,
+    Shape,
+    compare,
+    has_stopped_rising,
+)
 from benchmarks.subject import Subject
 from benchmarks.table import ENGINE_NAMES, Document, IdleCpu, StartUp, WarmUp, render
 from harness.errors import EnvironmentFault, HarnessError
@@ -33,6 +51,11 @@ WARM_UP_BATCH_BYTES: Final = 131_072
 REFERENCE_WARM_UP_LOADS: Final = 2  # no JIT: page cache and connections only
 FREE_BYTES_MIN: Final = 6_000_000_000  # three copies of one load, twice over, and room for others
 TIME_LIMIT_S: Final = 2700.0
+
+
+SECTIONS: Final = tuple(
+    dict.fromkeys([*(load.section for load in LOADS), "latency", "fail-over", "start-up", "producer"])
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +68,27 @@ class Effort:
     warm_up_loads_max: int
     warm_up_s_max: float
     idle_s: float
+    latency_s: float
 
 
 # Some 8 GB until Apache Kafka's figure stands still on one broker, and minutes until it does on three.
 FULL: Final = Effort(
-    load_bytes=512_000_000, rounds=5, uncounted_rounds=1, warm_up_loads_max=24, warm_up_s_max=300.0, idle_s=5.0
+    load_bytes=512_000_000,
+    rounds=5,
+    uncounted_rounds=1,
+    warm_up_loads_max=24,
+    warm_up_s_max=150.0,
+    idle_s=5.0,
+    latency_s=6.0,
 )
 QUICK: Final = Effort(
-    load_bytes=64_000_000, rounds=1, uncounted_rounds=0, warm_up_loads_max=3, warm_up_s_max=45.0, idle_s=1.0
+    load_bytes=64_000_000,
+    rounds=1,
+    uncounted_rounds=0,
+    warm_up_loads_max=3,
+    warm_up_s_max=45.0,
+    idle_s=1.0,
+    latency_s=2.0,
 )
 
 
@@ -65,32 +101,126 @@ class Bench:
     effort: Effort
     document: Document
     deadline_s: float
+    sections: frozenset[str]
 
     def measure_shape(self, shape: Shape, directory: Path) -> None:
         """Both clusters run at the same time, so that neither gets the better minutes of the host."""
+        loads = [load for load in LOADS if load.section in self.sections]
+        is_three = shape is THREE
+        if not loads and not (is_three and self.sections & {"latency", "fail-over"}):
+            return
         with ExitStack() as stack:
             subjects = []
             for engine in ENGINE_NAMES:
                 say(f"{shape.name}: starting {ENGINE_NAMES[engine]}")
                 subject = stack.enter_context(Subject(engine, shape, directory / f"{engine}-{shape.brokers}"))
                 subjects.append(subject)
-                self.document.starts.append(
-                    StartUp(
-                        shape=shape.name,
-                        brokers=shape.brokers,
-                        engine=engine,
-                        prepare_s=round(subject.prepare_s, 3),
-                        answering_s=round(subject.answering_s, 3),
-                    )
-                )
+                self._note_start(subject)
             for subject in subjects:
                 self._warm_up(subject)
             self._measure_idle(subjects)
-            for number in range(1 - self.effort.uncounted_rounds, self.effort.rounds + 1):
-                ordered = subjects if number % 2 else subjects[::-1]
-                for batch_bytes in shape.produce_aims:
-                    for subject in ordered:
-                        self._take_turn(subject, batch_bytes, number)
+            for load in loads:
+                self._measure_load(load, shape, subjects)
+            if is_three and "latency" in self.sections:
+                self._measure_latency(subjects)
+            if is_three and "fail-over" in self.sections:
+                self._measure_fail_over(subjects)
+
+    def _note_start(self, subject: Subject) -> None:
+        self.document.starts.append(
+            StartUp(
+                shape=subject.shape.name,
+                brokers=subject.shape.brokers,
+                engine=subject.engine,
+                prepare_s=round(subject.prepare_s, 3),
+                answering_s=round(subject.answering_s, 3),
+            )
+        )
+
+    def _measure_load(self, load: Load, shape: Shape, subjects: list[Subject]) -> None:
+        for number in range(1 - self.effort.uncounted_rounds, self.effort.rounds + 1):
+            ordered = subjects if number % 2 else subjects[::-1]
+            for batch_bytes in load.batches:
+                for subject in ordered:
+                    self._take_turn(subject, load, batch_bytes, number)
+
+    def _paired(self, section: str, name: str, unit: str, **aims: float | bool) -> Paired:
+        found = Paired(section=section, name=name, unit=unit, **aims)  # type: ignore[arg-type]  # aim, limit, is_rate
+        self.document.paired.append(found)
+        return found
+
+    def _measure_latency(self, subjects: list[Subject]) -> None:
+        """At half of what Apache Kafka sustains: half of its median of librdkafka's 128 KiB batches, measured before
+        or, with --only, now."""
+        rate = self._half_of_sustainable(subjects) // 1024
+        where = f"{THREE.name}, {rate * 1024 / 1e6:.0f} MB/s"
+        rows = {
+            key: self._paired("latency", f"acknowledgement {name}, {where}", "ms")
+            for key, name in (
+                ("p50_ms", "p50"),
+                ("p99_ms", "p99"),
+                ("p999_ms", "p99.9"),
+                ("late_ms", "sender late, p99"),
+            )
+        }
+        for number in range(1 - self.effort.uncounted_rounds, self.effort.rounds + 1):
+            for subject in subjects if number % 2 else subjects[::-1]:
+                self._check_time()
+                topic = subject.create_topic()
+                found = subject.latency(topic, rate=rate, seconds=self.effort.latency_s)
+                subject.delete_topic(topic)
+                say(f"round {number}, {subject.engine} latency at {rate} records/s: {found}")
+                if number > 0:
+                    for key, row in rows.items():
+                        (row.ours if subject.engine == "reference" else row.theirs).append(found[key])
+
+    def _half_of_sustainable(self, subjects: list[Subject]) -> int:
+        """Bytes a second."""
+        rates = [
+            sample.mb_per_s
+            for sample in self.document.samples
+            if (sample.shape, sample.engine, sample.load, sample.operation, sample.batch_bytes, sample.round_number > 0)
+            == (THREE.name, "kafka", "librdkafka", "produce", WARM_UP_BATCH_BYTES, True)
+        ]
+        if not rates:
+            (subject,) = (each for each in subjects if each.engine == "kafka")
+            for _ in range(3):
+                topic = subject.create_topic()
+                found = subject.load(LIBRDKAFKA, "produce", topic, self.effort.load_bytes // 2, WARM_UP_BATCH_BYTES)
+                rates.append(found.mb_per_s)
+                subject.delete_topic(topic)
+        return int(statistics.median(rates) * 1e6 / 2)
+
+    def _measure_fail_over(self, subjects: list[Subject]) -> None:
+        row = self._paired("fail-over", f"leader killed to first acknowledged write, {THREE.name}", "s", aim=1.0)
+        for number in range(1, self.effort.rounds + 1):
+            for subject in subjects if number % 2 else subjects[::-1]:
+                self._check_time()
+                seconds = round(subject.fail_over_s(), 3)
+                (row.ours if subject.engine == "reference" else row.theirs).append(seconds)
+                say(f"round {number}, {subject.engine} fail-over {seconds} s")
+
+    def measure_start_up(self, directory: Path) -> None:
+        """Each cluster alone, in turns: three brokers, from the first process to all answering."""
+        row = self._paired("start-up", f"cluster up and answering, {THREE.name}", "s", limit=START_AIM_S)
+        for number in range(1, self.effort.rounds + 1):
+            for engine in ENGINE_NAMES:
+                self._check_time()
+                with Subject(engine, THREE, directory / f"start-{engine}-{number}") as subject:
+                    (row.ours if engine == "reference" else row.theirs).append(round(subject.answering_s, 3))
+                    say(f"round {number}, {engine} up in {subject.answering_s:.2f} s")
+
+    def measure_producer(self) -> None:
+        """The reference producer against confluent-kafka: another pair, against librdkafka's mock cluster."""
+        for size, callbacks, ours, theirs in client_produce.measure(rounds=self.effort.rounds):
+            self._check_time()
+            what = "with" if callbacks else "without"
+            row = self._paired(
+                "producer", f"records of {size} bytes, {what} callbacks", "thousand/s", aim=PRODUCER_AIM, is_rate=True
+            )
+            row.ours += [round(rate / 1000, 1) for rate in ours]
+            row.theirs += [round(rate / 1000, 1) for rate in theirs]
+            say(f"producer, {size} bytes, {what} callbacks: {row.ratio:.2f} times confluent-kafka")
 
     def _measure_idle(self, subjects: list[Subject]) -> None:
         before_s = [subject.cpu_s() for subject in subjects]
@@ -111,8 +241,9 @@ class Bench:
         for _ in range(loads_max):
             self._check_time()
             topic = subject.create_topic()
-            produced = subject.load("produce", topic, self.effort.load_bytes, WARM_UP_BATCH_BYTES)
-            subject.load("consume", topic, self.effort.load_bytes, WARM_UP_BATCH_BYTES)
+            subject.back_memory(self.effort.load_bytes)
+            produced = subject.load(LIGHT, "produce", topic, self.effort.load_bytes, WARM_UP_BATCH_BYTES)
+            subject.load(LIGHT, "consume", topic, self.effort.load_bytes, WARM_UP_BATCH_BYTES)
             subject.delete_topic(topic)
             series.mb_per_s.append(produced.mb_per_s)
             say(f"{subject.shape.name}: {subject.engine} warm-up {produced.mb_per_s:.0f} MB/s")
@@ -123,15 +254,18 @@ class Bench:
                 series.ended_because = f"{self.effort.warm_up_s_max:.0f} s, as long as allowed; may still rise"
                 return
 
-    def _take_turn(self, subject: Subject, batch_bytes: int, round_number: int) -> None:
+    def _take_turn(self, subject: Subject, load: Load, batch_bytes: int, round_number: int) -> None:
         self._check_time()
-        topic = subject.create_topic()
-        for operation in OPERATIONS:
-            found = subject.load(operation, topic, self.effort.load_bytes, batch_bytes)
+        topic = subject.create_topic(load.partitions)
+        load_bytes = load.bytes_of(self.effort.load_bytes, batch_bytes)
+        subject.back_memory(load_bytes)
+        for operation in load.operations:
+            found = subject.load(load, operation, topic, load_bytes, batch_bytes)
             self.document.samples.append(
                 Sample(
                     shape=subject.shape.name,
                     engine=subject.engine,
+                    load=load.name,
                     operation=operation,
                     batch_bytes=batch_bytes,
                     round_number=round_number,
@@ -141,7 +275,7 @@ class Bench:
                 )
             )
             say(
-                f"{subject.shape.name}: round {round_number}, {subject.engine} {operation} {batch_bytes} "
+                f"{subject.shape.name}, {load.name}: round {round_number}, {subject.engine} {operation} {batch_bytes} "
                 f"{found.mb_per_s:.0f} MB/s, {found.broker_cpu_s_per_gb:.2f} CPU s/GB"
             )
         subject.delete_topic(topic)
@@ -162,6 +296,10 @@ def run(bench: Bench, directory: Path) -> None:
     try:
         for shape in SHAPES:
             bench.measure_shape(shape, directory)
+        if "start-up" in bench.sections:
+            bench.measure_start_up(directory)
+        if "producer" in bench.sections:
+            bench.measure_producer()
         document.complete = True
     except (HarnessError, subprocess.TimeoutExpired, OSError) as error:
         document.note = f"{type(error).__name__}: {error}"
@@ -174,7 +312,8 @@ def write(document: Document, results: Path) -> str:
     """JSON and Markdown under the same name; returns the Markdown."""
     comparisons = compare(document.samples)
     results.mkdir(parents=True, exist_ok=True)
-    stem = results / f"{document.date}-brokers{'-quick' if document.quick else ''}"
+    kind = "-quick" if document.quick else "-part" if document.is_part else ""
+    stem = results / f"{document.date}-brokers{kind}"
     data = {**asdict(document), "comparisons": [asdict(line) for line in comparisons]}
     stem.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n")
     page = render(document, comparisons)
@@ -190,6 +329,9 @@ def interrupt(_number: int, _frame: FrameType | None) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="small loads, cold JVM, one round: proves that it works")
+    parser.add_argument(
+        "--only", action="append", choices=SECTIONS, help="this section alone; may be given several times"
+    )
     parser.add_argument("--rounds", type=int, help="counted rounds (default 5, quick 1)")
     parser.add_argument("--directory", type=Path, help="where the brokers' logs go (default: the temporary directory)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go")
@@ -208,6 +350,7 @@ def main() -> int:
             quick=arguments.quick,
             load_bytes=effort.load_bytes,
             rounds=effort.rounds,
+            is_part=arguments.only is not None,
         )
         try:
             if shutil.disk_usage(directory).free < FREE_BYTES_MIN:
@@ -215,7 +358,13 @@ def main() -> int:
         except EnvironmentFault as error:
             say(str(error))
             return int(error.exit_code)
-        run(Bench(effort=effort, document=document, deadline_s=time.monotonic() + arguments.time_limit_s), directory)
+        bench = Bench(
+            effort=effort,
+            document=document,
+            deadline_s=time.monotonic() + arguments.time_limit_s,
+            sections=frozenset(arguments.only or SECTIONS),
+        )
+        run(bench, directory)
         page = write(document, arguments.results)
     print(page)
     return 0 if document.complete else 1

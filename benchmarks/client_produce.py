@@ -13,7 +13,7 @@ import contextlib
 import multiprocessing
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -21,6 +21,7 @@ import confluent_kafka
 
 from broker.client import Producer
 
+SIZES = (100, 1024)
 BYTES_A_ROUND = 40_000_000
 RECORDS_A_ROUND_MAX = 300_000
 
@@ -96,19 +97,42 @@ def run_confluent(bootstrap: str, batch_size: int, topic: str, values: list[byte
     return len(values) / seconds
 
 
-def compare(bootstrap: str, size: int, batch_size: int, rounds: int, *, callbacks: bool) -> tuple[float, float, float]:
-    """(reference records/s, confluent records/s, ratio): medians. The first round only warms up."""
+def compare(
+    bootstrap: str, size: int, batch_size: int, rounds: int, *, callbacks: bool
+) -> tuple[list[float], list[float]]:
+    """Records/s of the reference producer and of confluent-kafka, round by round. The first round only warms up."""
     count = min(BYTES_A_ROUND // size, RECORDS_A_ROUND_MAX)
     values = [b"v" * size] * count
     runs: tuple[Callable[..., float], Callable[..., float]] = (run_reference, run_confluent)
-    rates: list[tuple[float, float]] = []
+    ours: list[float] = []
+    theirs: list[float] = []
     for index in range(rounds + 1):
         order = runs if index % 2 else runs[::-1]
         found = {run: run(bootstrap, batch_size, f"bench-{size}", values, callbacks=callbacks) for run in order}
         if index:
-            rates.append((found[run_reference], found[run_confluent]))
-    reference, confluent = (statistics.median(column) for column in zip(*rates, strict=True))
-    return reference, confluent, statistics.median(first / second for first, second in rates)
+            ours.append(found[run_reference])
+            theirs.append(found[run_confluent])
+    return ours, theirs
+
+
+def measure(
+    *, rounds: int, sizes: Sequence[int] = SIZES, batch_size: int = 131_072, bootstrap: str | None = None
+) -> Iterator[tuple[int, bool, list[float], list[float]]]:
+    """(record size, with callbacks, reference records/s, confluent records/s) for each, as they are done."""
+    ours, theirs = multiprocessing.Pipe()
+    mock = None
+    if bootstrap is None:
+        mock = multiprocessing.get_context("spawn").Process(target=serve_mock, args=(theirs,), daemon=True)
+        mock.start()
+        bootstrap = ours.recv()
+    try:
+        for size in sizes:
+            for callbacks in (False, True):
+                yield size, callbacks, *compare(bootstrap, size, batch_size, rounds, callbacks=callbacks)
+    finally:
+        if mock is not None:
+            mock.terminate()
+            mock.join(5)
 
 
 def main() -> None:
@@ -118,23 +142,14 @@ def main() -> None:
     parser.add_argument("--sizes", default="100,1024")
     parser.add_argument("--batch-size", type=int, default=131072)
     arguments = parser.parse_args()
-    ours, theirs = multiprocessing.Pipe()
-    mock = None
-    bootstrap = arguments.bootstrap
-    if bootstrap is None:
-        mock = multiprocessing.get_context("spawn").Process(target=serve_mock, args=(theirs,), daemon=True)
-        mock.start()
-        bootstrap = ours.recv()
     print(f"{'size':>6} {'callbacks':>9} {'reference/s':>12} {'confluent/s':>12} {'ratio':>6}")
-    for size in (int(text) for text in arguments.sizes.split(",")):
-        for callbacks in (False, True):
-            reference, confluent, ratio = compare(
-                bootstrap, size, arguments.batch_size, arguments.rounds, callbacks=callbacks
-            )
-            print(f"{size:>6} {callbacks!s:>9} {reference:>12,.0f} {confluent:>12,.0f} {ratio:>6.2f}", flush=True)
-    if mock is not None:
-        mock.terminate()
-        mock.join(5)
+    sizes = [int(text) for text in arguments.sizes.split(",")]
+    for size, callbacks, ours, theirs in measure(
+        rounds=arguments.rounds, sizes=sizes, batch_size=arguments.batch_size, bootstrap=arguments.bootstrap
+    ):
+        ratio = statistics.median(first / second for first, second in zip(ours, theirs, strict=True))
+        medians = (statistics.median(ours), statistics.median(theirs))
+        print(f"{size:>6} {callbacks!s:>9} {medians[0]:>12,.0f} {medians[1]:>12,.0f} {ratio:>6.2f}", flush=True)
 
 
 if __name__ == "__main__":

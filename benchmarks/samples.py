@@ -1,4 +1,4 @@
-"""What is measured and what is made of it: shapes, samples, medians, ratios against the aims. Pure.
+"""What is measured and what is made of it: shapes, loads, samples, medians, ratios against the aims. Pure.
 
 Shown by tests/benchmarks/test_benchmarks_samples.py.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 Engine = Literal["reference", "kafka"]
@@ -19,6 +19,7 @@ BATCH_NAMES: Final[Mapping[int, str]] = {16_384: "16 KiB", 131_072: "128 KiB", 1
 CONSUME_AIM: Final = 1.0  # times Apache Kafka
 CPU_AIM: Final = 1 / 3  # of Apache Kafka's CPU seconds per GB, three brokers
 START_AIM_S: Final = 1.5  # three brokers up and answering
+PRODUCER_AIM: Final = 1.2  # times confluent-kafka from Python
 
 WARM_UP_WINDOW: Final = 3  # loads without a new best figure end the warm-up
 WARM_UP_GAIN: Final = 1.05  # a new best counts from 5 % on: less is noise
@@ -48,6 +49,51 @@ SHAPES: Final = (ONE, THREE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """One kind of load. `is_light`: the prepared batches of replay.py, else librdkafka from Python.
+
+    `load_bytes`: at most so many of record values a load; None: as many as the run asks for.
+    """
+
+    name: str
+    section: str
+    operations: tuple[Operation, ...] = ("produce",)
+    batches: tuple[int, ...] = (131_072,)
+    is_light: bool = True
+    is_aimed: bool = False
+    record_bytes: int = 1024
+    codec: str = "none"
+    partitions: int = 1
+    connections: int = 2
+    window: int = 5
+    bytes_max: Mapping[int, int] = field(default_factory=dict)  # by batch size, where the run's load is too long
+
+    def bytes_of(self, load_bytes: int, batch_bytes: int) -> int:
+        return min(load_bytes, self.bytes_max.get(batch_bytes, load_bytes))
+
+
+_ALL: Final = (16_384, 131_072, 1_000_000)
+_SHORTER: Final = {16_384: 128_000_000}
+LIGHT: Final = Load(name="prepared batches", section="throughput", operations=OPERATIONS, batches=_ALL, is_aimed=True,
+                    bytes_max=_SHORTER)  # fmt: skip
+LIBRDKAFKA: Final = Load(name="librdkafka", section="librdkafka", operations=OPERATIONS, batches=_ALL, is_light=False,
+                         is_aimed=True, bytes_max=_SHORTER)  # fmt: skip
+LOADS: Final[tuple[Load, ...]] = (
+    LIGHT,
+    LIBRDKAFKA,
+    *(
+        Load(name=f"codec {codec}", section="codecs", codec=codec, bytes_max={131_072: 256_000_000})
+        for codec in ("gzip", "snappy", "lz4", "zstd")
+    ),
+    Load(name="100-byte records", section="small-records", batches=(16_384,), record_bytes=100, bytes_max=_SHORTER),
+    Load(name="1,000 partitions", section="partitions", batches=(16_384,), partitions=1000, connections=6,
+         bytes_max={16_384: 96_000_000}),
+    Load(name="500 connections", section="connections", batches=(16_384,), connections=500, window=1,
+         bytes_max=_SHORTER),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """One load. 1 MB is 10^6 and 1 GB 10^9 bytes of record values. Round 0 is not counted."""
 
@@ -59,6 +105,7 @@ class Sample:
     mb_per_s: float
     broker_cpu_s_per_gb: float
     client_cpu_s_per_gb: float
+    load: str = LIGHT.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +123,43 @@ class Comparison:
     """One line of the table: both engines at the same work. Ratios are reference / Apache Kafka, of the medians."""
 
     shape: str
+    load: str
     operation: Operation
     batch_bytes: int
     rate: Mapping[Engine, Spread]
     broker_cpu: Mapping[Engine, Spread]
     rate_ratio: float
-    rate_aim: float
+    rate_aim: float | None  # None: no aim is set for this work
     cpu_ratio: float
-    cpu_aim: float | None  # None: no aim is set for this work
+    cpu_aim: float | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Paired:
+    """A figure of which less is better (`is_rate`: more), taken on both sides in turns. `aim`: of the ratio, ours to
+    theirs; `limit`: of our own median."""
+
+    section: str
+    name: str
+    unit: str
+    aim: float | None = None
+    limit: float | None = None
+    is_rate: bool = False
+    ours: list[float] = field(default_factory=list)
+    theirs: list[float] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        return ratio_of(statistics.median(self.ours), statistics.median(self.theirs))
+
+    @property
+    def is_reached(self) -> bool | None:
+        """None: nothing is aimed at."""
+        if self.limit is not None:
+            return statistics.median(self.ours) <= self.limit
+        if self.aim is None:
+            return None
+        return self.ratio >= self.aim if self.is_rate else self.ratio <= self.aim
 
 
 def has_stopped_rising(figures: Sequence[float]) -> bool:
@@ -99,41 +175,53 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(median=statistics.median(found), minimum=found[0], maximum=found[-1], count=len(found))
 
 
-def compare(samples: Sequence[Sample], shapes: Sequence[Shape] = SHAPES) -> list[Comparison]:
-    """One per shape, operation and batch size that both engines have counted samples of."""
+def compare(
+    samples: Sequence[Sample], shapes: Sequence[Shape] = SHAPES, loads: Sequence[Load] = LOADS
+) -> list[Comparison]:
+    """One per load, shape, operation and batch size that both engines have counted samples of."""
     lines = []
-    for shape in shapes:
-        for operation in OPERATIONS:
-            for batch_bytes in shape.produce_aims:
-                line = _compare_one(samples, shape, operation, batch_bytes)
-                if line is not None:
-                    lines.append(line)
+    for load in loads:
+        for shape in shapes:
+            for operation in load.operations:
+                for batch_bytes in load.batches:
+                    line = _compare_one(samples, shape, load, operation, batch_bytes)
+                    if line is not None:
+                        lines.append(line)
     return lines
 
 
-def _compare_one(samples: Sequence[Sample], shape: Shape, operation: Operation, batch_bytes: int) -> Comparison | None:
+def _compare_one(
+    samples: Sequence[Sample], shape: Shape, load: Load, operation: Operation, batch_bytes: int
+) -> Comparison | None:
     by_engine: dict[Engine, list[Sample]] = {engine: [] for engine in ENGINES}
     for sample in samples:
-        work = (sample.shape, sample.operation, sample.batch_bytes)
-        if work == (shape.name, operation, batch_bytes) and sample.round_number > 0:
+        work = (sample.shape, sample.load, sample.operation, sample.batch_bytes)
+        if work == (shape.name, load.name, operation, batch_bytes) and sample.round_number > 0:
             by_engine[sample.engine].append(sample)
     if not all(by_engine.values()):
         return None
     rate = {engine: spread(each.mb_per_s for each in found) for engine, found in by_engine.items()}
     cpu = {engine: spread(each.broker_cpu_s_per_gb for each in found) for engine, found in by_engine.items()}
+    is_produce = operation == "produce"
+    rate_aim = (shape.produce_aims[batch_bytes] if is_produce else CONSUME_AIM) if load.is_aimed else None
     return Comparison(
         shape=shape.name,
+        load=load.name,
         operation=operation,
         batch_bytes=batch_bytes,
         rate=rate,
         broker_cpu=cpu,
         rate_ratio=_ratio(rate),
-        rate_aim=shape.produce_aims[batch_bytes] if operation == "produce" else CONSUME_AIM,
+        rate_aim=rate_aim,
         cpu_ratio=_ratio(cpu),
-        cpu_aim=CPU_AIM if operation == "produce" and shape.brokers == 3 else None,
+        cpu_aim=CPU_AIM if load.is_aimed and is_produce and shape.brokers == 3 else None,
     )
 
 
 def _ratio(of: Mapping[Engine, Spread]) -> float:
+    return ratio_of(of["reference"].median, of["kafka"].median)
+
+
+def ratio_of(ours: float, theirs: float) -> float:
     # A load so short that the kernel's 10 ms clock saw no CPU time has no ratio.
-    return of["reference"].median / of["kafka"].median if of["kafka"].median > 0 else float("nan")
+    return ours / theirs if theirs > 0 else float("nan")

@@ -12,22 +12,32 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from benchmarks.samples import Engine, Operation, Shape
+from benchmarks import replay
+from benchmarks.samples import Engine, Load, Operation, Shape
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault
 
-LOAD: Final = Path(__file__).with_name("load.py")
 LOAD_TIMEOUT_S: Final = 150.0  # load.py gives up after 120 s by itself
 HEALTHY_TIMEOUT_S: Final = 30.0
 FILES_GONE_TIMEOUT_S: Final = 40.0
 # Files of deleted topics go after a second; by default it is a minute, and Apache Kafka begins half a minute after its
 # start, by when the disk may be full.
-SETTINGS: Final = (("log.initial.task.delay.ms", "1000"), ("log.segment.delete.delay.ms", "1000"))
+# The same timeouts for both, so that a fail-over waits for the same.
+SETTINGS: Final = (
+    ("log.initial.task.delay.ms", "1000"),
+    ("log.segment.delete.delay.ms", "1000"),
+    ("broker.session.timeout.ms", "3000"),
+    ("broker.heartbeat.interval.ms", "500"),
+    ("controller.quorum.election.timeout.ms", "1000"),
+    ("controller.quorum.fetch.timeout.ms", "2000"),
+)
+FAIL_OVER_TIMEOUT_S: Final = 60.0
+ATTEMPT_PAUSE_S: Final = 0.01
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -44,6 +54,7 @@ class Subject:
     def __init__(self, engine: Engine, shape: Shape, directory: Path) -> None:
         self.engine = engine
         self.shape = shape
+        self._directory = directory
         key = ClusterKey(engine=engine, proxied=False, brokers=shape.brokers, settings=SETTINGS)
         self._cluster: ProcessCluster = build_cluster(key, directory, proxy_choice="none", lease=None, seed=0)
         self._admin = Admin(self._cluster.direct_addresses)
@@ -73,12 +84,14 @@ class Subject:
         if self._first_launch_s is None:
             self._first_launch_s = time.monotonic()
 
-    def create_topic(self) -> str:
-        """A new topic of one partition whose replicas are all in sync."""
+    def create_topic(self, partitions: int = 1) -> str:
+        """A new topic whose replicas are all in sync."""
         self._topics += 1
         topic = f"bench-{self._topics}"
         copies = self.shape.brokers
-        self._admin.create_topic(topic, partitions=1, replication_factor=copies, config=self.shape.topic_config)
+        self._admin.create_topic(
+            topic, partitions=partitions, replication_factor=copies, config=self.shape.topic_config
+        )
         if not self._cluster.wait_healthy(topic, timeout_s=HEALTHY_TIMEOUT_S, replication_factor=copies):
             raise EnvironmentFault(f"{self.engine}: {topic} had no full ISR within {HEALTHY_TIMEOUT_S:.0f} s")
         return topic
@@ -92,26 +105,88 @@ class Subject:
                 raise EnvironmentFault(f"{self.engine}: files of deleted {topic} stay on disk")
             time.sleep(0.05)
 
-    def load(self, operation: Operation, topic: str, load_bytes: int, batch_bytes: int) -> Measured:
+    def back_memory(self, load_bytes: int) -> None:
+        """Have the host back as much memory as the copies of a load take in the page cache, and leave it free.
+
+        A virtual machine gives free pages back to its host; the first write to such a page costs ten times that to
+        another, whoever's it is (measured: 0.4 against 4 GB/s). Both engines would pay it at random.
+        """
+        path = self._directory / "backing"
+        chunk = bytes(1 << 20)
+        with path.open("wb", buffering=0) as file:
+            for _ in range(self.shape.brokers * load_bytes // len(chunk) + 1):
+                file.write(chunk)
+        path.unlink()
+
+    def load(self, load: Load, operation: Operation, topic: str, load_bytes: int, batch_bytes: int) -> Measured:
         bootstrap = self._cluster.bootstrap_servers
-        command = [sys.executable, str(LOAD), operation, bootstrap, topic, str(load_bytes), str(batch_bytes)]
+        if load.is_light:
+            command = ["benchmarks.replay", operation, bootstrap, topic, "--bytes", str(load_bytes)]
+            command += ["--batch-bytes", str(batch_bytes), "--acks", self.shape.acks, "--codec", load.codec]
+            command += ["--record-bytes", str(load.record_bytes), "--connections", str(load.connections)]
+            command += ["--window", str(load.window)]
+        else:
+            command = ["benchmarks.load", operation, bootstrap, topic, str(load_bytes), str(batch_bytes)]
+            command += [self.shape.acks]
         before_s = self.cpu_s()
-        done = subprocess.run(
-            [*command, self.shape.acks],
-            capture_output=True,
-            text=True,
-            timeout=LOAD_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-        )
+        answer = self._run(command, f"{operation} load")
         broker_cpu_s = self.cpu_s() - before_s
-        if done.returncode != 0:
-            raise EnvironmentFault(f"{self.engine}: {operation} load failed: {done.stderr.strip()[-2000:]}")
-        answer = json.loads(done.stdout.splitlines()[-1])
         return Measured(
             mb_per_s=answer["mb_per_s"],
             broker_cpu_s_per_gb=round(broker_cpu_s / (load_bytes / 1e9), 3),
             client_cpu_s_per_gb=round(answer["cpu_s"] / (load_bytes / 1e9), 3),
         )
+
+    def latency(self, topic: str, *, rate: int, seconds: float) -> dict[str, float]:
+        """Of acknowledgements at `rate` records a second; see latency.py."""
+        command = ["benchmarks.latency", self._cluster.bootstrap_servers, topic, "--rate", str(rate)]
+        command += ["--seconds", str(seconds), "--acks", self.shape.acks]
+        found: dict[str, float] = self._run(command, "latency load")
+        return found
+
+    def _run(self, command: list[str], what: str) -> Any:  # the object that the process prints as JSON
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            capture_output=True,
+            text=True,
+            timeout=LOAD_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
+        if done.returncode != 0:
+            raise EnvironmentFault(f"{self.engine}: {what} failed: {done.stderr.strip()[-2000:]}")
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def fail_over_s(self) -> float:
+        """From just before SIGKILL of a leader that is not the controller's to the first acknowledged write; then the
+        broker is back and in sync."""
+        topic = self._topic_led_apart_from_the_controller()
+        leader = self._cluster.leader(topic, 0)
+        assert leader is not None, "a topic with a full ISR has a leader"
+        others = [str(address) for broker, address in self._cluster.broker_addresses().items() if broker != leader]
+        began_s = time.monotonic()
+        self._cluster.kill(leader)
+        attempt = 0
+        while not replay.can_write(others[attempt % len(others)], topic):
+            attempt += 1
+            if time.monotonic() - began_s > FAIL_OVER_TIMEOUT_S:
+                raise EnvironmentFault(f"{self.engine}: no write to {topic} within {FAIL_OVER_TIMEOUT_S:.0f} s")
+            time.sleep(ATTEMPT_PAUSE_S)
+        seconds = time.monotonic() - began_s
+        self._cluster.restart(leader)
+        if not self._cluster.wait_healthy(
+            topic, timeout_s=HEALTHY_TIMEOUT_S * 2, replication_factor=self.shape.brokers
+        ):
+            raise EnvironmentFault(f"{self.engine}: broker {leader} did not come back into the ISR")
+        self.delete_topic(topic)
+        return seconds
+
+    def _topic_led_apart_from_the_controller(self) -> str:
+        for _ in range(4 * self.shape.brokers):
+            topic = self.create_topic()
+            if self._cluster.leader(topic, 0) != self._cluster.controller():
+                return topic
+            self.delete_topic(topic)
+        raise EnvironmentFault(f"{self.engine}: the controller led each of {4 * self.shape.brokers} new topics")
 
     def cpu_s(self) -> float:
         """User and system time of all broker processes since they started, to 10 ms each."""

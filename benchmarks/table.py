@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.samples import BATCH_NAMES, ENGINES, START_AIM_S, Comparison, Engine, Sample, Spread
+from benchmarks.samples import (
+    BATCH_NAMES,
+    ENGINES,
+    LIGHT,
+    START_AIM_S,
+    Comparison,
+    Engine,
+    Paired,
+    Sample,
+    Spread,
+    spread,
+)
 
 ENGINE_NAMES: Mapping[Engine, str] = {"reference": "reference", "kafka": "Apache Kafka"}
 
@@ -54,6 +65,7 @@ class Document:
     quick: bool
     load_bytes: int
     rounds: int
+    is_part: bool = False  # some sections only
     complete: bool = False
     note: str = ""
     seconds: float = 0.0
@@ -61,11 +73,18 @@ class Document:
     idle: list[IdleCpu] = field(default_factory=list)
     warm_ups: list[WarmUp] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
+    paired: list[Paired] = field(default_factory=list)
 
 
 def render(document: Document, comparisons: Sequence[Comparison]) -> str:
     parts = [f"# Brokers, {document.date}", *_warnings(document), _method(document), _main_table(comparisons)]
-    parts += ["## Start-up", _start_table(document), "## Warm-up", _warm_up_table(document)]
+    brokers = [row for row in document.paired if row.section != "producer" and row.ours and row.theirs]
+    producers = [row for row in document.paired if row.section == "producer" and row.ours and row.theirs]
+    if brokers:
+        parts += ["## Latency, fail-over, start-up", _paired_table(brokers, "reference", "Apache Kafka")]
+    if producers:
+        parts += ["## Reference producer", PRODUCER_METHOD, _paired_table(producers, "reference", "confluent-kafka")]
+    parts += ["## Start-up of the clusters above", _start_table(document), "## Warm-up", _warm_up_table(document)]
     parts += ["## Idle", _idle_table(document), "## Host", _facts(document)]
     return "\n\n".join(parts) + "\n"
 
@@ -80,29 +99,63 @@ def _warnings(document: Document) -> list[str]:
     return warnings
 
 
+PRODUCER_METHOD = (
+    "Both clients from Python in one process, against librdkafka's mock cluster in another, 128 KiB batches, linger "
+    "5 ms, acks=1, no compression; every record was acknowledged."
+)
+
+
+def _paired_table(rows: Sequence[Paired], ours: str, theirs: str) -> str:
+    header = ("what", f"{ours}", f"{theirs}", "unit", "ratio", "aim")
+    lines = []
+    for row in rows:
+        digits = 1 if row.unit == "thousand/s" else 2
+        aim = "" if row.aim is None else f"{'≥' if row.is_rate else '≤'} {row.aim:g}"
+        if row.limit is not None:
+            aim = f"≤ {row.limit:g} {row.unit}"
+        reached = row.is_reached
+        mark = "" if reached is None else f" {_mark(reached)}"
+        lines.append(
+            (
+                row.name,
+                _spread(spread(row.ours), digits),
+                _spread(spread(row.theirs), digits),
+                row.unit,
+                f"{row.ratio:.2f}",
+                aim + mark,
+            )
+        )
+    return _table(header, lines)
+
+
 def _method(document: Document) -> str:
     return (
-        f"`{document.command}`, {document.seconds:.0f} s. Each load: {document.load_bytes / 1e6:.0f} MB of 1 KiB "
-        "records by librdkafka to one partition, no compression, linger 5 ms, in a process of its own; then the same "
-        "records are read back from the page cache. Median (minimum-maximum) of "
-        f"{document.rounds} counted round(s), the engines taking turns in one run; topics are deleted in between. "
-        "Broker CPU is user and system time of all broker processes. Ratios are reference / Apache Kafka. Apache Kafka "
-        "is built for many cores: on a host with few, where the client competes with the brokers, it is at a "
-        "disadvantage that a larger host would not show."
+        f"`{document.command}`, {document.seconds:.0f} s. A load is up to {document.load_bytes / 1e6:.0f} MB of 1 KiB "
+        "records to one partition without compression, unless its name says otherwise, by a process of its own. "
+        f"*{LIGHT.name}*: made once and sent over 2 connections with 5 requests in flight each (replay.py), so that "
+        "the broker is the limit; *librdkafka*: records one by one from Python, linger 5 ms, one connection. What was "
+        f"produced is then read back from the page cache. Median (minimum-maximum) of {document.rounds} counted "
+        "round(s), the engines taking turns in one run. Topics are deleted in between; before each load as much memory "
+        "as its copies take is written to and freed, so that neither engine pays for pages that the host of a virtual "
+        "machine must back first. Broker CPU is user and system "
+        "time of all broker processes. Ratios are reference / Apache Kafka. Apache Kafka is built for many cores: on a "
+        "host with few, where the client competes with the brokers, it is at a disadvantage that a larger host would "
+        "not show."
     )
 
 
 def _main_table(comparisons: Sequence[Comparison]) -> str:
-    header = ("cluster", "work", "batch", "reference MB/s", "Apache Kafka MB/s", "ratio", "aim", "reference CPU s/GB",
-              "Apache Kafka CPU s/GB", "CPU ratio", "aim")  # fmt: skip
+    header = ("cluster", "load", "work", "batch", "reference MB/s", "Apache Kafka MB/s", "ratio", "aim",
+              "reference CPU s/GB", "Apache Kafka CPU s/GB", "CPU ratio", "aim")  # fmt: skip
     rows = [
         (
             line.shape,
+            line.load,
             line.operation,
             BATCH_NAMES[line.batch_bytes],
             *(_spread(line.rate[engine], 0) for engine in ENGINES),
             f"{line.rate_ratio:.2f}",
-            f"≥ {line.rate_aim:g} {_mark(line.rate_ratio >= line.rate_aim)}",
+            "" if line.rate_aim is None else f"≥ {line.rate_aim:g} {_mark(line.rate_ratio >= line.rate_aim)}",
             *(_spread(line.broker_cpu[engine], 2) for engine in ENGINES),
             f"{line.cpu_ratio:.2f}",
             "" if line.cpu_aim is None else f"≤ {line.cpu_aim:.2f} {_mark(line.cpu_ratio <= line.cpu_aim)}",

@@ -18,7 +18,7 @@ from broker.client.core.config import as_properties, parse_consumer
 from broker.client.core.errors import KafkaError, TimedOutError
 from broker.client.core.fetcher import EARLIEST, LATEST, ConsumerRecord, FetcherCore, FetchPosition, FetchResult
 from broker.client.network import Answered, Lost, NetworkEvent
-from broker.client.offsets import list_offset
+from broker.client.offsets import epoch_end_offset, list_offset
 from broker.client.protocol import HIGHEST, by_topic, metadata_answer, metadata_request
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -91,8 +91,10 @@ class Consumer:
                 self._client.step(0)  # move what has arrived meanwhile, without waiting
                 return records
             time_ms = now_ms()
-            if self._core.resets(time_ms):
-                self._resolve(max(deadline_ms, time_ms + _LOOK_UP_MS))
+            if self._core.resets(time_ms) or self._core.validations(time_ms):
+                look_up_deadline_ms = max(deadline_ms, time_ms + _LOOK_UP_MS)
+                self._resolve(look_up_deadline_ms)
+                self._validate(look_up_deadline_ms)
                 self._send_fetches()
             retry_ms = self._core.next_retry_ms(time_ms)
             self._client.step(deadline_ms if retry_ms is None else min(deadline_ms, retry_ms))
@@ -127,13 +129,29 @@ class Consumer:
     def _resolve(self, deadline_ms: int) -> None:
         for partition, timestamp in self._core.resets(now_ms()).items():
             try:
-                offset, _ = list_offset(self._client, partition, timestamp, deadline_ms, self._isolation_level)
+                found = list_offset(self._client, partition, timestamp, deadline_ms, self._isolation_level)
             except KafkaError as error:
                 if not error.retriable and not isinstance(error, TimedOutError):
                     raise
-                self._core.on_reset_failed(partition, now_ms())
+                self._core.on_look_up_failed(partition, now_ms())
             else:
-                self._core.on_reset(partition, offset)
+                self._core.on_reset(partition, found.offset, found.leader_epoch)
+
+    def _validate(self, deadline_ms: int) -> None:
+        """Ask new leaders whether what was read before is still there. If one of a still later epoch answered, the
+        metadata knows that epoch now and it is asked once more."""
+        for partition, asked in self._core.validations(now_ms()).items():
+            try:
+                end = epoch_end_offset(self._client, partition, asked.offset_epoch, deadline_ms)
+            except KafkaError as error:
+                if error.code == ErrorCode.unsupported_version:
+                    self._core.on_validation_unsupported(partition, asked)
+                    continue
+                if not error.retriable and not isinstance(error, TimedOutError):
+                    raise
+                self._core.on_look_up_failed(partition, now_ms())
+            else:
+                self._core.on_validated(partition, asked, *end, now_ms())
 
     def _send_fetches(self) -> None:
         self._refresh_metadata()

@@ -26,6 +26,7 @@ from broker.wire.records import (
     parse_batch_header,
 )
 
+STARTS_KEPT = 256
 WALK_CHUNK_BYTES = 8 * 1024  # two index intervals
 _WALK_HEADER = struct.Struct(">qi11xi")  # base offset, batch length, last offset delta
 RELATIVE_OFFSET_MAX = 2**31 - 1
@@ -49,6 +50,7 @@ class Segment:
         "_filesystem",
         "_index",
         "_path_stem",
+        "_starts",
         "_suffix",
         "_times",
         "aborted",
@@ -76,6 +78,9 @@ class Segment:
         self._file: File = filesystem.open(self._path(".log"))
         self._index = OffsetIndex(index_interval_bytes)
         self._times = TimeIndex()
+        self._starts: dict[
+            int, int
+        ] = {}  # base offset of the last appends, to their positions: who reads is mostly there
         self.first_timestamp = NO_TIMESTAMP  # largest of the first batch: the age of a segment counts from it
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
@@ -111,8 +116,12 @@ class Segment:
         except OSError:
             self._file.truncate(position)  # a part of it may be there
             raise
+        starts = self._starts
+        starts[headers[0].base_offset] = position
+        if len(starts) > STARTS_KEPT:
+            del starts[next(iter(starts))]
         for header in headers:
-            size = header.size_bytes
+            size = header.batch_length + LENGTH_OVERHEAD_BYTES
             self._note(header, position, size)
             position += size
         assert position == self.size_bytes + len(buffer)
@@ -150,6 +159,9 @@ class Segment:
         """Where the batch begins that holds `offset` (or the first one after it); `size_bytes` if there is none."""
         if offset >= self.next_offset:
             return self.size_bytes
+        position = self._starts.get(offset, -1)
+        if position >= 0:
+            return position
         for position, _, last_offset in self._walk(self._index.position_before(offset - self.base_offset)):
             if last_offset >= offset:
                 return position
@@ -281,6 +293,7 @@ class Segment:
     def truncate_to(self, offset: int) -> None:
         """Cut at the start of the batch that holds `offset`."""
         position = self.position_of(offset)
+        self._starts.clear()
         self._file.truncate(position)
         self._index.truncate_to(position)
         self._times.truncate_to(max(0, offset - self.base_offset))

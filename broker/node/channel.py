@@ -20,6 +20,9 @@ from broker.wire.messages import Message
 
 AddressSource: TypeAlias = Callable[[], Address | None]
 Answer: TypeAlias = Callable[[Message | None], None]  # None: failed, outcome unknown
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Encode: TypeAlias = Callable[[int, str], list[Buffer]]
+Decode: TypeAlias = Callable[[memoryview], Message]
 
 CONNECT_TIMEOUT_MS = 1_000
 BACKOFF_MS = 50
@@ -32,10 +35,10 @@ class ChannelError(Exception):
 
 
 class _Waiting:
-    __slots__ = ("answer", "api_key", "timer", "version")
+    __slots__ = ("answer", "deadline_s", "decode")
 
-    def __init__(self, api_key: int, version: int, answer: Answer, timer: asyncio.TimerHandle) -> None:
-        self.api_key, self.version, self.answer, self.timer = api_key, version, answer, timer
+    def __init__(self, decode: Decode, answer: Answer, deadline_s: float) -> None:
+        self.decode, self.answer, self.deadline_s = decode, answer, deadline_s
 
 
 class Channel(asyncio.BufferedProtocol):
@@ -47,13 +50,15 @@ class Channel(asyncio.BufferedProtocol):
         self._reader = FrameReader()
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, _Waiting] = {}
-        self._unsent: list[tuple[int, list[bytes | bytearray | memoryview]]] = []
+        self._unsent: list[tuple[int, list[Buffer]]] = []
         self._next_correlation_id = 0
         self._connecting: asyncio.Task[None] | None = None
         self._not_before_s = 0.0  # loop time before which we do not dial again
         self._backoff_ms = BACKOFF_MS
         self._is_closed = False
         self._is_failing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = 0.0  # loop time that it is set to
 
     # -- use ---------------------------------------------------------------------------------------------------------
 
@@ -62,14 +67,27 @@ class Channel(asyncio.BufferedProtocol):
 
         Fetched records in the message are memoryviews of the receive buffer: use them before returning.
         """
+
+        def encode(correlation_id: int, client_id: str) -> list[Buffer]:
+            return encode_request(api_key, version, correlation_id, client_id, message)
+
+        def decode(frame: memoryview) -> Message:
+            return decode_response(api_key, version, frame)[1]
+
+        self.exchange(encode, decode, timeout_ms=timeout_ms, answer=answer)
+
+    def exchange(self, encode: Encode, decode: Decode, *, timeout_ms: int, answer: Answer) -> None:
+        """As `send`, for those who make and read the frames themselves: `encode(correlation id, client id)`."""
         loop = asyncio.get_running_loop()
         if self._is_closed or len(self._waiting) >= WAITING_REQUESTS_MAX:
             loop.call_soon(answer, None)
             return
         self._next_correlation_id = correlation_id = (self._next_correlation_id + 1) & 0x7FFFFFFF
-        buffers = encode_request(api_key, version, correlation_id, self._client_id, message)
-        timer = loop.call_later(timeout_ms / 1000, self._timed_out, correlation_id)
-        self._waiting[correlation_id] = _Waiting(api_key, version, answer, timer)
+        buffers = encode(correlation_id, self._client_id)
+        deadline_s = loop.time() + timeout_ms / 1000
+        self._waiting[correlation_id] = _Waiting(decode, answer, deadline_s)
+        if self._timer is None or deadline_s < self._timer_s:
+            self._set_timer(deadline_s)
         if self._transport is not None:
             self._transport.writelines(buffers)
             return
@@ -79,16 +97,20 @@ class Channel(asyncio.BufferedProtocol):
 
     async def request(self, api_key: int, version: int, message: Message, *, timeout_ms: int) -> Message:
         """Raises ChannelError. Records of a Fetch answer are valid until the next request on this channel."""
-        future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
-
-        def answer(response: Message | None) -> None:
-            if not future.done():
-                future.set_result(response)
-
+        future, answer = _future_answer()
         self.send(api_key, version, message, timeout_ms=timeout_ms, answer=answer)
+        return await self._answer_to(future, f"api key {api_key}")
+
+    async def request_encoded(self, encode: Encode, decode: Decode, *, timeout_ms: int) -> Message:
+        """As `request`, with frames made and read by the caller."""
+        future, answer = _future_answer()
+        self.exchange(encode, decode, timeout_ms=timeout_ms, answer=answer)
+        return await self._answer_to(future, "a request")
+
+    async def _answer_to(self, future: asyncio.Future[Message | None], what: str) -> Message:
         response = await future
         if response is None:
-            raise ChannelError(f"{self._name}: no answer to api key {api_key}")
+            raise ChannelError(f"{self._name}: no answer to {what}")
         return response
 
     def close(self) -> None:
@@ -142,16 +164,28 @@ class Channel(asyncio.BufferedProtocol):
                 waiting = self._waiting.pop(decode_response_correlation_id(frame), None)
                 if waiting is None:
                     continue  # it timed out; the connection is about to close
-                waiting.timer.cancel()
-                _, message = decode_response(waiting.api_key, waiting.version, frame)
+                message = waiting.decode(frame)
                 self._backoff_ms, self._is_failing = BACKOFF_MS, False
                 waiting.answer(message)
         except ProtocolError as error:
             self._drop(str(error), is_failure=True)
 
-    def _timed_out(self, correlation_id: int) -> None:
-        if correlation_id in self._waiting:
+    def _set_timer(self, deadline_s: float) -> None:
+        """One timer for all requests, set to the earliest deadline: a timer for each costs more than its frame."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_s = deadline_s
+        self._timer = asyncio.get_running_loop().call_at(deadline_s, self._look_at_deadlines)
+
+    def _look_at_deadlines(self) -> None:
+        self._timer = None
+        earliest_s = min((waiting.deadline_s for waiting in self._waiting.values()), default=None)
+        if earliest_s is None:
+            return
+        if earliest_s <= self._timer_s:
             self._drop("no answer in time", is_failure=True)
+        else:
+            self._set_timer(earliest_s)
 
     def _drop(self, cause: str, *, is_failure: bool) -> None:
         """Give up this connection and everything on it."""
@@ -166,6 +200,18 @@ class Channel(asyncio.BufferedProtocol):
                 self._logger.warning("channel_failed", channel=self._name, requests=len(waiting), cause=repr(cause))
             self._not_before_s = asyncio.get_running_loop().time() + self._backoff_ms / 1000
             self._backoff_ms = min(2 * self._backoff_ms, BACKOFF_MS_MAX)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for each in waiting.values():
-            each.timer.cancel()
             each.answer(None)
+
+
+def _future_answer() -> tuple[asyncio.Future[Message | None], Answer]:
+    future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
+
+    def answer(response: Message | None) -> None:
+        if not future.done():
+            future.set_result(response)
+
+    return future, answer

@@ -21,12 +21,15 @@ from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import (
     RequestHeader,
     UnsupportedVersionError,
-    decode_request,
+    decode_request_body,
+    decode_request_header,
     encode_response,
     encode_unsupported_api_versions,
 )
 from broker.wire.errors import ProtocolError
 from broker.wire.framing import INITIAL_BUFFER_BYTES, FrameReader
+from broker.wire.hot_fetch import decode_fetch_request
+from broker.wire.hot_produce import decode_produce_request
 from broker.wire.messages import Message
 
 # An answer, or None for acks=0 -> milliseconds that the client must wait.
@@ -35,6 +38,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 # More than any client's max.in.flight; beyond it the connection is not read until answers have gone out.
 IN_FLIGHT_REQUESTS_MAX = 64
+_PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
 JOIN_BELOW_BYTES = 16 * 1024
 
 
@@ -92,6 +96,12 @@ class Request:
             if hasattr(message, "throttle_time"):
                 message = replace(message, throttle_time=timedelta(milliseconds=wait_ms))
         self._finish(encode_response(header.api_key, header.api_version, header.correlation_id, message))
+
+    def respond_frame(self, frame: list[Buffer]) -> None:
+        """Answer with a frame that is encoded already. Only where nothing is charged for it."""
+        assert self.charge is None, "the answer of a client with quotas may have to say how long it must wait"
+        if not self._connection.is_closed:
+            self._finish(frame)
 
     def respond_nothing(self) -> None:
         """acks=0: the client expects no answer."""
@@ -192,9 +202,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_handling or self.is_closed:
             return
         self._is_handling = True
+        reader = self._reader
         try:
             while not self.is_closed and not self._is_full():
-                frame = self._reader.next_frame()
+                frame = reader.next_frame()
                 if frame is None:
                     break
                 self._handle_frame(frame)
@@ -203,16 +214,25 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
         finally:
             self._is_handling = False
-        self._mind_memory()
+        if self._taken_bytes or reader.buffered_bytes:
+            self._mind_memory()
         self._flush()
-        self._pause_or_resume()
+        if self._is_full() is not self._is_reading_paused:
+            self._pause_or_resume()
 
     def _handle_frame(self, frame: memoryview) -> None:
         try:
-            header, message = decode_request(frame)
+            header = decode_request_header(frame)
         except UnsupportedVersionError as error:
             self._answer_unsupported(error)
             return
+        message: Message = None
+        if header.api_key == _PRODUCE:
+            message = decode_produce_request(frame, header.body_position, header.api_version)
+        elif header.api_key == _FETCH and self.listener is not Listener.CONTROLLER:  # the quorum wants kio's message
+            message = decode_fetch_request(frame, header.body_position, header.api_version)
+        if message is None:
+            message = decode_request_body(header, frame)
         request = Request(self, header, message)
         request.size_bytes = len(frame)
         self._requests.append(request)
@@ -232,8 +252,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def _mind_memory(self) -> None:
         """A request that needs more than the first buffer takes its bytes of the memory, or is not read further yet."""
-        if not self._reader.buffered_bytes and not self._taken_bytes:
-            return  # the usual case: nothing is left of what came
         size_bytes = self._reader.unfinished_frame_bytes
         if not size_bytes:
             self._give_memory_back()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from broker.wire.errors import ErrorCode
@@ -25,13 +25,12 @@ EVICTION_MS = 120_000  # Kafka's constant: a session unused so long makes room f
 Key: TypeAlias = tuple[str | UUID, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedPartition:
+class AskedPartition(NamedTuple):
     """What a client wants of one partition."""
 
     topic: str | None  # None: an unknown topic id
     topic_id: UUID | None
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs
     offset: int
     current_leader_epoch: int
     last_fetched_epoch: int

@@ -51,6 +51,9 @@ class Role(Enum):
     STOPPED = "stopped"
 
 
+_LEADER = Role.LEADER  # looked up once: an enum's member costs 70 ns each time
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationConfig:
     broker_id: int
@@ -99,7 +102,7 @@ class PartitionReplica:
 
     @property
     def is_leader(self) -> bool:
-        return self.role is Role.LEADER
+        return self.role is _LEADER
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
@@ -117,7 +120,7 @@ class PartitionReplica:
 
     def check_append(self, *, acks: int) -> ErrorCode:
         """Asked before the append, which definitely has not happened if this is not `none`."""
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             return ErrorCode.not_leader_or_follower
         if acks == -1 and len(self.isr) < self.effective_min_insync_replicas:
             return ErrorCode.not_enough_replicas
@@ -132,7 +135,7 @@ class PartitionReplica:
         return ErrorCode.none
 
     def next_deadline_ms(self) -> int | None:
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             return None
         deadlines = [self._earliest_wait_deadline_ms] if self._earliest_wait_deadline_ms is not None else []
         if self._proposal is not None:
@@ -188,7 +191,7 @@ class PartitionReplica:
         me = self._config.broker_id
         if event.leader_epoch < self.leader_epoch:
             return []  # an older image; ours is newer
-        is_new = event.leader_epoch > self.leader_epoch or self.role is not Role.LEADER
+        is_new = event.leader_epoch > self.leader_epoch or self.role is not _LEADER
         if not is_new and event.partition_epoch <= self.partition_epoch:
             self.min_insync_replicas = event.min_insync_replicas
             return self._advance_high_watermark(now_ms)
@@ -248,7 +251,7 @@ class PartitionReplica:
     # -- leader ------------------------------------------------------------------------------------------------------
 
     def _appended(self, event: Appended, now_ms: int) -> list[Action]:
-        assert self.role is Role.LEADER, "only a leader appends"
+        assert self.role is _LEADER, "only a leader appends"
         assert event.log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
         self.log_end_offset = event.log_end_offset
         if len(self.maximal_isr) == 1:
@@ -257,7 +260,7 @@ class PartitionReplica:
 
     def _follower_fetched(self, event: FollowerFetched, now_ms: int) -> list[Action]:
         follower = self.followers.get(event.replica_id)
-        if self.role is not Role.LEADER or follower is None:
+        if self.role is not _LEADER or follower is None:
             return []
         if event.fetch_offset >= self.log_end_offset:
             follower.last_caught_up_ms = max(follower.last_caught_up_ms, now_ms)
@@ -320,7 +323,7 @@ class PartitionReplica:
         )
 
     def _proposal_answered(self, event: IsrProposalAnswered, now_ms: int) -> list[Action]:
-        if self.role is not Role.LEADER or self._proposal is None:
+        if self.role is not _LEADER or self._proposal is None:
             return []
         if event.error_code == ErrorCode.none:
             if event.leader_epoch != self.leader_epoch or event.partition_epoch <= self.partition_epoch:
@@ -338,7 +341,7 @@ class PartitionReplica:
 
     def _advance_high_watermark(self, now_ms: int) -> list[Action]:
         maximal = self.maximal_isr
-        if self.role is not Role.LEADER or len(maximal) < self.effective_min_insync_replicas:
+        if self.role is not _LEADER or len(maximal) < self.effective_min_insync_replicas:
             return []
         lowest = self.log_end_offset
         for replica, follower in self.followers.items():
@@ -365,7 +368,7 @@ class PartitionReplica:
     # -- waiting produces --------------------------------------------------------------------------------------------
 
     def _await_replication(self, event: AwaitReplication) -> list[Action]:
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             return [CompleteProduce(token=event.token, error_code=ErrorCode.not_leader_or_follower)]
         if self.high_watermark >= event.required_offset:
             return [CompleteProduce(token=event.token, error_code=self._error_after_append())]
@@ -404,7 +407,7 @@ class PartitionReplica:
         return [CompleteProduce(token=wait.token, error_code=error) for wait in expired]
 
     def _tick(self, now_ms: int) -> list[Action]:
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             return []
         actions = self._expire_waiting(now_ms)
         proposal = self._proposal
@@ -429,7 +432,7 @@ class PartitionReplica:
         return [HighWatermarkAdvanced(high_watermark=reached)]
 
     def _truncated(self, event: Truncated) -> list[Action]:
-        assert self.role is not Role.LEADER, "a leader never truncates"
+        assert self.role is not _LEADER, "a leader never truncates"
         self.log_end_offset = event.log_end_offset
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         return []
@@ -438,7 +441,7 @@ class PartitionReplica:
 
     def check_invariants(self) -> None:
         assert 0 <= self.high_watermark <= self.log_end_offset, "0 <= HW <= LEO"
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             assert not self._waiting, "only a leader keeps produces waiting"
             assert self._proposal is None, "only a leader proposes an ISR"
             return

@@ -37,7 +37,10 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
 BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
+_unpack_header = BATCH_HEADER.unpack_from
+_new_tuple = tuple.__new__  # BatchHeader._make without its check of the length, which unpacking has made sure of
 _CODEC_MASK = 0x07
+_CODEC_MAX = int(CodecId.ZSTD)
 _TIMESTAMP_TYPE_FLAG = 0x08
 _TRANSACTIONAL_FLAG = 0x10
 _CONTROL_FLAG = 0x20
@@ -63,6 +66,11 @@ class BatchHeader(NamedTuple):
     producer_epoch: int
     base_sequence: int
     record_count: int
+
+    def placed(self, base_offset: int, leader_epoch: int) -> BatchHeader:
+        """As a leader appends it (0.3 us; `_replace` takes 0.9 us)."""
+        header: BatchHeader = _new_tuple(BatchHeader, (base_offset, self[1], leader_epoch, *self[3:]))
+        return header
 
     @property
     def size_bytes(self) -> int:
@@ -123,7 +131,7 @@ def parse_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     The batch itself may reach beyond the buffer; neither CRC nor counts are checked.
     """
     try:
-        header = BatchHeader._make(BATCH_HEADER.unpack_from(buffer, position))
+        header: BatchHeader = _new_tuple(BatchHeader, _unpack_header(buffer, position))
     except struct.error:
         left = len(buffer) - position
         raise CorruptBatchError(
@@ -165,7 +173,7 @@ def check_header(header: BatchHeader, position: int = 0, *, is_stored: bool = Fa
             f"{header.record_count} records with last offset delta {header.last_offset_delta} at byte {position}",
             position=position,
         )
-    if header.attributes & _CODEC_MASK > CodecId.ZSTD:
+    if header.attributes & _CODEC_MASK > _CODEC_MAX:
         raise CorruptBatchError(f"unknown codec {header.attributes & _CODEC_MASK}", position=position)
     # Control batches, and offsets that a group coordinator writes within a transaction, have no sequences.
     has_sequence = header.base_sequence >= 0 or header.is_control or header.is_transactional
@@ -181,7 +189,7 @@ def validate_batches(buffer: Buffer, *, is_stored: bool = False) -> list[BatchHe
 
     Returns their headers in order; raises CorruptBatchError with the position of the first bad batch.
     """
-    view = memoryview(buffer)
+    view = buffer if type(buffer) is memoryview else memoryview(buffer)
     end, position = len(view), 0
     headers: list[BatchHeader] = []
     while position < end:
@@ -189,7 +197,10 @@ def validate_batches(buffer: Buffer, *, is_stored: bool = False) -> list[BatchHe
         next_position = position + header.batch_length + LENGTH_OVERHEAD_BYTES
         if next_position > end:
             raise CorruptBatchError(f"a batch of {header.size_bytes} bytes ends after its buffer", position=position)
-        check_header(header, position, is_stored=is_stored)
+        # What check_header would say of nearly every batch, without the call; all others it judges.
+        is_plain = header.record_count == header.last_offset_delta + 1 > 0 and header.producer_id < 0
+        if not is_plain or header.attributes & _CODEC_MASK > _CODEC_MAX:
+            check_header(header, position, is_stored=is_stored)
         crc = crc32c.crc32c(view[position + ATTRIBUTES_POSITION : next_position])
         if crc != header.crc:
             raise CorruptBatchError(f"CRC at byte {position}: header {header.crc:#x}, data {crc:#x}", position=position)

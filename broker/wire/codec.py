@@ -24,6 +24,7 @@ __all__ = [
     "RequestHeader",
     "UnsupportedVersionError",
     "decode_request",
+    "decode_request_body",
     "decode_request_header",
     "decode_response",
     "decode_response_correlation_id",
@@ -34,6 +35,7 @@ __all__ = [
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _LENGTH = struct.Struct(">i")
+_FLEXIBLE: dict[tuple[int, int], bool] = {}  # of the supported requests that have come: does it have tagged fields?
 
 
 class RequestHeader(NamedTuple):
@@ -102,14 +104,17 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
     """Header of a request frame (without its length prefix). Raises UnsupportedVersionError before looking further."""
     try:
         api_key, version, correlation_id, id_size = _REQUEST_HEADER.unpack_from(frame, 0)
-        if not apis.is_supported(api_key, version):
-            raise UnsupportedVersionError(RequestHeader(api_key, version, correlation_id, None, 0))
+        is_flexible = _FLEXIBLE.get((api_key, version))
+        if is_flexible is None:
+            if not apis.is_supported(api_key, version):
+                raise UnsupportedVersionError(RequestHeader(api_key, version, correlation_id, None, 0))
+            is_flexible = _FLEXIBLE[(api_key, version)] = bool(request_type(api_key, version).__flexible__)
         position = _REQUEST_HEADER.size + max(id_size, 0)
         if position > len(frame):
             raise RemoteProtocolError(f"a client id of {id_size} bytes ends after its frame of {len(frame)} bytes")
         client_id = None if id_size < 0 else str(frame[_REQUEST_HEADER.size : position], "utf-8")
-        if request_type(api_key, version).__flexible__:
-            position = _skip_tags(memoryview(frame), position)
+        if is_flexible:
+            position = _skip_tags(memoryview(frame), position) if frame[position] else position + 1
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"not a request header: {error}") from error
     return RequestHeader(api_key, version, correlation_id, client_id, position)
@@ -121,10 +126,14 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
     Records of a Produce request are memoryviews of `frame`: writable if it is, valid as long as it is left alone.
     """
     header = decode_request_header(frame)
+    return header, decode_request_body(header, frame)
+
+
+def decode_request_body(header: RequestHeader, frame: Buffer) -> Message:
     kind = request_type(header.api_key, header.api_version)
     # Never kio's native decoder: it takes memory for as many elements as an array claims to have, and a claim of 2^31
     # in a frame of 40 bytes aborts the process (found by fuzzing: tests/broker_sim/test_sim_fuzz.py).
-    return header, decode_in_place(kind, memoryview(frame), header.body_position)
+    return decode_in_place(kind, memoryview(frame), header.body_position)
 
 
 def decode_response_correlation_id(frame: Buffer) -> int:

@@ -166,6 +166,29 @@ def compare(
 
 
 @app.command()
+def confirm(
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="directory of a run with a sweep")],
+    repetitions: Annotated[int, typer.Option("--repetitions", min=2, max=100)] = 4,
+    bootstrap_server: _Bootstrap = None,
+    toxiproxy: _Toxiproxy = "auto",
+    spark_master: _Spark = None,
+    run_dir: _RunDir = None,
+) -> None:
+    """Run what a sweep recommends again, alone, and hold the sweep's prediction against it.
+
+    Exit code 0 as predicted or better, 1 worse, 4 without usable figures.
+    """
+    from harness.cli.confirm import confirm_run
+    from harness.cli.run import RunOptions
+
+    options = RunOptions(
+        engine="", bootstrap_server=bootstrap_server, client=None, seed=None, dry_run=False, toxiproxy=toxiproxy,
+        spark_master=spark_master, run_dir=run_dir, make_report=True, argv=tuple(sys.argv[1:]),
+    )  # fmt: skip
+    raise typer.Exit(confirm_run(directory, options, repetitions))
+
+
+@app.command()
 def validate(files: Annotated[list[str], typer.Argument(metavar="FILE...", help="suites or scenarios, YAML")]) -> None:
     """Check suites and scenarios; errors name file, line and the nearest right key."""
     from harness.cli.inspect import validate_files

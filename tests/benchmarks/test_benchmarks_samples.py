@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from benchmarks.samples import ONE, THREE, Engine, Operation, Sample, compare, has_stopped_rising, spread
+from benchmarks.samples import (
+    ENGINES,
+    ONE,
+    THREE,
+    Engine,
+    Operation,
+    Paired,
+    Sample,
+    compare,
+    has_stopped_rising,
+    spread,
+)
 from benchmarks.table import Document, StartUp, WarmUp, render
 
 
@@ -62,6 +75,35 @@ def test_work_that_one_engine_lacks_is_not_compared() -> None:
 def test_consume_is_compared_with_its_own_aim() -> None:
     (line,) = compare([sample(engine, 100.0, operation="consume") for engine in ("reference", "kafka")])
     assert (line.rate_aim, line.cpu_aim) == (1.0, None)
+
+
+def test_loads_of_another_kind_are_compared_apart_and_without_an_aim() -> None:
+    plain = [sample(engine, 100.0) for engine in ENGINES]
+    other = [replace(each, load="codec zstd", mb_per_s=50.0) for each in plain]
+    found = {line.load: (line.rate["kafka"].median, line.rate_aim) for line in compare([*plain, *other])}
+    assert found == {"prepared batches": (100.0, 3.0), "codec zstd": (50.0, None)}
+
+
+@pytest.mark.parametrize(
+    ("row", "reached"),
+    [
+        (Paired(section="s", name="n", unit="s", aim=1.0, ours=[3.1, 3.0, 3.2], theirs=[3.2, 3.3, 9.0]), True),
+        (Paired(section="s", name="n", unit="s", aim=1.0, ours=[3.4], theirs=[3.3]), False),
+        (Paired(section="s", name="n", unit="s", limit=1.5, ours=[1.6], theirs=[9.0]), False),
+        (Paired(section="s", name="n", unit="s", ours=[1.6], theirs=[9.0]), None),
+        (Paired(section="s", name="n", unit="k/s", aim=1.2, is_rate=True, ours=[120.0], theirs=[100.0]), True),
+        (Paired(section="s", name="n", unit="k/s", aim=1.2, is_rate=True, ours=[119.0], theirs=[100.0]), False),
+    ],
+)
+def test_paired_figure_knows_which_side_of_its_aim_is_better(row: Paired, reached: bool | None) -> None:
+    assert row.is_reached is reached
+
+
+def test_page_names_paired_figures_with_their_aims() -> None:
+    row = Paired(section="fail-over", name="killed to written", unit="s", aim=1.0, ours=[3.0], theirs=[4.0])
+    page = render(replace(document(), paired=[row]), [])
+    assert "| killed to written | 3.00 (3.00-3.00) | 4.00 (4.00-4.00) | s | 0.75 | ≤ 1 ✓ |" in page
+    assert "Reference producer" not in page
 
 
 def document(*samples: Sample, complete: bool = True, quick: bool = False) -> Document:

@@ -8,9 +8,10 @@ import pytest
 
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import parse_consumer
-from broker.client.core.errors import KafkaError
-from broker.client.core.fetcher import EARLIEST, LATEST, FetcherCore, FetchResult
+from broker.client.core.errors import KafkaError, LogTruncationError
+from broker.client.core.fetcher import EARLIEST, LATEST, FetcherCore, FetchPosition, FetchResult, Validation
 from broker.client.core.metadata import BrokerAddress, MetadataAnswer, MetadataCache, PartitionState, TopicState
+from broker.wire.batch import set_base_offset_and_epoch
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch
 
@@ -19,19 +20,30 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
 def make(reset: str = "earliest", **properties: object) -> FetcherCore:
     """Partition 0 led by broker 1, partition 1 by broker 2, leader epoch 4."""
-    metadata = MetadataCache(max_age_ms=10**9, backoff_first_ms=1, backoff_max_ms=1, rng=random.Random(1))
-    states = tuple(PartitionState(partition=index, leader=index + 1, leader_epoch=4) for index in (0, 1))
+    return make_with_metadata(reset, **properties)[0]
+
+
+def lead(metadata: MetadataCache, leader_epoch: int) -> None:
+    """Partition 0 led by broker 1, partition 1 by broker 2, both in this epoch."""
+    states = tuple(PartitionState(partition=index, leader=index + 1, leader_epoch=leader_epoch) for index in (0, 1))
     brokers = tuple(BrokerAddress(broker_id=each, host="h", port=1) for each in (1, 2))
     metadata.on_answer(MetadataAnswer(brokers=brokers, topics=(TopicState(name="t", partitions=states),)), 0)
+
+
+def make_with_metadata(reset: str = "earliest", **properties: object) -> tuple[FetcherCore, MetadataCache]:
+    metadata = MetadataCache(max_age_ms=10**9, backoff_first_ms=1, backoff_max_ms=1, rng=random.Random(1))
+    lead(metadata, 4)
     settings = {"bootstrap.servers": "h:1", "auto.offset.reset": reset, **properties}
     core = FetcherCore(parse_consumer(settings), metadata, random.Random(1))
     core.assign([ONE, TWO])
-    return core
+    return core, metadata
 
 
-def batch(base_offset: int, count: int) -> bytes:
+def batch(base_offset: int, count: int, leader_epoch: int = 4) -> bytes:
     values = [b"%d" % (base_offset + index) for index in range(count)]
-    return encode_batch(values, timestamps_ms=7, base_offset=base_offset)
+    encoded = bytearray(encode_batch(values, timestamps_ms=7, base_offset=base_offset))
+    set_base_offset_and_epoch(encoded, base_offset, leader_epoch)
+    return bytes(encoded)
 
 
 def answer(core: FetcherCore, partition: TopicPartition, result: FetchResult, now_ms: int = 0) -> None:
@@ -159,3 +171,92 @@ def test_partitions_that_stay_assigned_keep_their_position() -> None:
     assert core.position(ONE) == 5
     with pytest.raises(KafkaError, match="t-1 is not assigned"):
         core.position(TWO)
+
+
+# -- KIP-320: a position is validated before a leader of another epoch is read from ---------------------------------
+
+
+def read_ten_records(reset: str) -> tuple[FetcherCore, MetadataCache, Validation]:
+    """Ten records of epoch 4 were read, then epoch 6 began."""
+    core, metadata = make_with_metadata(reset)
+    core.seek(ONE, 0)
+    answer(core, ONE, FetchResult(records=batch(0, 10), high_watermark=10))
+    assert len(core.take(100)) == 10
+    lead(metadata, 6)
+    assert core.plan(0) == {}
+    return core, metadata, core.validations(0)[ONE]
+
+
+def test_after_an_unclean_truncation_no_record_is_passed_over() -> None:
+    """The new leader had only seven of the ten records and has appended 2,000 of its own since."""
+    core, _, asked = read_ten_records("latest")
+    assert asked == Validation(offset=10, offset_epoch=4, leader_epoch=6)
+    core.on_validated(ONE, asked, 4, 7, 0)
+    core.check_invariants()
+    assert core.position(ONE) == 7
+    again = core.validations(0)[ONE]  # the chain says epoch 4 there too
+    core.on_validated(ONE, again, 4, 7, 0)
+    assert core.plan(0)[1][ONE] == FetchPosition(offset=7, leader_epoch=6)
+    answer(core, ONE, FetchResult(records=batch(7, 2000, leader_epoch=6), high_watermark=2007))
+    assert [record.offset for record in core.take(3000)] == list(range(7, 2007))
+
+
+def test_a_log_that_still_has_what_was_read_is_read_on() -> None:
+    core, metadata, asked = read_ten_records("none")
+    core.on_validated(ONE, asked, 4, 10, 0)
+    assert core.plan(0)[1][ONE] == FetchPosition(offset=10, leader_epoch=6)
+    answer(core, ONE, FetchResult(records=batch(10, 1, leader_epoch=6)))
+    assert len(core.take(10)) == 1
+    assert core.position_epoch(ONE) == 6
+    assert 1 in core.plan(0)  # read from this leader: nothing to ask
+    lead(metadata, 8)
+    assert core.validations(0)[ONE].offset_epoch == 6
+
+
+def test_without_a_reset_policy_a_truncation_is_an_error_until_the_caller_seeks() -> None:
+    core, _, asked = read_ten_records("none")
+    core.on_validated(ONE, asked, 4, 7, 0)
+    with pytest.raises(LogTruncationError, match=r"t-0: the position is 10, .* at 7") as raised:
+        core.take(1)
+    assert (raised.value.offset, raised.value.divergent_offset) == (10, 7)
+    assert core.position(ONE) == 10
+    assert core.plan(10_000) == {}
+    core.seek(ONE, 7)
+    assert core.plan(10_000)[1][ONE].offset == 7
+
+
+def test_a_leader_that_knows_no_such_epoch_leaves_the_policy() -> None:
+    core, _, asked = read_ten_records("earliest")
+    core.on_validated(ONE, asked, -1, -1, 0)
+    assert core.resets(0)[ONE] == EARLIEST
+
+
+def test_records_fetched_before_the_change_are_handed_out_and_then_validated() -> None:
+    core, metadata = make_with_metadata()
+    core.seek(ONE, 0)
+    answer(core, ONE, FetchResult(records=batch(0, 10)))
+    lead(metadata, 6)
+    assert core.validations(0) == {}
+    assert len(core.take(4)) == 4
+    assert core.validations(0) == {}
+    assert len(core.take(100)) == 6
+    assert core.validations(0)[ONE].offset == 10
+
+
+def test_a_seek_makes_an_answer_to_an_older_question_worthless() -> None:
+    core, _, asked = read_ten_records("latest")
+    core.seek(ONE, 3)
+    core.on_validated(ONE, asked, 4, 7, 0)
+    assert core.position(ONE) == 3
+
+
+def test_a_committed_epoch_is_validated_like_one_that_was_read() -> None:
+    core = make()
+    core.seek(ONE, 10, leader_epoch=2)
+    assert core.validations(0)[ONE] == Validation(offset=10, offset_epoch=2, leader_epoch=4)
+
+
+def test_a_broker_without_the_request_is_believed() -> None:
+    core, _, asked = read_ten_records("latest")
+    core.on_validation_unsupported(ONE, asked)
+    assert core.plan(0)[1][ONE].offset == 10

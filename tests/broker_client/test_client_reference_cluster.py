@@ -11,7 +11,7 @@ import pytest
 
 from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, RecordMetadata, TopicPartition, read_batches
 from broker.wire.records import decode_records
-from tests.broker_node.cluster_helper import Cluster
+from tests.broker_node.cluster_helper import Cluster, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -152,3 +152,44 @@ def test_the_sum_of_many_producers_is_exact(cluster: Cluster, admin: Admin) -> N
         time.sleep(0.05)  # acks=1 answers before the followers have it, and readers see only what they have
     arrived = Counter(all_values(cluster, "many", 4))
     assert arrived == Counter(b"%d-%d" % (number, index) for number in range(3) for index in range(3000))
+
+
+def test_a_consumer_ahead_of_an_unclean_leader_goes_on_where_the_logs_part(cluster: Cluster, admin: Admin) -> None:
+    """KIP-320. The follower misses ten records, leads, and grows past the consumer's position before it looks again."""
+    config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+    admin.create_topics([NewTopic(name="cut", partitions=1, replication_factor=2, config=config)])
+    partition = TopicPartition("cut", 0)
+    first = admin.describe_topics(["cut"])["cut"].partitions[0]
+    follower = next(each for each in first.replicas if each != first.leader)
+    producer_properties = {"bootstrap.servers": cluster.bootstrap(), "acks": "1", "linger.ms": 0}
+
+    def produce(name: bytes, count: int) -> None:
+        with Producer(producer_properties) as producer:
+            futures = [producer.send("cut", b"%s-%d" % (name, index)) for index in range(count)]
+            assert producer.flush(20) == 0
+            assert all(future.get(1).offset >= 0 for future in futures)
+
+    def led_by(broker: int) -> bool:
+        return admin.describe_topics(["cut"])["cut"].partitions[0].leader == broker
+
+    polled: list[bytes | None] = []
+
+    def read(consumer: Consumer, count: int) -> None:
+        wait_until(lambda: polled.extend(each.value for each in consumer.poll(50)) or len(polled) >= count, "records")
+
+    with Consumer({"bootstrap.servers": cluster.bootstrap(), "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign([partition])
+        produce(b"common", 5)
+        wait_until(lambda: admin.list_offsets([partition])[partition] == 5, "the follower has the common records")
+        cluster.kill(follower)
+        wait_until(lambda: admin.describe_topics(["cut"])["cut"].partitions[0].isr == (first.leader,), "the ISR of one")
+        produce(b"lost", 10)
+        read(consumer, 15)
+        cluster.kill(first.leader)
+        cluster.start(follower)
+        wait_until(lambda: led_by(follower), "the unclean election", 20)
+        produce(b"new", 30)
+        read(consumer, 45)
+    cluster.start(first.leader)
+    expected = [b"common-%d" % n for n in range(5)] + [b"lost-%d" % n for n in range(10)]
+    assert polled == expected + [b"new-%d" % n for n in range(30)]

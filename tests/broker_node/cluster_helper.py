@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from broker.client import Admin
+
 CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
 LISTENERS = (*CLIENT_LISTENERS, "INTERNAL", "CONTROLLER")
 
@@ -128,8 +130,23 @@ class Cluster:
         process.send_signal(signal.SIGTERM)
         return process.wait(timeout_s)
 
+    def wait_until_all_are_known(self, timeout_s: float = 60.0) -> None:
+        """Until each broker lists all of them: before that a topic of as many replicas cannot be made."""
+
+        def is_complete(broker: int) -> bool:
+            with Admin({"bootstrap.servers": f"127.0.0.1:{self.ports[broker]['DIRECT']}"}) as admin:
+                return len(admin.describe_cluster().brokers) == len(self.ids)
+
+        for broker in self.ids:
+            wait_until(lambda broker=broker: is_complete(broker), f"broker {broker} knows all brokers", timeout_s)
+
     def __enter__(self) -> Cluster:
         self.start_all()
+        try:
+            self.wait_until_all_are_known()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -49,5 +49,24 @@ class ClosedError(KafkaError):
         super().__init__(LOCAL_ERROR_CODE, message, definite=definite, name="LOCAL_CLOSED")
 
 
+class LogTruncationError(KafkaError):
+    """The log was cut back to before the consumer's position: what it read from `divergent_offset` on is gone.
+
+    None: the leader cannot tell from where on. Seek to go on.
+    """
+
+    def __init__(self, partition: tuple[str, int], offset: int, divergent_offset: int | None) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.divergent_offset = divergent_offset
+        where = "at an offset that the leader cannot tell" if divergent_offset is None else f"at {divergent_offset}"
+        super().__init__(
+            LOCAL_ERROR_CODE,
+            f"{partition[0]}-{partition[1]}: the position is {offset}, and the leader's log parts from what was read "
+            f"{where}; auto.offset.reset=none, so seek to go on",
+            name="LOG_TRUNCATION",
+        )
+
+
 def record_too_large(message: str) -> KafkaError:
     return KafkaError(ErrorCode.message_too_large, message)

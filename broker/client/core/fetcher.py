@@ -2,8 +2,9 @@
 
 One fetch is under way per broker at most; a partition with unread records is not fetched again (Java's rule: memory is
 bounded by one fetch per broker). With isolation.level=read_committed the records of aborted transactions are dropped
-here, by the list that comes with each answer (KIP-98). Left out: groups, fetch sessions, follower fetching, and the
-check of a position against OffsetForLeaderEpoch after a leader change.
+here, by the list that comes with each answer (KIP-98). When a partition has a leader of another epoch, nothing is
+fetched from it before it said that what was read is still there (KIP-320): else a log that was cut back and grew again
+past the position would be read on from the middle. Left out: fetch sessions, follower fetching.
 Shown by tests/broker_client/test_client_fetcher.py.
 """
 
@@ -15,13 +16,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from broker.client.core.aborted import AbortedTransactions
 from broker.client.core.backoff import backoff_ms
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import ConsumerConfig
-from broker.client.core.errors import KafkaError
-from broker.client.core.metadata import NO_LEADER, MetadataCache
+from broker.client.core.errors import KafkaError, LogTruncationError
+from broker.client.core.metadata import NO_LEADER, UNKNOWN_EPOCH, MetadataCache
+from broker.client.core.positions import EpochChain
 from broker.wire.errors import CorruptBatchError, ErrorCode, error_code, is_retriable
-from broker.wire.records import RawBatch, decode_records, iter_batches
+from broker.wire.records import decode_records, iter_batches
 
 EARLIEST = -2  # timestamps of ListOffsets with a meaning of their own
 LATEST = -1
@@ -53,37 +56,32 @@ class FetchResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchPosition:
     offset: int
+    leader_epoch: int  # that we believe the leader has: it refuses the fetch if it has another
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """To ask the leader of `leader_epoch`: where does `offset_epoch` end, that of the record before `offset`?"""
+
+    offset: int
+    offset_epoch: int
     leader_epoch: int
-
-
-class AbortedTransactions:
-    """Which batches of one answer belong to aborted transactions: told of them in order, batch by batch."""
-
-    def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)  # the next one is last
-        self._open: set[int] = set()
-
-    def drops(self, batch: RawBatch) -> bool:
-        header = batch.header
-        while self._ahead and self._ahead[-1][1] <= header.last_offset:
-            self._open.add(self._ahead.pop()[0])
-        if not header.is_transactional or header.producer_id not in self._open:
-            return False
-        if header.is_control and _is_abort(batch):
-            self._open.discard(header.producer_id)
-        return not header.is_control
-
-
-def _is_abort(batch: RawBatch) -> bool:
-    """The key of a control record is a version and a type, of which 0 is ABORT."""
-    key = decode_records(batch)[0][2]
-    return key is not None and key[2:4] == b"\x00\x00"
 
 
 class _Partition:
     """Invariant: `position` is the offset of the next record to hand out; `fetch_offset` that of the next to fetch."""
 
-    __slots__ = ("attempts", "fetch_offset", "high_watermark", "not_before_ms", "position", "records", "reset_to")
+    __slots__ = (
+        "attempts",
+        "epochs",
+        "fetch_offset",
+        "high_watermark",
+        "not_before_ms",
+        "position",
+        "records",
+        "reset_to",
+        "validated_epoch",
+    )
 
     def __init__(self) -> None:
         self.position: int | None = None
@@ -93,6 +91,14 @@ class _Partition:
         self.not_before_ms = 0
         self.attempts = 0
         self.high_watermark = -1
+        self.epochs = EpochChain()
+        self.validated_epoch = UNKNOWN_EPOCH  # of the leader that confirmed the position, or needed not to
+
+    def stand_at(self, offset: int) -> None:
+        self.position = self.fetch_offset = offset
+        self.reset_to = None
+        self.records.clear()
+        self.validated_epoch = UNKNOWN_EPOCH
 
 
 class FetcherCore:
@@ -114,11 +120,11 @@ class FetcherCore:
     def assignment(self) -> list[TopicPartition]:
         return list(self._partitions)
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = UNKNOWN_EPOCH) -> None:
+        """`leader_epoch` is that of the record before; without it the position cannot be validated, and is not."""
         state = self._state(partition)
-        state.position = state.fetch_offset = offset
-        state.reset_to = None
-        state.records.clear()
+        state.stand_at(offset)
+        state.epochs.restart(offset, leader_epoch)
 
     def seek_to(self, partition: TopicPartition, timestamp: int) -> None:
         """To EARLIEST or LATEST: the offset is looked up at the next poll."""
@@ -129,6 +135,11 @@ class FetcherCore:
 
     def position(self, partition: TopicPartition) -> int | None:
         return self._state(partition).position
+
+    def position_epoch(self, partition: TopicPartition) -> int:
+        """Leader epoch of the record before the position, UNKNOWN_EPOCH if there is none that we know."""
+        state = self._state(partition)
+        return UNKNOWN_EPOCH if state.position is None else state.epochs.epoch_before(state.position)
 
     def high_watermark(self, partition: TopicPartition) -> int:
         return self._state(partition).high_watermark
@@ -167,12 +178,60 @@ class FetcherCore:
             if state.reset_to is not None and now_ms >= state.not_before_ms
         }
 
-    def on_reset(self, partition: TopicPartition, offset: int) -> None:
+    def on_reset(self, partition: TopicPartition, offset: int, leader_epoch: int = UNKNOWN_EPOCH) -> None:
         state = self._partitions.get(partition)
         if state is not None and state.reset_to is not None:
-            self.seek(partition, offset)
+            self.seek(partition, offset, leader_epoch)
 
-    def on_reset_failed(self, partition: TopicPartition, now_ms: int) -> None:
+    def validations(self, now_ms: int) -> dict[TopicPartition, Validation]:
+        """Positions that the present leader has to confirm before anything is fetched from it."""
+        found = {}
+        for partition, state in self._partitions.items():
+            if state.position is None or state.records or now_ms < state.not_before_ms:
+                continue
+            leader_epoch = self._metadata.leader_epoch(partition)
+            if leader_epoch == state.validated_epoch or self._metadata.leader(partition) == NO_LEADER:
+                continue
+            offset_epoch = state.epochs.epoch_before(state.fetch_offset)
+            if offset_epoch in (UNKNOWN_EPOCH, leader_epoch):
+                state.validated_epoch = leader_epoch  # nothing to compare with, or read from this very leader
+                continue
+            found[partition] = Validation(
+                offset=state.fetch_offset, offset_epoch=offset_epoch, leader_epoch=leader_epoch
+            )
+        return found
+
+    def on_validated(
+        self, partition: TopicPartition, asked: Validation, end_epoch: int, end_offset: int, now_ms: int
+    ) -> None:
+        """The leader's answer. A truncation moves the position back to where the logs part, or is an error to `take`
+        when auto.offset.reset=none: then the position stays until the caller seeks. A leader that knows no epoch as
+        old as ours leaves only the policy."""
+        state = self._partitions.get(partition)
+        if state is None or state.position is None or state.fetch_offset != asked.offset or state.records:
+            return
+        state.attempts = 0
+        truncation = state.epochs.judge(state.fetch_offset, end_epoch, end_offset)
+        if truncation is None:
+            state.validated_epoch = asked.leader_epoch
+            return
+        divergent_offset = truncation.divergent_offset
+        if self._config.auto_offset_reset == "none":
+            self._error = self._error or LogTruncationError(partition, state.fetch_offset, divergent_offset)
+            self._back_off(state, now_ms)  # then the leader is asked again, and the caller told again
+        elif divergent_offset is None:
+            self.seek_to(partition, self._reset_timestamp())
+        else:
+            state.stand_at(divergent_offset)
+            state.epochs.cut(divergent_offset, truncation.leader_epoch)
+
+    def on_validation_unsupported(self, partition: TopicPartition, asked: Validation) -> None:
+        """The leader does not offer OffsetForLeaderEpoch: the position is taken as it is."""
+        state = self._partitions.get(partition)
+        if state is not None and state.fetch_offset == asked.offset:
+            state.validated_epoch = asked.leader_epoch
+
+    def on_look_up_failed(self, partition: TopicPartition, now_ms: int) -> None:
         state = self._partitions.get(partition)
         if state is not None:
             self._back_off(state, now_ms)
@@ -180,13 +239,14 @@ class FetcherCore:
     def plan(self, now_ms: int) -> dict[int, dict[TopicPartition, FetchPosition]]:
         """What to fetch now, by leader. Leaders with a fetch under way are left out."""
         plans: dict[int, dict[TopicPartition, FetchPosition]] = {}
+        unconfirmed = self.validations(now_ms)
         for partition, state in self._partitions.items():
             if state.position is None or state.records or now_ms < state.not_before_ms:
                 continue
             leader = self._metadata.leader(partition)
             if leader == NO_LEADER:
                 self._metadata.request_update()
-            elif leader not in self._in_flight:
+            elif leader not in self._in_flight and partition not in unconfirmed:
                 epoch = self._metadata.leader_epoch(partition)
                 plans.setdefault(leader, {})[partition] = FetchPosition(offset=state.fetch_offset, leader_epoch=epoch)
         return plans
@@ -243,6 +303,9 @@ class FetcherCore:
                     if records and records[0][0] < wanted:
                         records = [record for record in records if record[0] >= wanted]
                     state.records.extend([make((topic, number, *record)) for record in records])
+                state.epochs.read(
+                    max(batch.header.base_offset, state.fetch_offset), batch.header.partition_leader_epoch
+                )
                 state.fetch_offset = batch.header.next_offset
         except CorruptBatchError as error:
             text = f"{topic}-{number} at offset {state.fetch_offset}: {error}"
@@ -287,6 +350,7 @@ class FetcherCore:
 
     def check_invariants(self) -> None:
         for state in self._partitions.values():
+            state.epochs.check_invariants()
             offsets = [record.offset for record in state.records]
             assert offsets == sorted(set(offsets))
             if state.position is not None:

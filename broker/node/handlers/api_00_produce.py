@@ -10,12 +10,11 @@ is in broker/node/produce_checks.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from broker.log.verification import VerificationGuard
 from broker.node.clock import wall_ms
-from broker.node.control import AnyRequest
 from broker.node.internal_topics import may_produce
 from broker.node.partitions import HostedPartition
 from broker.node.produce_checks import has_keys, is_timely, recompressed
@@ -23,6 +22,7 @@ from broker.node.verification import PRODUCE_ADDS_SINCE_VERSION, Producer, produ
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId
 from broker.wire.errors import CorruptBatchError, ErrorCode
+from broker.wire.hot_produce import TOPIC_IDS_SINCE_VERSION, PartitionAnswer, encode_produce_response
 from broker.wire.messages import Message, response, to_ms
 from broker.wire.records import BatchHeader, set_log_append_time, validate_batches
 
@@ -31,47 +31,74 @@ if TYPE_CHECKING:
     from broker.node.connection import Request
 
 ZSTD_SINCE_VERSION = 7
-TOPIC_IDS_SINCE_VERSION = 13
+_NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 
 
-@dataclass(slots=True, kw_only=True)
 class _Answer:
     """The answer to one request under construction; `waiting` counts partitions whose outcome is open."""
 
-    request: AnyRequest
-    topics: list[tuple[object, list[dict[str, object]]]] = field(default_factory=list)
-    waiting: int = 1  # the request itself, until all partitions are handled
+    __slots__ = ("_request", "_topics", "waiting")
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._topics: list[tuple[str | UUID | None, list[PartitionAnswer]]] = []
+        self.waiting = 1  # the request itself, until all partitions are handled
+
+    def topic(self, name: str | UUID | None) -> list[PartitionAnswer]:
+        """Where the results of its partitions go."""
+        partitions: list[PartitionAnswer] = []
+        self._topics.append((name, partitions))
+        return partitions
 
     def done(self) -> None:
         self.waiting -= 1
-        if self.waiting == 0:
-            self.request.respond(self._message())
+        if self.waiting:
+            return
+        request = self._request
+        if request.charge is None:  # no throttle time to tell
+            frame = encode_produce_response(request.version, request.header.correlation_id, self._topics)
+            if frame is not None:
+                request.respond_frame([frame])
+                return
+        request.respond(self._message())
 
     def _message(self) -> Message:
-        key = "topic_id" if self.request.version >= TOPIC_IDS_SINCE_VERSION else "name"
-        topics = [{key: topic, "partition_responses": partitions} for topic, partitions in self.topics]
-        return response(ApiKey.PRODUCE, self.request.version, responses=topics)
+        key = "topic_id" if self._request.version >= TOPIC_IDS_SINCE_VERSION else "name"
+        topics = [
+            {key: topic, "partition_responses": [_values(each) for each in partitions]}
+            for topic, partitions in self._topics
+        ]
+        return response(ApiKey.PRODUCE, self._request.version, responses=topics)
+
+
+def _values(result: PartitionAnswer) -> dict[str, object]:
+    return {
+        "index": result.index,
+        "error_code": result.error_code,
+        "base_offset": result.base_offset,
+        "log_append_time": result.log_append_time_ms,
+        "log_start_offset": result.log_start_offset,
+    }
 
 
 def handle(broker: Broker, request: Request) -> None:
     message = request.message
     acks = message.acks
-    answer = _Answer(request=request)
+    answer = _Answer(request)
     has_failed = False
+    by_id = request.version >= TOPIC_IDS_SINCE_VERSION
     for topic in message.topic_data:
-        by_id = request.version >= TOPIC_IDS_SINCE_VERSION
         name = broker.metadata.image.topic_names.get(topic.topic_id) if by_id else topic.name
-        partitions: list[dict[str, object]] = []
-        answer.topics.append((topic.topic_id if by_id else topic.name, partitions))
+        partitions = answer.topic(topic.topic_id if by_id else name)
         for data in topic.partition_data:
-            result: dict[str, object] = {"index": data.index, "base_offset": -1, "error_code": ErrorCode.none}
+            result = PartitionAnswer(data.index)
             partitions.append(result)
             hosted = None if name is None else broker.partitions.get(name, data.index)
             error = _produce(broker, request, answer, result, hosted, data.records)
-            if error is not ErrorCode.none:
+            if error is not _NONE:
                 if error is ErrorCode.unknown_topic_or_partition:
                     error = _absent(broker, name, data.index, by_id=by_id)
-                result["error_code"] = error
+                result.error_code = error
                 has_failed = True
     if acks != 0:
         answer.done()
@@ -93,7 +120,7 @@ def _produce(
     broker: Broker,
     request: Request,
     answer: _Answer,
-    result: dict[str, object],
+    result: PartitionAnswer,
     hosted: HostedPartition | None,
     records: memoryview | None,
 ) -> ErrorCode:
@@ -106,10 +133,10 @@ def _produce(
     if not may_produce(hosted.topic, request.client_id):
         return ErrorCode.invalid_topic_exception
     error = hosted.replica.check_append(acks=acks)
-    if error is not ErrorCode.none:
+    if error is not _NONE:
         return error
     headers, error = _check_batches(request, hosted, records)
-    if error is not ErrorCode.none or records is None:
+    if error is not _NONE or records is None:
         return error
     config = hosted.config
     if config.is_compacted and not has_keys(records, headers[0]):
@@ -126,9 +153,9 @@ def _produce(
     elif config.checks_timestamps and not is_timely(headers[0], config):
         return ErrorCode.invalid_timestamp
     if broker.config.harness_discard:
-        result["base_offset"] = hosted.discarded_offset
+        result.base_offset = hosted.discarded_offset
         hosted.discarded_offset += headers[0].last_offset_delta + 1
-        return ErrorCode.none
+        return _NONE
     if headers[0].is_transactional and _must_be_verified(broker, request):
         return _verify_then_append(broker, request, answer, result, hosted, records, headers)
     return _append(broker, request, answer, result, hosted, records, headers)
@@ -138,7 +165,7 @@ def _append(
     broker: Broker,
     request: Request,
     answer: _Answer,
-    result: dict[str, object],
+    result: PartitionAnswer,
     hosted: HostedPartition,
     records: memoryview,
     headers: list[BatchHeader],
@@ -156,13 +183,13 @@ def _append(
         guard=guard,
         must_be_verified=must_be_verified,
     )
-    if outcome.error_code is not ErrorCode.none:
+    if outcome.error_code is not _NONE:
         return outcome.error_code
-    result["base_offset"] = outcome.base_offset
-    result["log_start_offset"] = hosted.log.log_start_offset
+    result.base_offset = outcome.base_offset
+    result.log_start_offset = hosted.log.log_start_offset
     if acks == -1:
         _await(broker, request, answer, result, hosted, outcome.required_offset)
-    return ErrorCode.none
+    return _NONE
 
 
 def _must_be_verified(broker: Broker, request: Request) -> bool:
@@ -174,7 +201,7 @@ def _verify_then_append(
     broker: Broker,
     request: Request,
     answer: _Answer,
-    result: dict[str, object],
+    result: PartitionAnswer,
     hosted: HostedPartition,
     records: memoryview,
     headers: list[BatchHeader],
@@ -188,7 +215,7 @@ def _verify_then_append(
     producer = Producer(
         transactional_id=transactional_id, producer_id=header.producer_id, producer_epoch=header.producer_epoch
     )
-    batch, first_error, is_waiting = records, ErrorCode.none, False
+    batch, first_error, is_waiting = records, _NONE, False
 
     def take_guard() -> VerificationGuard | None:
         return hosted.log.begin_verification(
@@ -198,15 +225,15 @@ def _verify_then_append(
     def proceed(error: ErrorCode, guard: VerificationGuard | None) -> None:
         nonlocal first_error
         error = produce_error(error, request.version)
-        if error is ErrorCode.none:
+        if error is _NONE:
             error = hosted.replica.check_append(acks=request.message.acks)  # the role may have changed meanwhile
-        if error is ErrorCode.none:
+        if error is _NONE:
             error = _append(broker, request, answer, result, hosted, batch, headers, guard=guard, must_be_verified=True)
         if not is_waiting:
             first_error = error
             return
-        if error is not ErrorCode.none:
-            result["error_code"] = error
+        if error is not _NONE:
+            result.error_code = error
         if request.message.acks != 0:
             answer.done()
 
@@ -216,12 +243,12 @@ def _verify_then_append(
     return first_error
 
 
-def _stamp(records: memoryview, header: BatchHeader, result: dict[str, object]) -> BatchHeader:
+def _stamp(records: memoryview, header: BatchHeader, result: PartitionAnswer) -> BatchHeader:
     """LogAppendTime into the batch and into the answer. The header keeps the CRC that the client sent: the journal
     tells by it which batch of the wire this was."""
     now_ms = wall_ms()
     set_log_append_time(records, now_ms)
-    result["log_append_time"] = now_ms
+    result.log_append_time_ms = now_ms
     return header._replace(max_timestamp=now_ms)
 
 
@@ -241,25 +268,25 @@ def _check_batches(
         return [], ErrorCode.message_too_large
     if header.is_transactional and (header.producer_id < 0 or header.base_sequence < 0):
         return [], ErrorCode.invalid_record  # only a group coordinator writes without sequences
-    if header.codec is CodecId.ZSTD and request.version < ZSTD_SINCE_VERSION:
+    if request.version < ZSTD_SINCE_VERSION and header.codec is CodecId.ZSTD:
         return [], ErrorCode.unsupported_compression_type
-    return headers, ErrorCode.none
+    return headers, _NONE
 
 
 def _await(
     broker: Broker,
     request: Request,
     answer: _Answer,
-    result: dict[str, object],
+    result: PartitionAnswer,
     hosted: HostedPartition,
     required_offset: int,
 ) -> None:
     answer.waiting += 1
 
     def done(error: ErrorCode) -> None:
-        if error is not ErrorCode.none:
-            result["error_code"] = error
-            result["base_offset"] = -1
+        if error is not _NONE:
+            result.error_code = error
+            result.base_offset = -1
         answer.done()
 
     timeout_ms = max(0, to_ms(request.message.timeout))

@@ -1,0 +1,334 @@
+"""Fetch by hand, versions 12-17: requests of consumers and followers, answers to both, and a follower's own side.
+
+Owns: the same bytes and values as decoder.py and encoder.py give, at a fraction of the time; followers pay it for every
+few batches of every partition. What is unusual (earlier versions, unknown tagged fields, forgotten partitions, aborted
+transactions, a diverging log, a hint where the leader is) it declines with None, and the general path takes it.
+Shown by tests/broker_wire/test_wire_hot.py: equal to the general path, message by message and byte by byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from broker.wire.errors import ErrorCode, error_code
+from broker.wire.messages import ZERO_UUID
+
+Buffer = bytes | bytearray | memoryview
+
+FIRST_VERSION = 12  # flexible, and with last_fetched_epoch
+TOPIC_IDS_SINCE_VERSION = 13
+REPLICA_STATE_SINCE_VERSION = 15
+_COMPACT_MAX = 0x7F  # lengths and counts of one varint byte
+_NONE = ErrorCode.none
+_INT32 = struct.Struct(">i")
+# [replica id,] max wait, min bytes, max bytes, isolation level, session id, session epoch
+_HEAD_12 = struct.Struct(">iiiibii")
+_HEAD_15 = struct.Struct(">iiibii")
+# partition, current leader epoch, fetch offset, last fetched epoch, log start offset, max bytes, tags
+_ASKED = struct.Struct(">iiqiqiB")
+_REPLICA_STATE = struct.Struct(">BBBiqB")  # one tag, its number and size; replica id, replica epoch, no tags
+_REPLICA_STATE_BYTES = 13
+
+
+class ReplicaState(NamedTuple):
+    replica_id: int
+    replica_epoch: int
+
+
+class FetchPartition(NamedTuple):
+    partition: int
+    current_leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    log_start_offset: int
+    partition_max_bytes: int
+
+
+class FetchTopic(NamedTuple):
+    """`topic` in version 12, `topic_id` since."""
+
+    topic: str | None
+    topic_id: UUID | None
+    partitions: list[FetchPartition]
+
+
+class FetchRequest(NamedTuple):
+    """The fields of kio's message under the same names; `max_wait` is in ms."""
+
+    replica_id: int
+    replica_state: ReplicaState
+    max_wait: int
+    min_bytes: int
+    max_bytes: int
+    isolation_level: int
+    session_id: int
+    session_epoch: int
+    topics: list[FetchTopic]
+    forgotten_topics_data: tuple[()] = ()
+
+
+_CONSUMER = ReplicaState(-1, -1)
+
+
+def decode_fetch_request(view: memoryview, position: int, version: int) -> FetchRequest | None:
+    """The request whose body begins at `position`; None if the general decoder must look at it."""
+    if version < FIRST_VERSION:
+        return None
+    try:
+        return _decode_request(view, position, version)
+    except (struct.error, IndexError, UnicodeDecodeError):
+        return None
+
+
+def _decode_request(view: memoryview, position: int, version: int) -> FetchRequest | None:
+    replica_id = -1
+    if version >= REPLICA_STATE_SINCE_VERSION:
+        max_wait, min_bytes, max_bytes, isolation, session_id, session_epoch = _HEAD_15.unpack_from(view, position)
+        position += _HEAD_15.size
+    else:
+        replica_id, max_wait, min_bytes, max_bytes, isolation, session_id, session_epoch = _HEAD_12.unpack_from(
+            view, position
+        )
+        position += _HEAD_12.size
+    topic_count, position = _read_uvarint(view, position)
+    if not topic_count:
+        return None
+    topics = []
+    for _ in range(topic_count - 1):  # a count beyond the frame ends with an IndexError
+        topic = topic_id = None
+        if version >= TOPIC_IDS_SINCE_VERSION:
+            encoded = bytes(view[position : position + 16])
+            topic_id = UUID(bytes=encoded) if len(encoded) == 16 and encoded != ZERO_UUID.bytes else None
+            position += 16
+        else:
+            size = view[position]
+            if not 0 < size <= _COMPACT_MAX:
+                return None
+            topic = str(view[position + 1 : position + size], "utf-8")
+            position += size
+        partition_count, position = _read_uvarint(view, position)
+        if not partition_count:
+            return None
+        partitions = []
+        for _ in range(partition_count - 1):
+            index, leader_epoch, offset, last_epoch, log_start, size, tags = _ASKED.unpack_from(view, position)
+            if tags:
+                return None
+            position += _ASKED.size
+            partitions.append(FetchPartition(index, leader_epoch, offset, last_epoch, log_start, size))
+        if view[position]:
+            return None
+        position += 1
+        topics.append(FetchTopic(topic, topic_id, partitions))
+    if view[position] != 1 or not 0 < view[position + 1] <= _COMPACT_MAX:  # forgotten partitions; the rack's name
+        return None
+    rack_end = position + 1 + view[position + 1]
+    str(view[position + 2 : rack_end], "utf-8")
+    state = _CONSUMER
+    if view[rack_end]:
+        if version < REPLICA_STATE_SINCE_VERSION:
+            return None
+        count, tag, size, state_id, state_epoch, tags = _REPLICA_STATE.unpack_from(view, rack_end)
+        if (count, tag, size, tags) != (1, 1, _REPLICA_STATE_BYTES, 0):
+            return None
+        state = ReplicaState(state_id, state_epoch)
+    return FetchRequest(replica_id, state, max_wait, min_bytes, max_bytes, isolation, session_id, session_epoch, topics)
+
+
+def encode_follower_fetch(
+    version: int,
+    correlation_id: int,
+    client_id: bytes,
+    state: ReplicaState,
+    limits: tuple[int, int, int],
+    session: tuple[int, int],
+    topics: Iterable[tuple[UUID, Sequence[FetchPartition]]],
+) -> bytes:
+    """The whole frame of a follower's request, version 15-17. `limits`: max wait in ms, min and max bytes; `session`:
+    its id and epoch."""
+    pieces = [
+        _HEAD_15.pack(*limits, 0, *session),
+        b"",
+    ]
+    count = 0
+    for topic_id, partitions in topics:
+        count += 1
+        pieces += (topic_id.bytes, _uvarint(len(partitions) + 1))
+        pieces += [_ASKED.pack(*each, 0) for each in partitions]
+        pieces.append(b"\x00")
+    pieces[1] = _uvarint(count + 1)
+    # no forgotten partitions, no rack, one tagged field
+    pieces.append(b"\x01\x01" + _REPLICA_STATE.pack(1, 1, _REPLICA_STATE_BYTES, *state, 0))
+    body = b"".join(pieces)
+    head = struct.pack(">hhih", 1, version, correlation_id, len(client_id)) + client_id + b"\x00"
+    return _INT32.pack(len(head) + len(body)) + head + body
+
+
+class PartitionData(NamedTuple):
+    """What an answer holds for one partition, where it has neither aborted transactions nor tagged fields.
+
+    `is_read_committed`: tell that no transaction was aborted, rather than that none were looked for.
+    """
+
+    partition_index: int
+    error_code: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: Buffer
+    is_read_committed: bool = False
+
+
+# index, error, high watermark, last stable offset, log start offset, aborted transactions, preferred read replica
+_TOLD = struct.Struct(">ihqqqBi")
+_ANSWER_HEAD = struct.Struct(">iiBihi")  # length, correlation id, tags; throttle time, error code, session id
+
+
+def encode_fetch_response(
+    version: int,
+    correlation_id: int,
+    session_id: int,
+    topics: Iterable[tuple[str | UUID | None, Sequence[PartitionData]]],
+) -> list[Buffer]:
+    """The whole frame, version 12-17; records are handed on, not copied."""
+    assert version >= FIRST_VERSION
+    out: list[Buffer] = []
+    small: list[Buffer] = []
+    count = 0
+    for topic, partitions in topics:
+        count += 1
+        if isinstance(topic, str):
+            encoded = topic.encode()
+            small += (_uvarint(len(encoded) + 1), encoded)
+        else:
+            small.append(ZERO_UUID.bytes if topic is None else topic.bytes)
+        small.append(_uvarint(len(partitions) + 1))
+        for each in partitions:
+            index, error, high_watermark, stable, log_start, records, is_read_committed = each
+            small.append(_TOLD.pack(index, error, high_watermark, stable, log_start, is_read_committed, -1))
+            small.append(_uvarint(len(records) + 1))
+            if len(records):
+                out.append(b"".join(small))
+                out.append(records)
+                small = [b"\x00"]
+            else:
+                small.append(b"\x00")
+        small.append(b"\x00")
+    small.append(b"\x00")
+    out.append(b"".join(small))
+    counted = _uvarint(count + 1)
+    size = _ANSWER_HEAD.size - 4 + len(counted) + sum(map(len, out))
+    head = _ANSWER_HEAD.pack(size, correlation_id, 0, 0, 0, session_id) + counted
+    out[0] = head + bytes(out[0])
+    return out
+
+
+class _Epoch(NamedTuple):
+    epoch: int
+    end_offset: int
+
+
+_NOT_DIVERGING = _Epoch(-1, -1)
+
+
+class FollowedPartition(NamedTuple):
+    """The fields of kio's message under the same names; `diverging_epoch` is always that of a log that does not."""
+
+    partition_index: int
+    error_code: ErrorCode
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: memoryview | None
+    diverging_epoch: _Epoch = _NOT_DIVERGING
+
+
+class FollowedTopic(NamedTuple):
+    topic_id: UUID | None
+    partitions: list[FollowedPartition]
+
+
+class FetchResponse(NamedTuple):
+    error_code: ErrorCode
+    session_id: int
+    responses: list[FollowedTopic]
+
+
+def decode_fetch_response(frame: memoryview, version: int) -> FetchResponse | None:
+    """The answer to a follower, version 13-17; None if the general decoder must look at it. Records are views."""
+    if version < TOPIC_IDS_SINCE_VERSION:
+        return None
+    try:
+        return _decode_response(frame)
+    except (struct.error, IndexError):
+        return None
+
+
+def _decode_response(view: memoryview) -> FetchResponse | None:
+    if view[4]:
+        return None
+    error, session_id = struct.unpack_from(">hi", view, 9)
+    topic_count, position = _read_uvarint(view, 15)
+    if not topic_count:
+        return None
+    topics = []
+    for _ in range(topic_count - 1):
+        encoded = bytes(view[position : position + 16])
+        topic_id = UUID(bytes=encoded) if len(encoded) == 16 and encoded != ZERO_UUID.bytes else None
+        partition_count, position = _read_uvarint(view, position + 16)
+        if not partition_count:
+            return None
+        partitions = []
+        for _ in range(partition_count - 1):
+            index, code, high_watermark, stable, log_start, aborted, _ = _TOLD.unpack_from(view, position)
+            if aborted > 1:
+                return None
+            size, position = _read_uvarint(view, position + _TOLD.size)
+            records = None
+            if size:
+                records = view[position : position + size - 1]
+                position += size - 1
+            if view[position]:  # beyond the frame: IndexError; not 0: tagged fields
+                return None
+            position += 1
+            told = _NONE if not code else error_code(code)
+            partitions.append(FollowedPartition(index, told, high_watermark, stable, log_start, records))
+        if view[position]:
+            return None
+        position += 1
+        topics.append(FollowedTopic(topic_id, partitions))
+    if view[position]:
+        return None
+    return FetchResponse(_NONE if not error else error_code(error), session_id, topics)
+
+
+def _uvarint(value: int) -> bytes:
+    if value <= _COMPACT_MAX:
+        return _BYTES[value]
+    encoded = bytearray()
+    while value > _COMPACT_MAX:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
+    value = view[position]
+    position += 1
+    if value <= _COMPACT_MAX:
+        return value, position
+    value &= 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = view[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte <= _COMPACT_MAX:
+            return value, position
+    raise IndexError  # more than 5 bytes: the general decoder complains
+
+
+_BYTES = tuple(bytes((value,)) for value in range(256))

@@ -1,0 +1,102 @@
+"""`harness confirm RUN`: the configuration that a sweep recommends runs again, and its prediction is held against it.
+
+Owns finding the recommended cell, running it alone, and the outcome in files; the judgement is reports.sweep.confirm.
+Shown by tests/harness/test_harness_confirm.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.cli.run import RUNS, RunOptions, run_suites
+from harness.errors import ExitCode, UsageError
+from harness.run.rundir import create_run_directory
+from harness.suite import Suite
+from reports.measurements import read_measurements
+from reports.sweep.confirm import Confirmation, confirm, exit_code
+from runlog.events import read_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommended:
+    """What a run's directory says of the configuration that its sweep recommends."""
+
+    suite: Suite  # the sweep alone, repeated as often as asked
+    name: str  # of the cell, without its repetition
+    cells: tuple[str, ...]
+    engine: str
+    client: str
+    seed: int
+    predicted: Mapping[str, Any]
+
+
+def read_recommended(directory: Path, repetitions: int) -> Recommended:
+    """UsageError if the run holds no sweep, or recommends nothing."""
+    try:
+        manifest = read_json(directory / "manifest.json")
+        sweep = read_json(directory / "results" / "sweep.json")
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{directory}: no {error.filename}; confirm needs an analysed sweep of two configurations"
+        ) from error
+    recommendation = sweep["recommendation"]
+    if not recommendation or not recommendation.get("cell_id"):
+        raise UsageError(f"{directory}: this sweep recommends nothing; report.html says why")
+    name = str(recommendation["cell_id"]).rpartition("-r")[0]
+    document = dict(manifest["suite_document"])
+    document.update(chaos=[], search=None, name=f"{document['name']}-confirm")
+    document["sweep"] = {**document["sweep"], "repetitions": repetitions}
+    return Recommended(
+        suite=Suite.model_validate(document),
+        name=name,
+        cells=tuple(f"{name}-r{number}" for number in range(1, repetitions + 1)),
+        engine=str(manifest["engine"]),
+        client=str(manifest["client"]),
+        seed=int(manifest["seed"]) + 1,
+        predicted=recommendation["predicted"],
+    )
+
+
+def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitCode:
+    """0 as predicted or better, 1 worse, 4 without usable figures. The last line on stdout is the new run's report."""
+    recommended = read_recommended(directory.resolve(), repetitions)
+    run_dir = create_run_directory(RUNS, recommended.suite.name, options.run_dir)
+    code = run_suites(
+        [recommended.suite],
+        replace(
+            options, engine=recommended.engine, client=recommended.client, seed=recommended.seed,
+            cells=recommended.cells, run_dir=run_dir, make_report=True,
+        ),
+    )  # fmt: skip
+    if code not in (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE):
+        return code
+    values: defaultdict[str, list[float]] = defaultdict(list)
+    for cell in read_measurements(run_dir):
+        for measure, value in cell.values.items():
+            values[measure].append(value)
+    found = confirm(recommended.predicted, values)
+    document = {"sweep": str(directory), "cell": recommended.name, "measures": [asdict(each) for each in found]}
+    (run_dir / "results" / "confirm.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    for line in text(recommended.name, found):
+        print(line)
+    print(run_dir / "report.html", flush=True)
+    return code if code is ExitCode.FAIL else ExitCode(exit_code(found))
+
+
+def text(name: str, found: list[Confirmation]) -> list[str]:
+    lines = [f"{name}, {max((each.repetitions for each in found), default=0)} repetitions"]
+    for each in found:
+        measured = _interval(each.measured) if each.measured else "–"
+        figures = f"predicted {_interval(each.predicted):32} measured {measured:32}"
+        lines.append(f"{each.title:24} {figures} {each.unit:10} {each.result}")
+    return lines
+
+
+def _interval(figures: tuple[float, float, float]) -> str:
+    value, low, high = figures
+    return f"{value:,.4g} ({low:,.4g} to {high:,.4g})"

@@ -1,0 +1,83 @@
+"""A recommendation put to the test: what the sweep predicted of a configuration beside what a new run of it measured.
+
+Pure. The prediction carries the interval of a mean and so does the new run; both are needed to say whether they differ.
+What changes from run to run and not within one (another boot, another hour) is in neither, so that a difference below
+`relevant` counts as confirmed in any case. Shown by tests/reports/test_reports_confirm.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from reports.statistics.variance import interval
+from reports.sweep.observations import BY_NAME, MEASURES
+
+RELEVANT: Final = 0.05
+CONFIRMED, BETTER, WORSE, UNDECIDED, UNKNOWN = "confirmed", "better", "worse", "undecided", "not measured"
+_REPETITIONS_MIN: Final = 2  # one says nothing of its own scatter
+_DOUBT_MAX: Final = math.log(2)  # an interval that holds half and double of a figure confirms nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """One measure, in its unit. `measured` is a geometric mean with its 95 % interval; None if there was no figure."""
+
+    measure: str
+    title: str
+    unit: str
+    predicted: tuple[float, float, float]  # value, low, high
+    measured: tuple[float, float, float] | None
+    repetitions: int
+    result: str
+
+
+def confirm(
+    predicted: Mapping[str, Mapping[str, Any]], measured: Mapping[str, Sequence[float]], *, relevant: float = RELEVANT
+) -> list[Confirmation]:
+    """`predicted` is `recommendation.predicted` of sweep.json; `measured` has the values of measurements.json."""
+    return [
+        _one(measure.name, predicted[measure.name], measured, relevant)
+        for measure in MEASURES
+        if measure.name in predicted
+    ]
+
+
+def exit_code(confirmations: Sequence[Confirmation]) -> int:
+    """0 as predicted or better, 1 worse, 4 if there is nothing to judge by."""
+    results = {each.result for each in confirmations}
+    if WORSE in results:
+        return 1
+    return 0 if results and results <= {CONFIRMED, BETTER} else 4
+
+
+def _one(
+    name: str, predicted: Mapping[str, Any], measured: Mapping[str, Sequence[float]], relevant: float
+) -> Confirmation:
+    measure = BY_NAME[name]
+    expected = (float(predicted["value"]), float(predicted["low"]), float(predicted["high"]))
+    values = [value * measure.scale for value in measured.get(name, ()) if value > 0]
+    if len(values) < _REPETITIONS_MIN or min(expected) <= 0:
+        return Confirmation(
+            measure=name, title=measure.title, unit=measure.unit, predicted=expected, measured=None,
+            repetitions=len(values), result=UNKNOWN,
+        )  # fmt: skip
+    logs = np.log(values)
+    error = float(logs.std(ddof=1)) / math.sqrt(len(values))
+    found = interval(float(logs.mean()), error, len(values) - 1)
+    value, low, high = found.ratio
+    difference = found.value - math.log(expected[0])
+    halves = ((found.high - found.low) / 2, math.log(expected[2] / expected[1]) / 2)
+    doubt = math.hypot(*halves)
+    if abs(difference) <= max(doubt, math.log1p(relevant)):
+        result = CONFIRMED if doubt <= _DOUBT_MAX else UNDECIDED
+    else:
+        result = BETTER if (difference > 0) == measure.more_is_better else WORSE
+    return Confirmation(
+        measure=name, title=measure.title, unit=measure.unit, predicted=expected, measured=(value, low, high),
+        repetitions=len(values), result=result,
+    )  # fmt: skip

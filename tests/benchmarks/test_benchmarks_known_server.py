@@ -1,0 +1,86 @@
+"""The server of known behaviour does what its plan says, and the plan's arithmetic is right."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from benchmarks.known_server.plan import Plan, seeded_stalls
+from benchmarks.known_server.relay import KnownServer
+from benchmarks.known_server.trials import Claim
+from broker.client import Admin, NewTopic, Producer
+
+
+def test_an_answer_due_in_a_stall_goes_at_its_end() -> None:
+    plan = Plan(stalls=[(1.0, 1.5), (3.0, 3.1)])
+    due = np.array([0.9, 1.0, 1.2, 1.5, 2.0, 3.05, 9.0])
+    assert plan.release(due).tolist() == [0.9, 1.5, 1.5, 1.5, 2.0, 3.1, 9.0]
+    assert Plan().release(due).tolist() == due.tolist()
+
+
+def test_latencies_are_the_wait_for_the_release_of_the_answer() -> None:
+    plan = Plan(stalls=[(1.0, 1.5)], delay_s_by_acks={-1: 0.2})
+    intended = np.array([0.7, 0.85, 1.4, 2.0])
+    assert plan.latencies(intended, acks=-1, way_s=0.0) == pytest.approx([0.2, 0.65, 0.2, 0.2])
+    assert plan.latencies(intended, acks=1, way_s=0.01) == pytest.approx([0.01, 0.01, 0.1, 0.01])
+
+
+def test_stalls_are_those_of_their_seed_and_apart() -> None:
+    stalls = seeded_stalls(3, from_s=10.0, for_s=5.0, gap_s=(0.1, 0.2), length_s=(0.05, 0.1))
+    assert stalls == seeded_stalls(3, from_s=10.0, for_s=5.0, gap_s=(0.1, 0.2), length_s=(0.05, 0.1))
+    assert stalls != seeded_stalls(4, from_s=10.0, for_s=5.0, gap_s=(0.1, 0.2), length_s=(0.05, 0.1))
+    edges = [edge for stall in stalls for edge in stall]
+    assert edges == sorted(edges)
+    assert edges[0] >= 10.1
+    assert edges[-1] >= 15.0
+
+
+@pytest.mark.parametrize(("count", "holds"), [(100, True), (95, True), (89, True), (88, False), (0, False)])
+def test_a_claim_holds_within_what_its_trials_can_tell(count: int, holds: bool) -> None:
+    assert Claim(text="", count=count, total=100, at_least=0.95).holds is holds
+
+
+def test_a_claim_without_trials_does_not_hold() -> None:
+    assert not Claim(text="", count=0, total=0, at_most=0.05).holds
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnownServer]:
+    with KnownServer(tmp_path_factory.mktemp("known")) as started:
+        with Admin({"bootstrap.servers": started.bootstrap_servers, "default.api.timeout.ms": 30_000}) as admin:
+            admin.create_topics([NewTopic(name="t", partitions=1, replication_factor=1, config={})])
+        yield started
+
+
+def send_all(server: KnownServer, count: int, **properties: object) -> float:
+    """Seconds until all records are acknowledged that are handed over at once."""
+    settings = {
+        "bootstrap.servers": server.bootstrap_servers,
+        "linger.ms": 0,
+        "enable.idempotence": False,
+        **properties,
+    }
+    with Producer(settings) as producer:
+        producer.send("t", b"warm up", partition=0).get(10)
+        started_s = time.monotonic()
+        futures = [producer.send("t", b"x", partition=0) for _ in range(count)]
+        producer.flush(10)
+        for future in futures:
+            future.get(10)
+        return time.monotonic() - started_s
+
+
+@pytest.mark.slow
+def test_the_server_delays_stalls_and_limits_as_planned(server: KnownServer) -> None:
+    server.plan = Plan(delay_s_by_acks={1: 0.3})
+    assert send_all(server, 1, acks=1) >= 0.3
+    stall = (time.monotonic(), time.monotonic() + 1.5)
+    server.plan = Plan(stalls=[stall])
+    with Producer({"bootstrap.servers": server.bootstrap_servers, "linger.ms": 0}) as producer:
+        producer.send("t", b"held back", partition=0).get(10)
+    assert time.monotonic() >= stall[1]
+    server.plan = Plan(records_per_s=500)
+    assert send_all(server, 300, acks=1) >= 300 / 500
