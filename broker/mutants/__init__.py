@@ -4,7 +4,8 @@ A mutant is chosen by name at start-up: `harness.mutant=NAME` in a broker's prop
 `python -m broker.sim.mutation` runs the simulation over each and writes docs/mutants.md: a mutant that no seed catches
 means that the checks are blind there.
 
-A mutant's file has a docstring, whose first line says what is wrong, and `apply(patch)`.
+A mutant's file has a docstring, whose first line says what is wrong, `apply(patch)`, and perhaps
+`is_reached(settings)`: which seeds can tell, so that the others need not be run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import contextlib
 import difflib
 import importlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 MUTANTS = (
     "aborted_transactions_not_told",
@@ -105,6 +109,12 @@ def applied(name: str | None) -> Iterator[None]:
         yield
     finally:
         patch.undo()
+
+
+def is_reached(name: str, settings: Settings) -> bool:
+    """Whether a seed with this plan comes to what the mutant changes; a mutant's file may say what that takes."""
+    says = getattr(importlib.import_module(f"broker.mutants.{name}"), "is_reached", None)
+    return says is None or bool(says(settings))
 
 
 def description(name: str) -> str:

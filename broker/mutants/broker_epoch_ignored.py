@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.controller import partitions
 from broker.controller.image import MetadataImage
 from broker.mutants import Patch
 from broker.replication import PartitionReplica
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def _is_eligible_to_controller(image: MetadataImage, replica: int, broker_epoch: int) -> bool:
@@ -20,3 +25,7 @@ def _is_eligible_to_leader(self: PartitionReplica, replica: int) -> bool:
 def apply(patch: Patch) -> None:
     patch.set(partitions, "_is_eligible", _is_eligible_to_controller)
     patch.set(PartitionReplica, "_is_eligible", _is_eligible_to_leader)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.directed == "earlier life"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.mutants import Patch
 from broker.quorum.core import Quorum
 from broker.quorum.roles import Leader
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def _advance_as_leader(self: Quorum, leader: Leader) -> None:
@@ -13,3 +18,7 @@ def _advance_as_leader(self: Quorum, leader: Leader) -> None:
 
 def apply(patch: Patch) -> None:
     patch.set(Quorum, "_advance_as_leader", _advance_as_leader)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.directed == "figure eight"

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from broker.coordinator.runtime import Emit, Ledger, Reply
 from broker.mutants import Patch
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def apply(patch: Patch) -> None:
@@ -13,3 +17,7 @@ def apply(patch: Patch) -> None:
         original(self, dataclasses.replace(action, after=0), deadline_ms=deadline_ms)
 
     original = patch.set(Ledger, "wait", wait)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.transactional_producers + settings.classic_members + settings.consumer_members > 0

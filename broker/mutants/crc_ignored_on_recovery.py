@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.log.segment import Segment
 from broker.mutants import Patch
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, check_header, parse_batch_header
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def _check_batch(self: Segment, position: int, file_bytes: int) -> BatchHeader:
@@ -20,3 +25,7 @@ def _check_batch(self: Segment, position: int, file_bytes: int) -> BatchHeader:
 
 def apply(patch: Patch) -> None:
     patch.set(Segment, "_check_batch", _check_batch)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.can_lose_power_unsynced

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.mutants import Patch
 from broker.node.metadata_store import MetadataStore
 from broker.quorum.state_file import encode_quorum_state
 from broker.quorum.types import PersistedState
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def persist_state(self: MetadataStore, state: PersistedState) -> None:
@@ -15,3 +20,7 @@ def persist_state(self: MetadataStore, state: PersistedState) -> None:
 
 def apply(patch: Patch) -> None:
     patch.set(MetadataStore, "persist_state", persist_state)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.directed == "crash after vote" and not settings.can_lose_power_unsynced

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.mutants import Patch
 from broker.replication import PartitionReplica
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def apply(patch: Patch) -> None:
     patch.set(PartitionReplica, "_maybe_shrink", lambda self, now_ms: [])
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.has_lonely_follower

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.runtime import Emit, Loaded
 from broker.coordinator.transactions.shard import TransactionShard
 from broker.mutants import Patch
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def apply(patch: Patch) -> None:
@@ -14,3 +17,7 @@ def apply(patch: Patch) -> None:
         return [action for action in original(self, event, now_ms) if not isinstance(action, Emit)]
 
     original = patch.set(TransactionShard, "_loaded", loaded)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.transactional_producers > 0

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.groups.consumer_group import ConsumerGroup
 from broker.mutants import Patch
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def apply(patch: Patch) -> None:
     patch.set(ConsumerGroup, "is_free", lambda self, topic_id, partition: True)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.consumer_members > 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.transactions import shard
 from broker.coordinator.transactions.metadata import Transaction
@@ -11,6 +11,9 @@ from broker.log.partition_log import PartitionLog
 from broker.log.producers import ProducerState, Verdict
 from broker.mutants import Patch
 from broker.wire.records import BatchHeader
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def apply(patch: Patch) -> None:
@@ -37,3 +40,7 @@ def apply(patch: Patch) -> None:
 
 def _newest(transaction: Transaction) -> int:
     return transaction.producer_epoch
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.transactional_producers > 0

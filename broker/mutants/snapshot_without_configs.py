@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.controller import snapshot
 from broker.mutants import Patch
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def apply(patch: Patch) -> None:
     patch.set(snapshot, "_configs", lambda image: iter(()))
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.snapshot_bytes is not None

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.transactions.shard import TransactionShard
 from broker.mutants import Patch
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def apply(patch: Patch) -> None:
     patch.set(TransactionShard, "_note_deadline", lambda self, deadline_ms, transactional_id: None)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.transactional_producers > 0

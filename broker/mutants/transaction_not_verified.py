@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.mutants import Patch
 from broker.node.broker import Broker
 from broker.node.connection import Request
 from broker.node.handlers import api_00_produce
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def _must_be_verified(broker: Broker, request: Request) -> bool:
@@ -14,3 +19,7 @@ def _must_be_verified(broker: Broker, request: Request) -> bool:
 
 def apply(patch: Patch) -> None:
     patch.set(api_00_produce, "_must_be_verified", _must_be_verified)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.transactional_producers > 0

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.groups.shard import GroupShard
 from broker.mutants import Patch
+
+if TYPE_CHECKING:
+    from broker.sim.plan import Settings
 
 
 def apply(patch: Patch) -> None:
@@ -11,3 +16,7 @@ def apply(patch: Patch) -> None:
         original(self, record)
 
     original = patch.set(GroupShard, "apply", apply_record)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.transactional_producers > 0
