@@ -19,8 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -119,12 +121,24 @@ class Bench:
             for subject in subjects:
                 self._warm_up(subject)
             self._measure_idle(subjects)
-            for load in loads:
-                self._measure_load(load, shape, subjects)
+            for load in (each for each in loads if each.partitions == 1):
+                self._measure_part(f"{shape.name}, {load.name}", partial(self._measure_load, load, subjects))
             if is_three and "latency" in self.sections:
-                self._measure_latency(subjects)
+                self._measure_part("latency", partial(self._measure_latency, subjects))
             if is_three and "fail-over" in self.sections:
-                self._measure_fail_over(subjects)
+                self._measure_part("fail-over", partial(self._measure_fail_over, subjects))
+            for load in (each for each in loads if each.partitions > 1):  # last: creating and deleting takes longest
+                self._measure_part(f"{shape.name}, {load.name}", partial(self._measure_load, load, subjects))
+
+    def _measure_part(self, name: str, measure: Callable[[], None]) -> None:
+        """One part that fails is noted, and the others still come; the time limit ends all."""
+        try:
+            measure()
+        except TimeIsUp:
+            raise
+        except (HarnessError, subprocess.TimeoutExpired) as error:
+            self.document.failures.append(f"{name}: {type(error).__name__}: {error}")
+            say(f"failed: {self.document.failures[-1]}")
 
     def _note_start(self, subject: Subject) -> None:
         self.document.starts.append(
@@ -137,7 +151,7 @@ class Bench:
             )
         )
 
-    def _measure_load(self, load: Load, shape: Shape, subjects: list[Subject]) -> None:
+    def _measure_load(self, load: Load, subjects: list[Subject]) -> None:
         for number in range(1 - self.effort.uncounted_rounds, self.effort.rounds + 1):
             ordered = subjects if number % 2 else subjects[::-1]
             for batch_bytes in load.batches:
@@ -294,13 +308,14 @@ def run(bench: Bench, directory: Path) -> None:
     document = bench.document
     began_s = time.monotonic()
     try:
-        for shape in SHAPES:
-            bench.measure_shape(shape, directory)
-        if "start-up" in bench.sections:
-            bench.measure_start_up(directory)
         if "producer" in bench.sections:
             bench.measure_producer()
-        document.complete = True
+        if "start-up" in bench.sections:
+            bench.measure_start_up(directory)
+        for shape in SHAPES:
+            bench.measure_shape(shape, directory)
+        document.complete = not document.failures
+        document.note = "; ".join(document.failures)
     except (HarnessError, subprocess.TimeoutExpired, OSError) as error:
         document.note = f"{type(error).__name__}: {error}"
     except KeyboardInterrupt:

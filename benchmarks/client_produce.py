@@ -22,8 +22,8 @@ import confluent_kafka
 from broker.client import Producer
 
 SIZES = (100, 1024)
-BYTES_A_ROUND = 40_000_000
-RECORDS_A_ROUND_MAX = 300_000
+BYTES_A_ROUND = 200_000_000
+RECORDS_A_ROUND_MAX = 600_000
 
 
 def serve_mock(pipe: Connection) -> None:

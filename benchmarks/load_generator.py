@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -26,12 +25,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from benchmarks.host import host_facts
-from harness.clusters.admin import Admin
-from harness.clusters.base import ClusterKey
-from harness.clusters.factory import build_cluster
-from harness.clusters.process_cluster import ProcessCluster
-from harness.errors import CellError, EnvironmentFault
+from harness.errors import CellError
 from harness.run.client_runtime import client_runtime
+from harness.run.null_broker import NullBroker
 from harness.run.workload_process import WorkloadProcess
 from runlog.compact import compact_cell
 from runlog.parquet import read_stream
@@ -103,52 +99,12 @@ class Document:
         return found
 
 
-class NullBroker:
-    """One reference broker with harness.discard=true; a context manager."""
-
-    def __init__(self, directory: Path) -> None:
-        key = ClusterKey(engine="reference", proxied=False, brokers=1, settings=(("harness.discard", "true"),))
-        self._cluster: ProcessCluster = build_cluster(key, directory, proxy_choice="none", lease=None, seed=0)
-        self._admin = Admin(self._cluster.direct_addresses)
-
-    def __enter__(self) -> NullBroker:
-        try:
-            self._cluster.start()
-        except BaseException:
-            self._cluster.stop()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._cluster.stop()
-        self._cluster.remove_data()
-
-    @property
-    def bootstrap_servers(self) -> str:
-        return self._cluster.bootstrap_servers
-
-    def create_topic(self, name: str) -> None:
-        self._admin.create_topic(name, partitions=PARTITIONS, replication_factor=1, config={})
-        if not self._cluster.wait_healthy(name, timeout_s=30, replication_factor=1):
-            raise EnvironmentFault(f"topic {name} has no leader after 30 s")
-
-    def delete_topic(self, name: str) -> None:
-        self._admin.delete_topic(name)
-
-    def cpu_s(self) -> float:
-        ticks = 0
-        for pid in self._cluster.pids().values():
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def measure(
     broker: NullBroker, directory: Path, *, client: str, processes: int, rate_per_s: int, measure_s: float
 ) -> Measured:
     """One run of a load process. What goes wrong is told by `problem`."""
     cell = f"{client}-{processes}-{rate_per_s}".replace("_", "-")
-    broker.create_topic(cell)
+    broker.create_topic(cell, PARTITIONS)
     load = WorkloadProcess(directory / "load.stderr.log")
     events: list[dict[str, Any]] = []
     problem, measure_us, cpu_before_s, cpu_share = "", 0, 0.0, 0.0

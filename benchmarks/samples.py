@@ -86,10 +86,10 @@ LOADS: Final[tuple[Load, ...]] = (
         for codec in ("gzip", "snappy", "lz4", "zstd")
     ),
     Load(name="100-byte records", section="small-records", batches=(16_384,), record_bytes=100, bytes_max=_SHORTER),
-    Load(name="1,000 partitions", section="partitions", batches=(16_384,), partitions=1000, connections=6,
-         bytes_max={16_384: 96_000_000}),
     Load(name="500 connections", section="connections", batches=(16_384,), connections=500, window=1,
          bytes_max=_SHORTER),
+    Load(name="1,000 partitions", section="partitions", batches=(16_384,), partitions=1000, connections=6,
+         bytes_max={16_384: 32_000_000}),
 )  # fmt: skip
 
 

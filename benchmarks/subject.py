@@ -23,8 +23,8 @@ from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault
 
 LOAD_TIMEOUT_S: Final = 150.0  # load.py gives up after 120 s by itself
-HEALTHY_TIMEOUT_S: Final = 30.0
-FILES_GONE_TIMEOUT_S: Final = 40.0
+HEALTHY_TIMEOUT_S: Final = 60.0
+FILES_GONE_TIMEOUT_S: Final = 60.0
 # Files of deleted topics go after a second; by default it is a minute, and Apache Kafka begins half a minute after its
 # start, by when the disk may be full.
 # The same timeouts for both, so that a fail-over waits for the same.
@@ -173,9 +173,7 @@ class Subject:
             time.sleep(ATTEMPT_PAUSE_S)
         seconds = time.monotonic() - began_s
         self._cluster.restart(leader)
-        if not self._cluster.wait_healthy(
-            topic, timeout_s=HEALTHY_TIMEOUT_S * 2, replication_factor=self.shape.brokers
-        ):
+        if not self._cluster.wait_healthy(topic, timeout_s=HEALTHY_TIMEOUT_S, replication_factor=self.shape.brokers):
             raise EnvironmentFault(f"{self.engine}: broker {leader} did not come back into the ISR")
         self.delete_topic(topic)
         return seconds

@@ -1,8 +1,9 @@
 """Conditions that a step of a timeline waits for.
 
 `isr == 1` (any of == != < <= > >=) · `leader changed` (since the last step that waited for it, or the start) ·
-`no leader` · `has leader` · `controller changed` (likewise) · `broker stopped` (one that ran when the wait began) ·
-`high watermark lags by 100` · `acked >= 5000` · `acked grew by 500` (since this step began to wait).
+`no leader` · `leader gone` (none, or another one than before) · `has leader` · `controller changed` (likewise) ·
+`broker stopped` (one that ran when the wait began) · `high watermark lags by 100` · `acked >= 5000` ·
+`acked grew by 500` (since this step began to wait).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ACKED = re.compile(r"acked >= (\d+)")
 _GREW = re.compile(r"acked grew by (\d+)")
 _LAG = re.compile(r"high watermark lags by (\d+)")
 _LEADER, _CONTROLLER, _STOPPED = "leader changed", "controller changed", "broker stopped"
-_NO_LEADER, _HAS_LEADER = "no leader", "has leader"
+_NO_LEADER, _HAS_LEADER, _LEADER_GONE = "no leader", "has leader", "leader gone"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +64,7 @@ def parse(text: str) -> Condition:
     if found := _LAG.fullmatch(words):
         return _lags(words, int(found[1]))
     raise ValueError(
-        f"{text!r} is no condition: isr == N, leader changed, no leader, has leader, controller changed, "
+        f"{text!r} is no condition: isr == N, leader changed, no leader, leader gone, has leader, controller changed, "
         "broker stopped, high watermark lags by N, acked >= N, acked grew by N"
     )
 
@@ -80,6 +81,11 @@ def _leader_changed(port: ClusterPort, of: PartitionOfInterest, observed: Observ
 def _no_leader(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
     leader = port.leader(of.topic, of.partition)
     return leader is None, {"leader": leader}
+
+
+def _leader_gone(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+    leader = port.leader(of.topic, of.partition)
+    return leader is None or leader != observed.leader, {"leader": leader, "before": observed.leader}
 
 
 def _has_leader(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
@@ -137,6 +143,7 @@ def _lags(text: str, count: int) -> Condition:
 _BY_TEXT: dict[str, Callable[[ClusterPort, PartitionOfInterest, Observed], tuple[bool, dict[str, object]]]] = {
     _LEADER: _leader_changed,
     _NO_LEADER: _no_leader,
+    _LEADER_GONE: _leader_gone,
     _HAS_LEADER: _has_leader,
     _CONTROLLER: _controller_changed,
     _STOPPED: _stopped,

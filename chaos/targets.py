@@ -1,7 +1,7 @@
 """Targets are roles, resolved to broker ids and link names when a fault is injected, not when a scenario is read.
 
-Brokers: `leader`, `followers`, `follower:0`, `others` (all but the leader), `controller`, `coordinator`
-(of the cell's consumer group), `broker:2`, `minority` (the
+Brokers: `leader`, `followers`, `follower:0`, `heir` (the follower that is elected next, first in replica order),
+`others` (all but the leader), `controller`, `coordinator` (of the cell's consumer group), `broker:2`, `minority` (the
 leader and as many more as stay below half), `majority` (the rest), `all`.
 
 Links: `followers->leader` (connections that the followers open to the leader), `client->leader`, `clients->all`;
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from chaos.port import ClusterPort
 
-_ROLE = re.compile(r"leader|followers|follower:\d+|others|controller|coordinator|broker:\d+|minority|majority|all")
+_ROLE = re.compile(r"leader|heir|followers|follower:\d+|others|controller|coordinator|broker:\d+|minority|majority|all")
 _CLIENTS = ("client", "clients")
 _KINDS: dict[str, tuple[str, ...]] = {
     "internal": ("internal",),
@@ -59,7 +59,7 @@ def check_broker_target(target: str) -> None:
     """Raises TargetError for what `resolve_brokers` could never resolve."""
     if not _ROLE.fullmatch(target):
         raise TargetError(
-            f"{target!r} is no broker target: leader, followers, follower:N, others, controller, coordinator, "
+            f"{target!r} is no broker target: leader, heir, followers, follower:N, others, controller, coordinator, "
             "broker:N, minority, majority or all"
         )
 
@@ -86,6 +86,9 @@ def resolve_brokers(target: str, port: ClusterPort, of: PartitionOfInterest) -> 
         case "coordinator":
             coordinator = port.coordinator()
             found = () if coordinator is None else (coordinator,)
+        case "heir":
+            leader = port.leader(of.topic, of.partition)
+            found = tuple(replica for replica in port.replicas(of.topic, of.partition) if replica != leader)[:1]
         case "leader" | "others" | "minority" | "majority":
             found = _around_leader(role, port, of)
         case _:

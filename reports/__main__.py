@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     judged = [Judged(facts=item, verdict=allowances.apply(item.cell.cell_id, judge(item))) for item in facts]
     run = replace(run, notes=(*run.notes, *allowances.notes()))
     write_results(run, judged)
-    write_figures(options.run_dir, judged)
+    write_figures(options.run_dir, judged, run.manifest)
     page = write_page(run, judged)
     print(f"reports: page written after {time.monotonic() - started:.1f} s", file=sys.stderr)
     print(page)

@@ -15,6 +15,8 @@ class Criteria:
     achieved_ratio_min: float = 0.9
     # Held back and this busy (share of the cores it may use): the generator itself was the limit.
     generator_cpu_share_max: float = 0.85
+    # A rate above this share of what the generator reaches against a broker that stores nothing may be its own limit.
+    generator_ceiling_share_max: float = 0.75
     # Schedule lag above this is named beside the figures: the latency contains a delay of the generator.
     schedule_lag_us_p99_max: int = 20_000
     # Acknowledged rate of the slower third of the window over the faster third; a calm open loop has 1.0.

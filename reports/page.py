@@ -11,7 +11,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports import chart_data, generator, search
+from reports import chart_data, generator, search, waterfall
 from reports.anomalies import ANOMALIES
 from reports.charts import specifications
 from reports.criteria import Criteria
@@ -57,12 +57,14 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
     analysis = analyse_sweep(judged)
     charts.update(sweep_view.charts(analysis) if analysis else {})
     charts.update(generator.chart(judged))
+    charts.update(waterfall.charts(judged))
     found = search.read_search(Path(run.directory))
     charts.update(search.charts(found, judged) if found else {})
     payload = {
         "specs": {
             **specifications(**_limits(sweep)),
             "generator": generator.specification(),
+            "waterfall": waterfall.specification(),
             **(search.specifications() if found else {}),
             **sweep_charts.specifications(**sweep_view.ratio_limits(analysis)),
         },
@@ -76,8 +78,9 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         signs=_SIGNS,
         sentences=verdict_sentences(judged, analysis),
         recommendation=sweep_view.recommendation_view(analysis) if analysis else None,
-        generator=generator.view(judged),
+        generator=generator.view(judged, run.manifest),
         search=search.view(found, judged) if found else None,
+        waterfall=waterfall.view(judged),
         criteria=Criteria(),
         analysis=sweep_view.view(analysis) if analysis else None,
         cells=cells,
@@ -159,6 +162,8 @@ def _cell_view(item: Judged) -> Json:
     observed_time = facts.gap_start_us
     return {
         "id": cell.cell_id,
+        "stages": waterfall.cell_rows(item),
+        "stages_drawn": any(waterfall.in_order(waterfall.waterfalls(item))),
         "title": cell.title,
         "kind": cell.kind,
         "facts": facts,

@@ -13,9 +13,11 @@ from itertools import pairwise
 
 from reports.evidence import NEVER_US, WITHHELD, Interval, appended, batch_key, events_of, succeeded, wire_lines
 from reports.model import Cell, Json
+from reports.predict_answers import lost_by_answers
 from reports.predict_order import reordered_intervals
 
 LOG_DUMP = "log_dump"  # the harness read the dead leader's files: no journal told what was truncated
+WIRE = "wire"  # what a deposed leader answered for, by the proxies; nobody could read its files in time
 DISK = "disk"  # source of a truncation that a power loss made, not a leader
 
 
@@ -52,6 +54,9 @@ def _lost(cell: Cell) -> tuple[list[Interval], str]:
             first = max(first, _taken_up_from(leader_changes, event))
         if first >= end:
             continue
+        if event.get("source") == WIRE:
+            intervals += lost_by_answers(cell, event)
+            continue
         partition, epoch = int(event["partition"]), int(event.get("leader_epoch", -1))
         own = [item for item in journal if _touches(item, partition, first, end)]
         if any(int(item["leader_epoch"]) == epoch for item in own):
@@ -72,6 +77,8 @@ def _lost(cell: Cell) -> tuple[list[Interval], str]:
     how = f"acknowledged sends at the offsets that {len(truncations)} truncation(s) removed ({sources}), " + (
         "acknowledged after the append that was removed and before a later leader appended there"
         if journal
+        else "answered for by a leader that was none any more"
+        if sources == WIRE
         else "acknowledged before the leader change that caused each, by time of death and probe"
     )
     if without_cause:

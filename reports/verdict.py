@@ -265,11 +265,32 @@ def _health(facts: CellFacts, name: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
+def generator_ceiling_per_s(facts: CellFacts) -> float | None:
+    """What the generator reached by itself for records like this cell's (self-certification); None: not measured."""
+    value = facts.cell.part("certificate").get("records_per_s")
+    return float(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def ceiling_share(facts: CellFacts) -> float | None:
+    """The cell's rate over the ceiling of its generator."""
+    ceiling = generator_ceiling_per_s(facts)
+    return facts.throughput_records_per_s / ceiling if ceiling else None
+
+
 def _generator(facts: CellFacts, criteria: Criteria) -> Check:
     """Falling short of the asked rate is a result when the brokers are the limit and none when the generator is."""
     ratio = achieved_ratio(facts)
     share = _health(facts, "cpu_share")
     name = "generator kept up"
+    near, ceiling = ceiling_share(facts), generator_ceiling_per_s(facts)
+    if near is not None and ceiling is not None and near >= criteria.generator_ceiling_share_max:
+        return Check(
+            name=name,
+            result=INCONCLUSIVE,
+            reason=f"client-bound: {facts.throughput_records_per_s:,.0f} records/s are {near:.0%} of the "
+            f"{ceiling:,.0f} that the generator reaches against a broker that stores nothing (limit "
+            f"{criteria.generator_ceiling_share_max:.0%}); lower the rate, or add processes",
+        )
     if ratio is None:
         return Check(name=name, result=PASS, reason="no rate was asked for")
     if ratio >= criteria.achieved_ratio_min:

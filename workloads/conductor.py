@@ -118,7 +118,7 @@ class Conductor:
             gevent.sleep(LOOK_S)
 
     def _finish(self) -> None:
-        gevent.sleep(TELL_INTERVAL_S)  # the last rows reach the counts
+        self._fleet.settle()
         self._progress(now=True)
         done = merge_reports(self._fleet.reports())
         client = done.pop("client")

@@ -41,6 +41,9 @@ class Fleet(Protocol):
     def state(self) -> Json:
         """Sums over all processes, at most half a second old."""
 
+    def settle(self) -> None:
+        """Wait until `state` tells of the last rows too; to be called when nobody writes any more."""
+
     def reports(self) -> list[Json]: ...
 
     def quit(self) -> None: ...
@@ -85,6 +88,9 @@ class LocalFleet:
     def state(self) -> Json:
         self._process.fold()
         return merge_states([self._process.state()])
+
+    def settle(self) -> None:
+        self._process.fold(everything=True)
 
     def reports(self) -> list[Json]:
         self._process.fold(everything=True)
@@ -142,6 +148,9 @@ class WorkerFleet:
         if died:
             merged["errors"].append(f"{len(died)} load process(es) ended early, exit codes {died}")
         return merged
+
+    def settle(self) -> None:
+        gevent.sleep(TELL_INTERVAL_S)  # each worker tells its state twice in that time
 
     def reports(self) -> list[Json]:
         """One from each worker that answers in time; a dead one is missing, its rows are not."""

@@ -96,7 +96,7 @@ class Stages:
             self._censored[name] += count
 
     def figures(self) -> Json:
-        """What the account at the end tells: n, percentiles that the sample carries, the largest, negatives."""
+        """What the account at the end tells: n, mean, percentiles that the sample carries, the largest, negatives."""
         told: Json = {"censored": dict(self._censored)}
         for name, histogram in self._histograms.items():
             count = histogram.count
@@ -107,7 +107,13 @@ class Stages:
                 for label, share in _SHARES.items()
                 if count * (1 - share) >= SAMPLES_BEYOND_MIN
             }
-            told[name] = {"n": count, **shown, "max_us": histogram.max_us, "negative": self._negative[name]}
+            told[name] = {
+                "n": count,
+                "mean_us": round(histogram.mean_us(), 1),
+                **shown,
+                "max_us": histogram.max_us,
+                "negative": self._negative[name],
+            }
         return told
 
 

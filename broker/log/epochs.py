@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from broker.log.checkpoints import read_lines, write_lines
+from broker.log.checkpoints import read_lines, write_lines_unsynced
 from broker.log.errors import LogCorruptError
 from broker.log.filesystem import FileSystem
 
@@ -22,7 +22,12 @@ class EpochEntry(NamedTuple):
 
 
 class LeaderEpochCache:
-    """Invariant: both epoch and start_offset grow strictly from entry to entry. Every change is on disk on return."""
+    """Invariant: both epoch and start_offset grow strictly from entry to entry.
+
+    Every change is in the file on return, and survives the process. A loss of power may take it: the log is then read
+    from its beginning, and each batch tells its epoch. (One fsync a partition: a topic of 1,000 kept a broker from its
+    heartbeats for longer than its session.)
+    """
 
     def __init__(self, filesystem: FileSystem, path: str) -> None:
         self._filesystem = filesystem
@@ -98,4 +103,5 @@ class LeaderEpochCache:
             assert earlier.start_offset < later.start_offset
 
     def _write(self) -> None:
-        write_lines(self._filesystem, self._path, (f"{entry.epoch} {entry.start_offset}" for entry in self._entries))
+        lines = (f"{entry.epoch} {entry.start_offset}" for entry in self._entries)
+        write_lines_unsynced(self._filesystem, self._path, lines)

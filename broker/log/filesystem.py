@@ -162,6 +162,14 @@ class LocalFileSystem:
 LOCAL = LocalFileSystem()
 
 
+def replace_unsynced(filesystem: FileSystem, path: str, data: bytes) -> None:
+    """Replace the whole file: a crash of the process leaves the old or the new content. A loss of power may leave any
+    part of the new one, so the reader must be able to tell, and to do without."""
+    temporary = path + ".tmp"
+    write_unsynced(filesystem, temporary, data)
+    filesystem.rename(temporary, path)
+
+
 def write_unsynced(filesystem: FileSystem, path: str, data: bytes) -> None:
     """Replace the content without waiting for the disk: for what can be made anew from other files."""
     file = filesystem.open(path)

@@ -65,6 +65,9 @@ _Allow = Annotated[
 _Artifacts = Annotated[
     Path | None, typer.Option("--artifacts", metavar="DIR", help="report, junit.xml, summary and logs of all runs here")
 ]
+_NoCertify = Annotated[
+    bool, typer.Option("--no-certify", help="do not measure first what the load generator itself can do")
+]
 _NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]
 
 
@@ -87,6 +90,7 @@ def run(
     cell: _Cell = None,
     allow: _Allow = None,
     artifacts: _Artifacts = None,
+    no_certify: _NoCertify = False,
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
     from harness.cli.run import RunOptions, run_suites
@@ -96,7 +100,7 @@ def run(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
         argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
-        cells=tuple(cell or ()), allow=allow, artifacts=artifacts,
+        cells=tuple(cell or ()), allow=allow, artifacts=artifacts, certify=not no_certify,
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
 

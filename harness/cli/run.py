@@ -59,6 +59,7 @@ class RunOptions:
     cells: tuple[str, ...] = ()  # empty: all of the plan
     allow: Path | None = None
     artifacts: Path | None = None
+    certify: bool = True
 
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
@@ -191,6 +192,7 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
         run_dir=run_dir,
         argv=options.argv,
         web_port=options.web_port,
+        certify=options.certify,
     )
     if options.web_port is not None:
         progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")

@@ -31,7 +31,15 @@ def build_cluster(
     """Not started yet. Raises EnvironmentFault when Java, jars or ports are missing."""
     ports = PortAllocator()
     proxies = (
-        LinkProxies(proxy_choice, directory=directory / "proxies", lease=lease, seed=seed, ports=ports)
+        LinkProxies(
+            proxy_choice,
+            directory=directory / "proxies",
+            lease=lease,
+            seed=seed,
+            ports=ports,
+            # Without a journal the wire is what tells which broker answered for which records.
+            logs_all_produce=key.engine == "kafka",
+        )
         if key.proxied
         else None
     )

@@ -28,8 +28,18 @@ EMBEDDED: Final = "embedded"
 class LinkProxies:
     """The proxies of one cluster. Names on a shared server carry a prefix of their own, so that runs do not collide."""
 
-    def __init__(self, choice: str, *, directory: Path, lease: Lease | None, seed: int, ports: PortAllocator) -> None:
+    def __init__(
+        self,
+        choice: str,
+        *,
+        directory: Path,
+        lease: Lease | None,
+        seed: int,
+        ports: PortAllocator,
+        logs_all_produce: bool = False,
+    ) -> None:
         self._choice, self._directory, self._lease, self._seed, self._ports = choice, directory, lease, seed, ports
+        self._logs_all_produce = logs_all_produce
         self._plain: RunningServer | None = None
         self._kafka: RunningServer | None = None
         self._clients: dict[str, ToxiproxyClient] = {}
@@ -125,13 +135,13 @@ class LinkProxies:
         assert self._kafka is not None
         plain = [self._spec(link.name, link.listen, link.upstream) for link in between_brokers]
         if self._plain is self._kafka:
-            kafka = [self._spec(link.name, link.listen, link.upstream) for link in from_clients]
+            kafka = [self._client_spec(link.name, link.listen, link.upstream) for link in from_clients]
         else:
             kafka = []
             for link in from_clients:
                 between = Address(host="127.0.0.1", port=self._ports.take())
                 plain.append(self._spec(link.name, between, link.upstream))
-                kafka.append(ProxySpec(name=link.name, listen=str(link.listen), upstream=str(between)))
+                kafka.append(self._client_spec(link.name, link.listen, between))
         if self._plain.process is None and self._lease is not None:
             # Our own servers end with us; a server of somebody else's would keep these.
             self._lease_entries += [self._lease.add_proxy(self._plain.url, spec.name) for spec in plain]
@@ -141,6 +151,9 @@ class LinkProxies:
 
     def _spec(self, name: str, listen: Address, upstream: Address) -> ProxySpec:
         return ProxySpec(name=self._prefix + name, listen=str(listen), upstream=str(upstream))
+
+    def _client_spec(self, name: str, listen: Address, upstream: Address) -> ProxySpec:
+        return ProxySpec(name=name, listen=str(listen), upstream=str(upstream), kafka_log=self._logs_all_produce)
 
     def _client(self, server: RunningServer) -> ToxiproxyClient:
         if server.url not in self._clients:

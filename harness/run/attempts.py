@@ -1,13 +1,16 @@
 """Whether a sweep cell is worth a second attempt, and putting the first one aside.
 
 On a shared host a neighbour can take the processor away for a second; such a cell says nothing about its configuration.
-Steadiness is computed as the report does it, from the run log. Only the steadiness decides, never the figure itself:
-to repeat what looks slow would be to choose the result. Shown by tests/harness/test_harness_attempts.py.
+What the host's samples say of others, and the steadiness, are computed as the report does it. Only they decide, never
+the figure itself: to repeat what looks slow would be to choose the result. On a host that is busy all along every cell
+is disturbed, and to repeat them all would only take longer: the time for that is bounded, then cells are marked.
+Shown by tests/harness/test_harness_attempts.py.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +18,54 @@ import numpy as np
 
 from reports.criteria import Criteria
 from reports.histogram import steady_ratio
-from runlog.events import cell_directory
+from reports.noise import disturbance_of
+from runlog.events import cell_directory, events_path, read_jsonl
 from runlog.parquet import partition_directory, read_stream
 from runlog.schema import STREAMS
 
 ATTEMPTS_MAX: Final = 3  # a configuration that is unsteady by nature must not be tried for ever
+DISTURBED_TIME_SHARE: Final = 0.1  # of the sweep's planned time may go into repeating cells that others disturbed
 SLOT_US: Final = 100_000
+
+
+class RepeatAllowance:
+    """How much longer a sweep may take because of others on the host. One repeat is always granted."""
+
+    def __init__(self, planned_ms: Sequence[int]) -> None:
+        self._left_ms = max(DISTURBED_TIME_SHARE * sum(planned_ms), float(max(planned_ms, default=0)))
+
+    def take(self, cell_ms: int) -> bool:
+        """Whether a cell that takes so long may be repeated; then its time is used up."""
+        if cell_ms > self._left_ms:
+            return False
+        self._left_ms -= cell_ms
+        return True
+
+
+def why_again(
+    run_dir: Path,
+    cell_id: str,
+    *,
+    acks: str,
+    started_us: int,
+    window_us: tuple[int, int] | None,
+    may_repeat: Callable[[], bool],
+) -> str | None:
+    """Why the cell is to be run once more; None if its figures stand, or if it stays as it is, marked by the report.
+    `may_repeat` is asked only for a cell that others disturbed."""
+    why = unsteady(run_dir, cell_id, acks=acks, started_us=started_us, window_us=window_us)
+    if why is not None:
+        return why
+    taken = disturbed(run_dir, cell_id, window_us)
+    return taken if taken and may_repeat() else None
+
+
+def disturbed(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) -> str | None:
+    """How others took the host from the cell while it was measured; None if they did not."""
+    path = events_path(run_dir, cell_id, "stats")
+    if window_us is None or not path.exists():
+        return None
+    return disturbance_of(read_jsonl(path), window_us, Criteria()) or None
 
 
 def unsteady(

@@ -19,6 +19,7 @@ from harness.errors import CellError, hints
 from harness.plan import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
+from harness.run.deposed import answers_of, deposed_events, read_lines
 from harness.run.document import cell_document
 from harness.run.final_read import FinalRead, read_log
 from harness.run.log_reader import SeveralTopics, TopicLogReader
@@ -262,6 +263,34 @@ class CellRun:
         for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):
             self._cluster_events.append(event)
         self._outcome.notes += self._dead_logs.problems
+        if self._chaos is not None and self._cluster.wire_log_path() and not self._cluster.journal_paths():
+            self._tell_deposed()
+
+    def _tell_deposed(self) -> None:
+        """What leaders answered for that did not know yet that they were none."""
+        cluster, clock, topic = self._cluster, self._context.clock, self._planned.topic_name
+
+        def epoch_end_offset(partition: int, epoch: int) -> tuple[int, int] | None:
+            probe = cluster.probe_of_leader(topic, partition)
+            if probe is None:
+                return None
+            try:
+                return probe.epoch_end_offset(topic, partition, epoch)
+            finally:
+                probe.close()
+
+        events, problems = deposed_events(
+            topic=topic,
+            events=read_lines(events_path(self._context.run_dir, self._planned.cell_id, "cluster")),
+            answers=answers_of(read_lines(cluster.wire_log_path(), containing=topic), topic),
+            epoch_end_offset=epoch_end_offset,
+            to_ns=clock.to_mono_ns,
+            to_us=clock.to_us,
+            t_us=clock.now_us(),
+        )
+        for event in events:
+            self._cluster_events.append(event)
+        self._outcome.notes += problems
 
     def _read_back(self) -> None:
         """The ground truth. An interrupted run skips it: the log would be read while it is taken down."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos.lease import Lease
+from harness.run.certificates import Certification
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
 from runlog.events import RunClock
@@ -21,3 +22,4 @@ class RunContext:
     command: str
     engine: str
     web_port: int | None = None  # where Locust's own view of each cell is served
+    certification: Certification = field(default_factory=Certification)  # grows until the first cell begins

@@ -36,12 +36,16 @@ class Evaluation:
 
 def evaluate(
     run_dir: Path, cell_id: str, *, contract: Contract, rate_per_s: float, window_us: tuple[int, int] | None,
-    health: Mapping[str, Any],
+    health: Mapping[str, Any], ceiling_per_s: float | None = None,
 ) -> Evaluation:  # fmt: skip
+    """`ceiling_per_s` is what the generator reaches by itself, where that was measured."""
     if window_us is None:
         return _not_measured("the cell has no measured window")
     send, log = (_columns(run_dir, stream, cell_id) for stream in ("send", "log"))
-    return judge(send, log, contract=contract, rate_per_s=rate_per_s, window_us=window_us, health=health)
+    return judge(
+        send, log, contract=contract, rate_per_s=rate_per_s, window_us=window_us, health=health,
+        ceiling_per_s=ceiling_per_s,
+    )  # fmt: skip
 
 
 def _columns(run_dir: Path, stream: str, cell_id: str) -> Columns:
@@ -57,7 +61,7 @@ def _not_measured(why: str) -> Evaluation:
 
 def judge(
     send: Columns, log: Columns, *, contract: Contract, rate_per_s: float, window_us: tuple[int, int],
-    health: Mapping[str, Any],
+    health: Mapping[str, Any], ceiling_per_s: float | None = None,
 ) -> Evaluation:  # fmt: skip
     start_us, end_us = window_us
     inside = (send["intended_us"] >= start_us) & (send["intended_us"] < end_us)
@@ -70,7 +74,7 @@ def judge(
     seconds = (end_us - start_us) / 1e6
     acked_in_window = acked & (send["acked_us"] >= start_us) & (send["acked_us"] < end_us)
     clauses = [
-        *_generator(send, inside, rate_per_s, seconds, health),
+        *_generator(send, inside, rate_per_s, seconds, health, ceiling_per_s),
         *_latency(p99_us, contract),
         *_backlog(slope / rate_per_s, contract),
         *_damage(send, log, acked),
@@ -86,7 +90,12 @@ def judge(
 
 
 def _generator(
-    send: Columns, inside: npt.NDArray[np.bool_], rate_per_s: float, seconds: float, health: Mapping[str, Any]
+    send: Columns,
+    inside: npt.NDArray[np.bool_],
+    rate_per_s: float,
+    seconds: float,
+    health: Mapping[str, Any],
+    ceiling_per_s: float | None,
 ) -> list[tuple[str, str]]:
     """The client as limit: the cluster is then not to be blamed, and the rate is the client's."""
     criteria = Criteria()
@@ -94,6 +103,9 @@ def _generator(
     busiest = max(float(share) for share in shares)
     if busiest >= criteria.generator_cpu_share_max:
         return [(GENERATOR, f"a load process used {busiest:.0%} of a core: the client is the limit")]
+    if ceiling_per_s and rate_per_s >= criteria.generator_ceiling_share_max * ceiling_per_s:
+        near = f"{rate_per_s / ceiling_per_s:.0%} of the {ceiling_per_s:,.0f} records/s"
+        return [(GENERATOR, f"the rate is {near} that the client reaches against a broker that stores nothing")]
     due = int(inside.sum())
     if due < 0.95 * rate_per_s * seconds:
         return [(GENERATOR, f"only {due:,} of {rate_per_s * seconds:,.0f} records were handed to the client")]

@@ -46,4 +46,5 @@ def cell_document(planned: PlannedCell, cluster: Cluster, order: int, context: R
         "seed": planned.seed,
         "command": f"{context.command} --cell {planned.cell_id}",
         "broker_settings": dict(planned.broker_settings),
+        "certificate": context.certification.of(planned),
     }

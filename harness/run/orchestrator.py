@@ -19,8 +19,9 @@ from harness.clusters.factory import build_cluster, external_cluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, ExitCode, HarnessError
 from harness.plan import PlannedCell, search_cell
-from harness.run.attempts import ATTEMPTS_MAX, put_aside, unsteady
+from harness.run.attempts import ATTEMPTS_MAX, RepeatAllowance, put_aside, why_again
 from harness.run.cell import CellRun, Outcome
+from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from harness.run.progress import Progress
@@ -55,6 +56,7 @@ class RunRequest:
     run_dir: Path
     argv: Sequence[str]
     web_port: int | None = None
+    certify: bool = True
 
 
 class Run:
@@ -87,6 +89,9 @@ class Run:
         self._cluster_key: ClusterKey | None = None
         self._cluster_number = 0
         self._standby: deque[WorkloadProcess] = deque()
+        self._repeats = RepeatAllowance(
+            [cell.duration_ms + CELL_OVERHEAD_MS for cell in request.cells if cell.kind == "sweep"]
+        )
 
     def execute(self) -> ExitCode:
         """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be."""
@@ -96,6 +101,7 @@ class Run:
         try:
             client_runtime(self._request.client)  # what is missing is told before anything is started
             self._fill_standby()
+            self._certify()
             self._run_cells(statuses)
             if self._request.suite.search is not None and not self._stop.is_set():
                 self._search(self._request.suite.search)
@@ -111,6 +117,21 @@ class Run:
         if self._stop.is_set():
             return ExitCode.INTERRUPTED
         return ExitCode.INCONCLUSIVE if len(self._request.cells) > statuses["done"] else ExitCode.PASS
+
+    def _certify(self) -> None:
+        """What the generator itself can do, before anything is asked of a cluster."""
+        request, certification = self._request, self._context.certification
+        if not request.certify:
+            certification.status, certification.why = "skipped", "--no-certify"
+        else:
+            cells = [
+                *request.cells,
+                *([] if request.suite.search is None else [self._fastest_try(request.suite.search)]),
+            ]
+            Certifier(self._context, self._take_load).certify(cells, certification)
+            self._fill_standby()
+        self._manifest["certification"] = certification.as_json()
+        write_manifest(self._context.run_dir, self._manifest)
 
     def _run_cells(self, statuses: Counter[str]) -> None:
         cluster_failures = 0
@@ -135,8 +156,9 @@ class Run:
 
     def _search(self, search: Search) -> None:
         """Tries rates until the interval is narrow, then measures fractions of the limit; search.json grows along."""
-        trace = SearchTrace(self._context.run_dir, search)
         request = self._request
+        ceiling = self._context.certification.of(self._fastest_try(search)).get("records_per_s")
+        trace = SearchTrace(self._context.run_dir, search, ceiling)
         for number, rate in enumerate(trace.rates(), start=1):
             planned = search_cell(
                 request.suite, search, rate, number=number, fraction=None, seed=request.seed, client=request.client
@@ -149,6 +171,12 @@ class Run:
         for planned in trace.load_curve(request.suite, seed=request.seed, client=request.client):
             if self._run_extra(planned) is None:
                 return
+
+    def _fastest_try(self, search: Search) -> PlannedCell:
+        request = self._request
+        return search_cell(
+            request.suite, search, search.high_per_s, number=1, fraction=None, seed=request.seed, client=request.client
+        )
 
     def _run_extra(self, planned: PlannedCell) -> Outcome | None:
         """A cell that was not in the plan; None when the run was stopped."""
@@ -171,12 +199,13 @@ class Run:
             outcome = self._run_cell(planned, cluster, order, notes)
             if planned.kind != "sweep" or outcome.status != "done" or attempt == ATTEMPTS_MAX:
                 break
-            why = unsteady(
+            why = why_again(
                 self._context.run_dir,
                 planned.cell_id,
                 acks=str(planned.properties.get("acks", "all")),
                 started_us=outcome.started_us,
                 window_us=outcome.window_us,
+                may_repeat=partial(self._repeats.take, planned.duration_ms + CELL_OVERHEAD_MS),
             )
             if why is None:
                 break
@@ -186,7 +215,7 @@ class Run:
         return outcome
 
     def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> Outcome:
-        load = self._standby.popleft() if self._standby else self._new_load_process()
+        load = self._take_load()
         chaos = timeline_driver(planned, cluster, self._context) if planned.kind == "chaos" else None
         cell = CellRun(self._context, planned, cluster, load, order, chaos)
         cell.add_notes(notes)
@@ -198,6 +227,9 @@ class Run:
 
     def _new_load_process(self) -> WorkloadProcess:
         return WorkloadProcess(self._context.run_dir / "load.stderr.log")
+
+    def _take_load(self) -> WorkloadProcess:
+        return self._standby.popleft() if self._standby else self._new_load_process()
 
     def _fill_standby(self) -> None:
         """Imports take a second of CPU: done while nothing is measured, beside the final read of a cell, and for the
@@ -215,7 +247,7 @@ class Run:
         self._progress.phase("cluster")
         cluster = self._start_cluster(key)
         if cluster.engine in WARMED_ENGINES:
-            load = self._standby.popleft() if self._standby else self._new_load_process()
+            load = self._take_load()
             self._manifest.setdefault("warm_ups", []).append(warm_up(cluster, planned, self._context, load))
             self._fill_standby()
         return cluster

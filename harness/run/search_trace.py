@@ -23,8 +23,8 @@ SCHEMA_VERSION: Final = 1
 
 
 class SearchTrace:
-    def __init__(self, run_dir: Path, search: Search) -> None:
-        self._run_dir, self._spec = run_dir, search
+    def __init__(self, run_dir: Path, search: Search, ceiling_per_s: float | None = None) -> None:
+        self._run_dir, self._spec, self._ceiling_per_s = run_dir, search, ceiling_per_s
         self._search = RateSearch(
             low_per_s=search.low_per_s,
             high_per_s=search.high_per_s,
@@ -44,6 +44,7 @@ class SearchTrace:
         found = evaluate(
             self._run_dir, planned.cell_id, contract=self._spec.contract, rate_per_s=rate,
             window_us=outcome.window_us if outcome.status == "done" else None, health=outcome.health,
+            ceiling_per_s=self._ceiling_per_s,
         )  # fmt: skip
         self._search.take(rate, passed=found.passed)
         self._tries.append(self._line(planned.cell_id, rate, found))

@@ -6,17 +6,20 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports import generator, search
+from reports import generator, search, waterfall
 from reports.measurements import write_measurements
+from reports.model import Json
 from reports.outputs import Judged, replace_text, write_csv
 from reports.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.sweep.tables import as_json, tables
 
 
-def write_figures(directory: Path, judged: Sequence[Judged]) -> SweepAnalysis | None:
-    """measurements.json and generator.csv of every run, and the analysis of a sweep."""
+def write_figures(directory: Path, judged: Sequence[Judged], manifest: Json) -> SweepAnalysis | None:
+    """What every run has beside its verdicts, and the analysis of a sweep."""
     write_measurements(directory, judged)
     write_csv(directory / "results" / "generator.csv", *generator.table(judged))
+    write_csv(directory / "results" / "certificates.csv", *generator.certificate_table(manifest))
+    write_csv(directory / "results" / "stages.csv", *waterfall.table(judged))
     found = search.read_search(directory)
     for name, (header, rows) in (search.tables(found, judged) if found else {}).items():
         write_csv(directory / "results" / name, header, rows)

@@ -26,6 +26,7 @@
         spread: {color: category[0], opacity: 0.2},
         front: {color: soft, strokeDash: [4, 3], strokeWidth: 1.5},
         interval: {color: soft, strokeWidth: 1.5},
+        whole: {color: ink},
         effect: {color: line, strokeWidth: 1.5},
       },
       axis: {labelColor: soft, titleColor: soft, gridColor: line, gridOpacity: 0.6, domainColor: line, tickColor: line,

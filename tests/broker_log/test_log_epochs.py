@@ -79,16 +79,42 @@ def test_torn_file_is_ignored_and_a_lying_one_is_an_error(tmp_path: Path) -> Non
         LeaderEpochCache(LOCAL, str(path))
 
 
+def test_file_that_a_loss_of_power_tore_is_as_good_as_none(tmp_path: Path) -> None:
+    path = tmp_path / "leader-epoch-checkpoint"
+    cache = LeaderEpochCache(LOCAL, str(path))
+    for epoch, offset in ((0, 0), (3, 120), (12, 4567)):
+        cache.assign(epoch, offset)
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        for torn in (whole[:size], whole[:size] + bytes(len(whole) - size)):
+            path.write_bytes(torn)
+            assert LeaderEpochCache(LOCAL, str(path)).entries == ()
+    path.write_bytes(whole)
+    assert LeaderEpochCache(LOCAL, str(path)).entries == cache.entries
+
+
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 100)), max_size=20), st.integers(0, 100))
 def test_entries_always_rise(changes: list[tuple[int, int]], cut: int) -> None:
     class Memory:
-        """Only what the cache calls."""
+        """Only what the cache calls; it is its own file."""
 
         def exists(self, path: str) -> bool:
             return False
 
-        def write_atomically(self, path: str, data: bytes) -> None:
+        def open(self, path: str) -> Memory:
+            return self
+
+        def write_at(self, position: int, data: bytes) -> None:
             self.data = data
+
+        def truncate(self, size: int) -> None:
+            assert size == len(self.data)
+
+        def close(self) -> None:
+            return
+
+        def rename(self, source: str, target: str) -> None:
+            assert (source, target) == ("file.tmp", "file")
 
     cache = LeaderEpochCache(Memory(), "file")  # type: ignore[arg-type]
     for epoch, offset in changes:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.errors import LogCorruptError
+from broker.log.directory import LogDirectory
+from broker.log.errors import LogCorruptError, TopicIdMismatchError
 from broker.log.partition_log import LogConfig, PartitionLog
 from broker.log.producers import Verdict
 from broker.wire.records import encode_batch, iter_batches, validate_batches
@@ -174,3 +175,18 @@ def test_foreign_file_that_looks_like_a_segment_is_an_error(written: Path) -> No
     (written / "notes.log").write_text("hello")
     with pytest.raises(LogCorruptError, match="not the name of a segment"):
         open_log(written)
+
+
+def test_topic_id_that_a_loss_of_power_tore_is_written_anew_not_taken_for_another(tmp_path: Path) -> None:
+    directory = LogDirectory(str(tmp_path))
+    log = directory.open_log("t", 0, topic_id="id-1")
+    directory.sync_topic_ids(10)
+    log.close()
+    path = tmp_path / "t-0" / "partition.metadata"
+    whole = path.read_bytes()
+    for torn in (b"", whole[:-3], whole[:-3] + bytes(3)):
+        path.write_bytes(torn)
+        LogDirectory(str(tmp_path)).open_log("t", 0, topic_id="id-1").close()
+        assert path.read_bytes() == whole
+    with pytest.raises(TopicIdMismatchError):
+        LogDirectory(str(tmp_path)).open_log("t", 0, topic_id="id-2")

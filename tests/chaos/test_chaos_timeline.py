@@ -274,6 +274,9 @@ def test_vacant_role_is_awaited_then_a_failure(faults):
         ("leader changed", {"current_leader": 1}, True),
         ("no leader", {}, False),
         ("no leader", {"current_leader": None}, True),
+        ("leader gone", {}, False),
+        ("leader gone", {"current_leader": None}, True),
+        ("leader gone", {"current_leader": 1}, True),
         ("controller changed", {"current_controller": 2}, False),
         ("controller changed", {}, True),
         ("controller changed", {"running": [1, 2]}, False),  # the dead one is still believed to be it
@@ -295,6 +298,7 @@ def test_conditions(text, change, holds):
         ("leader", (2,)),
         ("followers", (1, 3)),
         ("follower:1", (3,)),
+        ("heir", (3,)),  # the first in replica order, which is 3, 2, 1
         ("controller", (3,)),
         ("broker:1", (1,)),
         ("others", (1, 3)),

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.run.attempts import put_aside, unsteady
-from runlog.events import cell_directory
+from harness.run.attempts import RepeatAllowance, put_aside, unsteady, why_again
+from runlog.events import JsonlWriter, cell_directory, events_path
 from runlog.parquet import read_stream, write_part
 from runlog.schema import RECV, SEND
 
@@ -50,3 +50,29 @@ def test_put_aside_keeps_the_records_of_the_attempt_and_empties_the_run_log(tmp_
     assert sorted(path.name for path in (directory / "attempt-1").iterdir()) == ["cell.json", "stats.jsonl"]
     assert not (directory / "cell.json").exists()
     assert len(read_stream(tmp_path, "send", "c")) == 0
+
+
+def test_a_cell_that_others_disturbed_is_run_again_while_there_is_time_for_it(tmp_path: Path) -> None:
+    write_times(tmp_path, "send", "acked_us", np.arange(0, 5_000_000, 500, dtype=np.int64))
+    cell_directory(tmp_path, "c").mkdir(parents=True)
+    samples = JsonlWriter(events_path(tmp_path, "c", "stats"))
+    for t_us, foreign in ((500_000, 0.9), (2_000_000, 0.1), (3_000_000, 0.3)):
+        samples.append({"t_us": t_us, "source": "host", "values": {"foreign_share": foreign}})
+    samples.close()
+    allowance = RepeatAllowance([100, 100])
+
+    def again(window_us: tuple[int, int] | None) -> str | None:
+        return why_again(
+            tmp_path, "c", acks="all", started_us=0, window_us=window_us, may_repeat=lambda: allowance.take(60)
+        )
+
+    assert again((1_000_000, 2_500_000)) is None  # 10 % within the window, whatever was before it
+    assert "other programs took 20%" in (again(WINDOW_US) or "")
+    assert again(WINDOW_US) is None, "the time for repeats is used up: the report marks the cell"
+
+
+def test_one_repeat_is_granted_however_short_the_sweep() -> None:
+    assert RepeatAllowance([100]).take(100)
+    assert not RepeatAllowance([]).take(1)
+    long = RepeatAllowance([100] * 30)
+    assert [long.take(100) for _ in range(4)] == [True, True, True, False]

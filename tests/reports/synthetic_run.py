@@ -423,7 +423,7 @@ class SyntheticCell:
                 "measure_end_us": end_us,
                 "ended_us": end_us + 500_000,
                 "producers": [],
-                "health": {"schedule_lag_us_p99": 400, "cpu_share": 0.2},
+                "health": {"schedule_lag_us_p99": 400, "cpu_share": 0.2, "stages": STAGES},
                 "effective": {"client": {}, "topic": {}, "broker": {"min.insync.replicas": "1"}},
                 "final_read": {"complete": True, "reason": "", "end_offsets": {}},
             },
@@ -439,6 +439,20 @@ class SyntheticCell:
             (directory / f"{name}.jsonl").write_text(text)
         for name in STREAMS:
             write_part(run, name, self.cell_id, {key: list(values) for key, values in self.columns[name].items()})
+
+
+def stage(mean_us: float, n: int = 5_000) -> dict[str, float]:
+    """One stage as a load process tells it; its percentiles are plain multiples of the mean."""
+    levels = {"p50_us": mean_us, "p90_us": 2 * mean_us, "p99_us": 4 * mean_us}
+    return {"n": n, "mean_us": mean_us, **levels, "max_us": 8 * mean_us, "negative": 0}
+
+
+STAGES = {
+    "censored": {"failed": 0, "unknown": 0},
+    "schedule_lag": stage(200), "send_to_append": stage(1_500), "append_to_ack": stage(800),
+    "send_to_ack": stage(2_300), "intended_to_ack": stage(2_500), "append_to_poll": stage(600),
+    "intended_to_poll": stage(2_300),
+}  # fmt: skip
 
 
 def write_run(run: Path, cells: list[SyntheticCell], **manifest: Any) -> Path:

@@ -45,7 +45,7 @@ def test_the_load_curve_takes_its_latencies_from_the_analysed_cells(tmp_path: Pa
     assert set(charts(DOCUMENT, items)) == {"search-trace", "search-curve"}
     assert set(charts(DOCUMENT, [])) == {"search-trace"}
     (tmp_path / "search.json").write_text(json.dumps(DOCUMENT))
-    assert write_figures(tmp_path, items) is None
+    assert write_figures(tmp_path, items, {}) is None
     for name, (_, rows) in tables(DOCUMENT, items).items():
         assert len((tmp_path / "results" / name).read_text().splitlines()) == len(rows) + 1
 

@@ -9,11 +9,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from reports import generator
 from reports.anomalies import ANOMALIES
 from reports.lawful import IMPOSSIBLE, LAWFUL, UNLAWFUL, Configuration, configuration_of, rule, table
 from reports.lawful_page import render
 from reports.model import Cell, CellFacts, Counts, Finding, IdentitySet, Latency, Recovery, Run, SetComparison
 from reports.outputs import Judged, exit_code, junit
+from reports.sweep.observations import CLIENT_BOUND, OK, observe
 from reports.verdict import FAIL, INCONCLUSIVE, PASS, judge, worst
 
 SOME = IdentitySet(count=5, hash=1)
@@ -144,6 +146,37 @@ def test_junit_has_failures_and_errors_where_the_checks_have_them() -> None:
     assert text.count("<failure ") == 1
     assert text.count("<error ") == 1
     assert 'failures="1"' in text
+
+
+@pytest.mark.parametrize(("ceiling", "expected"), [(1_400.0, PASS), (1_300.0, INCONCLUSIVE), (None, PASS)])
+def test_a_rate_near_what_the_generator_reaches_by_itself_is_never_the_clusters(
+    ceiling: float | None, expected: str
+) -> None:
+    own = facts(kind="sweep")
+    document = {**own.cell.document, "certificate": {"records_per_s": ceiling, "exact": True} if ceiling else {}}
+    near = replace(own, cell=replace(own.cell, document=document), throughput_records_per_s=1_000.0)
+    verdict = judge(near)
+    assert verdict.result == expected
+    assert ("client-bound" in verdict.reasons[0]) is (expected == INCONCLUSIVE)
+    item = Judged(facts=near, verdict=verdict)
+    assert generator.figures(item)["ceiling_records_per_s"] == ceiling
+    (observed,) = observe([item])
+    assert observed.state == (CLIENT_BOUND if expected == INCONCLUSIVE else OK)
+    assert bool(observed.values) is (expected == PASS)
+
+
+def test_the_page_of_the_generator_says_what_it_reached_by_itself_or_why_nobody_knows() -> None:
+    one = {"id": "shape-1", "client": "c", "shape": "1 KiB", "properties": {"acks": "1"}, "records_per_s": 123_456.7,
+           "cpu_share_by_process": [0.5, 0.9], "disturbed": True}  # fmt: skip
+    manifest = {"certification": {"status": "done", "seconds": 4.0, "certificates": [one], "problems": ["p"]}}
+    view = generator.view([], manifest)
+    assert "1 shape in 4 s. Others ran" in view["certification"]
+    assert view["certificates"][0]["figures"][0] == "123,457"
+    header, rows = generator.certificate_table(manifest)
+    assert dict(zip(header, rows[0], strict=True))["cpu_share_busiest"] == 0.9
+    skipped = {"certification": {"status": "skipped", "why": "--no-certify", "certificates": []}}
+    assert "skipped: --no-certify" in generator.view([], skipped)["certification"]
+    assert "not certified" in generator.view([], {})["certification"]
 
 
 RULINGS = [

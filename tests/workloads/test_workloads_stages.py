@@ -36,6 +36,7 @@ def test_planted_stages_come_out_and_add_up() -> None:
     }  # fmt: skip
     for name, expected_us in planted.items():
         assert told[name]["n"] == 2_000
+        assert told[name]["mean_us"] == expected_us
         assert told[name]["p50_us"] == pytest.approx(expected_us, rel=0.02)
         assert told[name]["p99_us"] == pytest.approx(expected_us, rel=0.02)
         assert "p999_us" not in told[name]  # two samples lie beyond it
@@ -66,4 +67,4 @@ def test_rows_outside_the_window_are_left_out_and_negative_stages_are_counted() 
     for part in (first, second):
         merged.merge_json(part.to_json())
     told = merged.figures()
-    assert told["send_to_append"] == {"n": 150, "p50_us": 0, "p90_us": 0, "max_us": 0, "negative": 150}
+    assert told["send_to_append"] == {"n": 150, "mean_us": 0.0, "p50_us": 0, "p90_us": 0, "max_us": 0, "negative": 150}

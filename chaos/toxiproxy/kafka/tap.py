@@ -446,7 +446,7 @@ class KafkaTap:
         if not exchange.is_logged or exchange.request is None:
             return
         results, refusal = exchange.results, exchange.refusal
-        extra: dict[str, object] = {"forwarded": refusal is None}
+        extra: dict[str, object] = {"forwarded": refusal is None, "answered_ns": time.monotonic_ns()}
         if refusal:
             extra["followers"] = refusal.followers
             extra["held_us"] = (time.monotonic_ns() - exchange.arrived_ns) // 1000

@@ -1,0 +1,149 @@
+"""What a load generator can do by itself on this host, as values: shapes, certificates, which cell has which ceiling.
+
+A *shape* is what a record costs the generator: client, settings, records, partitions, processes. What real load
+processes reach for a shape against a broker that stores nothing is the ceiling of every cell of that shape. A shape
+that asks for far less than a ceiling already measured is not measured of its own: where a quarter is asked for, a
+difference between shapes decides nothing. The ceiling is that of producing: readers of a cell share the process and
+take from it.
+Pure; certify.py measures. Shown by tests/harness/test_harness_certify.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from harness.plan import PlannedCell
+from workloads import model
+from workloads.model import Closed, Workload
+
+MEASURE_MS: Final = 2_000
+DRAIN_MS: Final = 2_000
+OUTSTANDING: Final = 65_536  # so many that no linger can hold the client back
+RATE_MAX_PER_S: Final = 10_000_000
+OWN_SHAPE_SHARE: Final = 0.25  # of a ceiling: whoever asks for less needs no measurement of its own shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """One measured shape. Shares are of one core; `disturbed`: others ran meanwhile, the true ceiling is higher."""
+
+    id: str
+    client: str
+    shape: str
+    properties: Mapping[str, str]
+    records_per_s: float
+    window_s: float
+    attempts: int
+    cpu_share_by_process: tuple[float, ...] = ()
+    broker_cpu_share: float = 0.0
+    gc_ms: float = 0.0
+    gc_ms_max: float = 0.0
+    hub_lag_us_p99: int = 0
+    foreign_share: float | None = None
+    disturbed: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Certification:
+    """What the run knows of its generator. `shapes` maps a key to its certificate, or to why there is none."""
+
+    status: str = "none"  # done, skipped, not needed, failed
+    why: str = ""
+    seconds: float = 0.0
+    shapes: dict[str, Certificate | str] = field(default_factory=dict)
+
+    def of(self, planned: PlannedCell) -> dict[str, Any]:
+        """`certificate` of cell.json: the cell's ceiling and whether it is that of its own shape."""
+        if planned.kind == "chaos":
+            return {"why": "a cell with faults is not judged by its rate"}
+        found = self.shapes.get(shape_key(planned))
+        if isinstance(found, Certificate):
+            return _brief(found, exact=True)
+        measured = [each for each in self.shapes.values() if isinstance(each, Certificate)]
+        if found is None and measured and asked_per_s(planned) <= OWN_SHAPE_SHARE * measured[0].records_per_s:
+            return _brief(measured[0], exact=False)
+        return {"why": found or self.why or "its shape was not measured"}
+
+    def as_json(self) -> dict[str, Any]:
+        found = self.shapes.values()
+        return {
+            "status": self.status,
+            "why": self.why,
+            "seconds": round(self.seconds, 1),
+            "certificates": [asdict(each) for each in found if isinstance(each, Certificate)],
+            "problems": [each for each in found if isinstance(each, str)],
+        }
+
+
+def _brief(found: Certificate, *, exact: bool) -> dict[str, Any]:
+    return {"id": found.id, "records_per_s": found.records_per_s, "exact": exact, "disturbed": found.disturbed}
+
+
+def asked_per_s(planned: PlannedCell) -> float:
+    """The highest rate that the cell asks for; endless where only the client or the cluster sets an end."""
+    workload = planned.workload
+    match workload.schedule:
+        case model.Ramp(from_rate_per_s=first, to_rate_per_s=last):
+            return max(first, last)
+        case model.Steps(steps=steps):
+            return max(step.rate_per_s for step in steps)
+        case model.Spike(spike_rate_per_s=spike):
+            return max(workload.rate_per_s, spike)
+        case model.Sine(amplitude_share=share):
+            return workload.rate_per_s * (1 + share)
+        case model.Replay() | model.Closed():
+            return float("inf")
+        case _:
+            return workload.rate_per_s
+
+
+def flat_out(workload: Workload, *, warmup_ms: int) -> Workload:
+    """The producing half of a workload, as fast as it goes; the reading half needs a broker that keeps something."""
+    return Workload.model_validate(
+        {
+            **workload.model_dump(),
+            "rate_per_s": RATE_MAX_PER_S,
+            "schedule": Closed(kind="closed", outstanding=OUTSTANDING),
+            "consumers": 0,
+            "readers": (),
+            "topics": 1,
+            "records_per_burst": 1,
+            "processes": min(workload.processes, workload.producers),
+            "warmup_ms": warmup_ms,
+            "measure_ms": MEASURE_MS,
+            "drain_ms": DRAIN_MS,
+        }
+    )
+
+
+def shape_key(planned: PlannedCell) -> str:
+    """Cells with equal keys cost the generator the same for each record."""
+    workload = flat_out(planned.workload, warmup_ms=0).model_dump(mode="json")
+    return json.dumps([planned.client, sorted(planned.properties.items()), planned.partitions, workload])
+
+
+def shape_text(planned: PlannedCell) -> str:
+    workload = planned.workload
+    if workload.corpus is not None:
+        records = f"records of {workload.corpus.name}"
+    elif workload.sizes is not None:
+        records = f"records of {workload.sizes.kind} sizes"
+    else:
+        records = f"{workload.record_size_bytes:,} B records"
+    keys = "" if workload.keys == "none" else f", keys {workload.keys}"
+    processes = min(workload.processes, workload.producers)
+    spread = f", {workload.producers} producers in {processes} processes" if workload.producers > 1 else ""
+    return f"{records}{keys}, {planned.partitions} partitions{spread}"
+
+
+def one_of_each(cells: Sequence[PlannedCell]) -> dict[str, PlannedCell]:
+    """For each shape the cell that asks for most; the baseline's shape first, since it speaks for the modest ones."""
+    found: dict[str, PlannedCell] = {}
+    for planned in sorted((cell for cell in cells if cell.kind != "chaos"), key=lambda cell: not cell.baseline):
+        key = shape_key(planned)
+        if key not in found or asked_per_s(planned) > asked_per_s(found[key]):
+            found[key] = planned
+    return found

@@ -1,0 +1,167 @@
+"""Self-certification: measures, before a suite asks for any rate, what the load generator reaches by itself.
+
+Real load processes send as fast as they can, in a closed loop, to one of our brokers that stores nothing. What cannot
+be certified is a note in the manifest, not an error. Shapes and their meaning: certificates.py. Shown by
+tests/harness/test_harness_certify.py.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from harness.errors import CellError, EnvironmentFault
+from harness.plan import PlannedCell
+from harness.run.certificates import (
+    DRAIN_MS,
+    MEASURE_MS,
+    OWN_SHAPE_SHARE,
+    Certificate,
+    Certification,
+    asked_per_s,
+    flat_out,
+    one_of_each,
+    shape_text,
+)
+from harness.run.client_runtime import client_runtime
+from harness.run.context import RunContext
+from harness.run.host import HostSampler
+from harness.run.null_broker import NullBroker
+from harness.run.workload_process import WorkloadProcess
+from reports.criteria import Criteria
+
+DIRECTORY: Final = "certification"
+WARMUP_MS: Final = 500
+WARMUP_OF_JVM_MS: Final = 4_000  # until what is hot is compiled
+OVERTIME_S: Final = 30.0
+SHAPES_MAX: Final = 8  # measured in one run, some 4 s each
+ATTEMPTS_MAX: Final = 2  # of one that others disturbed; the higher ceiling counts
+
+
+class Certifier:
+    """Measures what the cells need, one shape after the other, on one broker. `new_load` gives load processes."""
+
+    def __init__(self, context: RunContext, new_load: Callable[[], WorkloadProcess]) -> None:
+        self._context, self._new_load = context, new_load
+        self._directory = context.run_dir / DIRECTORY
+
+    def certify(self, cells: Sequence[PlannedCell], found: Certification) -> None:
+        """Fills `found`; never raises for what broker or load do."""
+        wanted = one_of_each(cells)
+        if not wanted:
+            found.status, found.why = "not needed", "no cell of this run is judged by its rate"
+            return
+        self._context.progress.phase("certify the generator")
+        began_s = time.monotonic()
+        try:
+            with NullBroker(
+                self._directory / "cluster", lease=self._context.lease, should_stop=self._context.stop.is_set
+            ) as broker:
+                self._measure_all(broker, wanted, found)
+            found.status = "done"
+        except (EnvironmentFault, CellError, OSError) as error:
+            found.status, found.why = "failed", f"the generator could not be certified: {error}"
+        finally:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            found.seconds = time.monotonic() - began_s
+
+    def _measure_all(self, broker: NullBroker, wanted: Mapping[str, PlannedCell], found: Certification) -> None:
+        first: Certificate | None = None
+        number = 0
+        for key, planned in wanted.items():
+            if self._context.stop.is_set():
+                return
+            if first is not None and asked_per_s(planned) <= OWN_SHAPE_SHARE * first.records_per_s:
+                continue
+            number += 1
+            if number > SHAPES_MAX:
+                found.shapes[key] = f"more than {SHAPES_MAX} shapes: {planned.title} was not certified"
+                continue
+            try:
+                measured = self._measure(broker, planned, f"shape-{number}")
+            except CellError as error:
+                found.shapes[key] = f"{planned.title} could not be certified: {error}"
+                continue
+            found.shapes[key] = measured
+            first = first or measured
+            doubt = " (others ran meanwhile: the true figure is higher)" if measured.disturbed else ""
+            self._context.progress.say(
+                f"generator alone, {planned.client}, {measured.shape}: {measured.records_per_s:,.0f} records/s{doubt}"
+            )
+
+    def _measure(self, broker: NullBroker, planned: PlannedCell, name: str) -> Certificate:
+        found: list[Certificate] = []
+        while len(found) < ATTEMPTS_MAX and (not found or found[-1].disturbed):
+            found.append(self._attempt(broker, planned, name, len(found) + 1))
+        best = max(found, key=lambda each: each.records_per_s)
+        return replace(best, attempts=len(found), disturbed=all(each.disturbed for each in found))
+
+    def _attempt(self, broker: NullBroker, planned: PlannedCell, name: str, attempt: int) -> Certificate:
+        topic = f"{name}-{attempt}"
+        (self._directory / "cells" / topic).mkdir(parents=True, exist_ok=True)
+        warmup_ms = WARMUP_OF_JVM_MS if planned.client == "java" else WARMUP_MS
+        workload = flat_out(planned.workload, warmup_ms=warmup_ms)
+        broker.create_topic(topic, planned.partitions)
+        load, host = self._new_load(), HostSampler()
+        broker_cpu_s, window_s, foreign = 0.0, 0.0, None
+        try:
+            load.begin(
+                {
+                    "run_dir": str(self._directory),
+                    "cell_id": topic,
+                    "t0_monotonic_ns": self._context.clock.t0_monotonic_ns,
+                    "client": planned.client,
+                    "bootstrap_servers": broker.bootstrap_servers,
+                    "topic": topic,
+                    "partitions": planned.partitions,
+                    "properties": dict(planned.properties),
+                    "workload": workload.model_dump(mode="json"),
+                    "seed": planned.seed,
+                    "runtime": client_runtime(planned.client),
+                }
+            )
+            deadline_s = time.monotonic() + (warmup_ms + MEASURE_MS + DRAIN_MS) / 1e3 + OVERTIME_S
+            measure_us = 0
+            while True:
+                event = load.next_event(0.2) or {}
+                if event.get("phase") == "measure":
+                    measure_us, broker_cpu_s = int(event["t_us"]), broker.cpu_s()
+                    host.sample()
+                elif event.get("phase") == "drain" and measure_us:
+                    window_s, broker_cpu_s = (int(event["t_us"]) - measure_us) / 1e6, broker.cpu_s() - broker_cpu_s
+                    foreign = (host.sample() or {}).get("foreign_share")
+                elif event.get("event") == "done":
+                    break
+                elif event.get("event") in ("error", "end"):
+                    raise CellError(str(event.get("message") or load.describe_end()))
+                if self._context.stop.is_set():
+                    raise CellError("interrupted")
+                if time.monotonic() > deadline_s:
+                    raise CellError("the load process did not finish in time")
+        finally:
+            load.stop(1.0)
+            shutil.rmtree(self._directory / "cells" / topic, ignore_errors=True)
+        broker.delete_topic(topic)
+        health = event["health"]
+        acked = int(health["stages"].get("intended_to_ack", {}).get("n", 0))
+        if not acked or window_s <= 0:
+            raise CellError("nothing was acknowledged in the measured window")
+        return Certificate(
+            id=name,
+            client=planned.client,
+            shape=shape_text(planned),
+            properties=dict(planned.properties),
+            records_per_s=round(acked / window_s, 1),
+            window_s=round(window_s, 3),
+            attempts=attempt,
+            cpu_share_by_process=tuple(health["cpu_share_by_process"]),
+            broker_cpu_share=round(broker_cpu_s / window_s, 3),
+            gc_ms=health["gc_ms"],
+            gc_ms_max=health["gc_ms_max"],
+            hub_lag_us_p99=health["hub_lag_us_p99"],
+            foreign_share=foreign,
+            disturbed=foreign is not None and foreign > Criteria().foreign_share_max,
+        )

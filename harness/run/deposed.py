@@ -1,0 +1,161 @@
+"""What a leader answered for after another one had been elected: `truncated` events for engines without a journal.
+
+A leader that is cut off or paused lives on while its successor writes another history; its files cannot be read in
+time, because it truncates them itself as soon as it hears of the new epoch. But every answer that a client got went
+through a proxy that logged it, and the present leader tells by OffsetForLeaderEpoch where the old epoch ends: what the
+deposed leader answered for beyond that offset is what its truncation removed.
+Shown by tests/harness/test_harness_deposed.py.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runlog.events import parse_line
+
+NEVER_NS = 2**63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leadership:
+    """One leader epoch of a partition, as a probe saw it; the next one's time is when it was seen to have ended."""
+
+    partition: int
+    broker: int
+    leader_epoch: int
+    ended_us: int
+    leads_again: bool  # later in this cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Offsets [base_offset, end_offset) that a broker said it had appended, when the proxy passed that on."""
+
+    broker: int
+    partition: int
+    base_offset: int
+    end_offset: int
+    answered_ns: int
+
+
+def ended_leaderships(events: Iterable[dict[str, Any]]) -> list[Leadership]:
+    """Those that ended while their broker lived. Of a killed one the files were read."""
+    seen: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    killed: defaultdict[int, list[int]] = defaultdict(list)
+    for event in events:
+        if event.get("kind") == "leader" and event.get("leader") is not None and event["leader"] >= 0:
+            changes = seen[event["partition"]]
+            if not changes or changes[-1][2] != event["leader_epoch"]:  # else only the ISR changed
+                changes.append((event["t_us"], event["leader"], event["leader_epoch"]))
+        elif event.get("kind") == "killed":
+            killed[event["broker"]].append(event["t_us"])
+    found = []
+    for partition, changes in seen.items():
+        for index, (began_us, broker, epoch) in enumerate(changes):
+            following = next(((t, b) for t, b, e in changes[index + 1 :] if e > epoch), None)
+            if following is None or any(t >= began_us for t in killed[broker]):
+                continue
+            again = any(b == broker and e > epoch for _, b, e in changes[index + 1 :])
+            found.append(
+                Leadership(
+                    partition=partition, broker=broker, leader_epoch=epoch, ended_us=following[0], leads_again=again
+                )
+            )
+    return found
+
+
+def answers_of(lines: Iterable[dict[str, Any]], topic: str) -> list[Answer]:
+    """The successful Produce answers of a wire log for this topic, in the order in which they were passed on."""
+    found = [
+        Answer(
+            broker=int(str(line["proxy"]).rpartition("-")[2]),
+            partition=line["partition"],
+            base_offset=line["base_offset"],
+            end_offset=line["base_offset"] + line["records"],
+            answered_ns=line["answered_ns"],
+        )
+        for line in lines
+        if line.get("topic") == topic
+        and line.get("outcome") == "delivered"
+        and line.get("error_code") == 0
+        and isinstance(line.get("answered_ns"), int)
+        and line["base_offset"] >= 0
+    ]
+    return sorted(found, key=lambda answer: answer.answered_ns)
+
+
+def answered_beyond(
+    leadership: Leadership, end_offset: int, answers: Sequence[Answer], ended_ns: int
+) -> tuple[int, int] | None:
+    """(highest offset that it answered for and one more, time of its next leadership); None if nothing is gone.
+
+    If it leads again later, its answers of then are not those of a deposed leader: they begin where the log ends that
+    its successor wrote.
+    """
+    highest, others_end = end_offset, end_offset
+    for answer in answers:
+        if answer.partition != leadership.partition or answer.end_offset <= end_offset:
+            continue
+        if answer.broker != leadership.broker:
+            others_end = max(others_end, answer.end_offset)
+        elif leadership.leads_again and answer.answered_ns >= ended_ns and answer.base_offset >= others_end:
+            return (highest, answer.answered_ns) if highest > end_offset else None
+        else:
+            highest = max(highest, answer.end_offset)
+    return (highest, NEVER_NS) if highest > end_offset else None
+
+
+def deposed_events(
+    *,
+    topic: str,
+    events: Iterable[dict[str, Any]],
+    answers: Sequence[Answer],
+    epoch_end_offset: Callable[[int, int], tuple[int, int] | None],
+    to_ns: Callable[[int], int],
+    to_us: Callable[[int], int],
+    t_us: int,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Lines for cluster.jsonl, and what nobody told. `epoch_end_offset(partition, epoch)` asks the present leader."""
+    found: list[dict[str, Any]] = []
+    problems: list[str] = []
+    for leadership in ended_leaderships(events):
+        told = epoch_end_offset(leadership.partition, leadership.leader_epoch)
+        if told is None:
+            problems.append(
+                f"{topic}-{leadership.partition}: no leader told where epoch {leadership.leader_epoch} ends"
+            )
+            continue
+        beyond = answered_beyond(leadership, told[1], answers, to_ns(leadership.ended_us))
+        if beyond is None:
+            continue
+        found.append(
+            {
+                "t_us": t_us,
+                "broker": leadership.broker,
+                "kind": "truncated",
+                "source": "wire",
+                "topic": topic,
+                "partition": leadership.partition,
+                "leader_epoch": leadership.leader_epoch,
+                "from_offset": beyond[0],
+                "to_offset": told[1],
+                **({"until_us": to_us(beyond[1])} if beyond[1] != NEVER_NS else {}),
+            }
+        )
+    return found, problems
+
+
+def read_lines(path: Path | None, *, containing: str = "") -> Iterator[dict[str, Any]]:
+    """Whole JSON lines of a file that may not be there; others than those with this text are not even parsed."""
+    if path is None or not path.exists():
+        return
+    text = containing.encode()
+    with path.open("rb") as file:
+        for line in file:
+            event = parse_line(line) if text in line else None
+            if event is not None:
+                yield event

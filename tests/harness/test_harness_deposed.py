@@ -1,0 +1,119 @@
+"""From the proxies' log and the end of the old epoch follows what a leader answered for after it had been deposed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.run.deposed import (
+    NEVER_NS,
+    Answer,
+    Leadership,
+    answered_beyond,
+    answers_of,
+    deposed_events,
+    ended_leaderships,
+    read_lines,
+)
+
+
+def leader(t_us: int, broker: int, epoch: int, partition: int = 0) -> dict[str, Any]:
+    return {"kind": "leader", "t_us": t_us, "leader": broker, "leader_epoch": epoch, "partition": partition}
+
+
+def answer(broker: int, base: int, end: int, at_ns: int) -> Answer:
+    return Answer(broker=broker, partition=0, base_offset=base, end_offset=end, answered_ns=at_ns)
+
+
+def line(broker: int, base: int, at_ns: int, **values: Any) -> dict[str, Any]:
+    return {
+        "proxy": f"client-{broker}", "topic": "t", "partition": 0, "base_offset": base, "records": 10, "error_code": 0,
+        "outcome": "delivered", "answered_ns": at_ns, **values,
+    }  # fmt: skip
+
+
+def ended(again: bool = False) -> Leadership:
+    return Leadership(partition=0, broker=1, leader_epoch=3, ended_us=50, leads_again=again)
+
+
+def test_a_leadership_ends_with_the_first_later_epoch() -> None:
+    events = [leader(0, 1, 3), leader(10, 1, 3), leader(50, 2, 4), leader(90, 1, 6)]
+    found = ended_leaderships(events)
+    assert [(each.broker, each.leader_epoch, each.ended_us, each.leads_again) for each in found] == [
+        (1, 3, 50, True),
+        (2, 4, 90, False),
+    ]
+
+
+def test_of_a_killed_leader_the_files_were_read() -> None:
+    events = [leader(0, 1, 3), {"kind": "killed", "broker": 1, "t_us": 30}, leader(50, 2, 4), leader(90, 3, 5)]
+    assert [each.broker for each in ended_leaderships(events)] == [2]
+
+
+def test_only_passed_on_successes_of_the_topic_are_answers() -> None:
+    lines = [
+        line(1, 40, 7),
+        line(1, 30, 5),
+        line(1, 50, 9, topic="other"),
+        line(1, 50, 9, error_code=6),
+        line(1, 50, 9, outcome="dropped"),
+        {**line(1, 50, 9), "answered_ns": None},
+    ]
+    assert answers_of(lines, "t") == [answer(1, 30, 40, 5), answer(1, 40, 50, 7)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([answer(1, 0, 100, 10)], None),
+        ([answer(1, 0, 100, 10), answer(1, 100, 120, 20), answer(2, 100, 130, 60)], (120, NEVER_NS)),
+        ([answer(2, 100, 130, 60), answer(1, 100, 110, 70)], (110, NEVER_NS)),  # paused: its answers come late
+        ([answer(2, 100, 130, 60)], None),
+    ],
+)
+def test_what_lies_beyond_the_epochs_end_is_gone(answers: list[Answer], expected: tuple[int, int] | None) -> None:
+    assert answered_beyond(ended(), 100, answers, 50) == expected
+
+
+def test_answers_of_a_later_leadership_are_no_loss() -> None:
+    answers = [answer(1, 100, 110, 20), answer(2, 100, 130, 60), answer(1, 130, 140, 90)]
+    assert answered_beyond(ended(again=True), 100, answers, 50) == (110, 90)
+    assert answered_beyond(ended(again=True), 100, answers[1:], 50) is None
+
+
+def test_the_event_says_from_where_to_where_and_whose() -> None:
+    events, problems = deposed_events(
+        topic="t",
+        events=[leader(0, 1, 3), leader(50, 2, 4)],
+        answers=[answer(1, 90, 120, 20_000)],
+        epoch_end_offset=lambda partition, epoch: (epoch, 100),
+        to_ns=lambda us: us * 1_000,
+        to_us=lambda ns: ns // 1_000,
+        t_us=777,
+    )
+    assert problems == []
+    assert events == [
+        {
+            "t_us": 777, "broker": 1, "kind": "truncated", "source": "wire", "topic": "t", "partition": 0,
+            "leader_epoch": 3, "from_offset": 120, "to_offset": 100,
+        }
+    ]  # fmt: skip
+
+
+def test_what_nobody_answers_is_a_problem_and_no_guess() -> None:
+    events, problems = deposed_events(
+        topic="t", events=[leader(0, 1, 3), leader(50, 2, 4)], answers=[answer(1, 90, 120, 20)],
+        epoch_end_offset=lambda partition, epoch: None, to_ns=int, to_us=int, t_us=777,
+    )  # fmt: skip
+    assert events == []
+    assert problems == ["t-0: no leader told where epoch 3 ends"]
+
+
+def test_torn_lines_and_those_of_others_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "wire.jsonl"
+    path.write_text('{"topic":"t","a":1}\n{"topic":"u"}\n{"topic":"t","a"')
+    assert list(read_lines(path, containing='"t"')) == [{"topic": "t", "a": 1}]
+    assert list(read_lines(tmp_path / "none")) == []
+    assert list(read_lines(None)) == []

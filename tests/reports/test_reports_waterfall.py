@@ -1,0 +1,104 @@
+"""Waterfalls: means add up to the measured whole, percentiles keep their own, what nobody measured is not drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reports.outputs import Judged
+from reports.verdict import judge
+from reports.waterfall import (
+    ACKED,
+    FETCH,
+    HEADER,
+    LAG,
+    POLLED,
+    QUEUE,
+    REPLICATION,
+    UNSPLIT,
+    WIRE,
+    Waterfall,
+    cell_rows,
+    charts,
+    table,
+    view,
+    waterfalls,
+)
+from tests.reports.synthetic_run import STAGES, stage
+from tests.reports.test_reports_verdict import facts
+
+
+def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str = "c") -> Judged:
+    own = facts(kind="sweep")
+    outcome = {**own.cell.outcome, "health": {"stages": stages}}
+    values = {"0": {"record-queue-time-avg": queue_ms}}
+    stats = () if queue_ms is None else ({"name": "client", "source": "workloads", "values": values},)
+    document = {**own.cell.document, "outcome": outcome, "title": "one title"}
+    cell = replace(own.cell, cell_id=cell_id, document=document, stats=stats)
+    one = replace(own, cell=cell)
+    return Judged(facts=one, verdict=judge(one))
+
+
+def fall(judged: Judged, path: str, level: str = "mean") -> Waterfall:
+    return next(found for found in waterfalls(judged) if (found.path, found.level) == (path, level))
+
+
+def parts(found: Waterfall) -> dict[str, float]:
+    return {part.series: part.us for part in found.parts}
+
+
+def test_means_add_up_on_both_ways_and_the_clients_queue_is_taken_out_of_its_stage() -> None:
+    judged = item(STAGES, queue_ms=1.1)
+    acked, polled = fall(judged, ACKED), fall(judged, POLLED)
+    assert parts(acked) == pytest.approx({LAG: 200, QUEUE: 1_100, WIRE: 400, REPLICATION: 800})
+    assert parts(polled) == pytest.approx({LAG: 200, QUEUE: 1_100, WIRE: 400, FETCH: 600})
+    for found in (acked, polled):
+        assert sum(parts(found).values()) == found.whole_us
+
+
+def test_a_percentile_keeps_its_own_whole_and_is_never_split_by_a_mean() -> None:
+    found = fall(item(STAGES, queue_ms=1.1), ACKED, "p99")
+    assert parts(found) == {LAG: 800, UNSPLIT: 6_000, REPLICATION: 3_200}
+    assert found.whole_us == 10_000
+    assert not any(one.level == "p99.9" for one in waterfalls(item(STAGES)))  # the sample does not carry it
+
+
+def test_without_the_leaders_time_the_stages_around_the_append_are_one() -> None:
+    blind = {name: STAGES[name] for name in ("schedule_lag", "send_to_ack", "intended_to_ack", "intended_to_poll")}
+    assert parts(fall(item(blind), ACKED)) == {LAG: 200, UNSPLIT: 2_300}
+    assert parts(fall(item(blind, queue_ms=2.0), ACKED)) == {LAG: 200, QUEUE: 2_000, WIRE: 300}
+    assert parts(fall(item(blind, queue_ms=9.0), ACKED)) == {LAG: 200, UNSPLIT: 2_300}, "an average of another time"
+    assert parts(fall(item(blind), POLLED)) == {LAG: 200, UNSPLIT: 2_100}
+    assert parts(fall(item(blind), POLLED, "p99")) == {LAG: 800}, "percentiles cannot be subtracted"
+
+
+def test_repetitions_are_joined_by_the_weight_of_their_records() -> None:
+    slow = {**STAGES, "schedule_lag": stage(1_200, n=15_000), "intended_to_ack": stage(3_500, n=15_000)}
+    found = view([item(STAGES), item(slow, cell_id="d")])
+    row = next(one for one in found["rows"] if one["path"] == ACKED)
+    assert (row["parts"][0], row["whole_us"], row["n"]) == (950.0, 3_250.0, 20_000)
+
+
+def test_bars_of_a_chart_stand_one_after_the_other_and_the_whole_is_marked() -> None:
+    data = charts([item(STAGES)])["waterfall-acked"]["data"]
+    assert [(row["start"], row["end"]) for row in data["stages"]] == [(0.0, 0.2), (0.2, 1.7), (1.7, 2.5)]
+    assert data["wholes"] == [{"label": "one title", "whole": 2.5, "n": 5_000}]
+
+
+def test_the_table_has_every_stage_and_what_has_no_end_beside_it() -> None:
+    header, rows = table([item({**STAGES, "censored": {"failed": 3, "unknown": 4}})])
+    assert header == list(HEADER)
+    assert len(rows) == len(STAGES) - 1 == len(cell_rows(item(STAGES)))
+    lag = dict(zip(header, rows[0], strict=True))
+    assert lag == {
+        "cell_id": "c", "stage": "schedule_lag", "n": 5_000, "mean_us": 200, "p50_us": 200, "p90_us": 400,
+        "p99_us": 800, "p999_us": None, "max_us": 1_600, "negative": 0, "failed": 3, "unknown": 4,
+    }  # fmt: skip
+
+
+def test_a_cell_that_measured_nothing_draws_nothing() -> None:
+    assert view([item({})]) == {}
+    assert charts([item({}), item({"censored": {"failed": 0, "unknown": 0}})]) == {}
+    assert table([item({})])[1] == []
