@@ -19,6 +19,7 @@ from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.wire.batch import RawBatch
 from broker.wire.encoder import Output, encode_body
 from broker.wire.errors import CorruptBatchError
+from broker.wire.messages import Message
 from broker.wire.records import decode_records, encode_batch, iter_batches, validate_batches
 
 SUFFIX = ".checkpoint"
@@ -49,18 +50,16 @@ def encode_snapshot(snapshot_id: SnapshotId, payloads: tuple[bytes, ...], *, las
     return Snapshot(snapshot_id=snapshot_id, data=data)
 
 
-def _control(kind: int, value: object, *, offset: int, epoch: int) -> bytes:
+def _control(kind: int, value: Message, *, offset: int, epoch: int) -> bytes:
     output = Output()
-    encode_body(value, output)  # type: ignore[arg-type]  # any of kio's types
-    return bytes(
-        encode_batch(
-            [b"".join(output.finish())],
-            timestamps_ms=0,
-            keys=[struct.pack(">hh", 0, kind)],
-            base_offset=offset,
-            partition_leader_epoch=epoch,
-            control=True,
-        )
+    encode_body(value, output)
+    return encode_batch(
+        [b"".join(output.finish())],
+        timestamps_ms=0,
+        keys=[struct.pack(">hh", 0, kind)],
+        base_offset=offset,
+        partition_leader_epoch=epoch,
+        control=True,
     )
 
 

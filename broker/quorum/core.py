@@ -23,6 +23,7 @@ from broker.quorum.types import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     Committed,
+    DivergingEpoch,
     DropPrefix,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
@@ -623,7 +624,9 @@ class Quorum:
     def _answer_parked(self, leader: Leader, replica_id: int) -> None:
         parked = leader.parked.pop(replica_id)
         offset, last_epoch = parked.request.fetch_offset, parked.request.last_fetched_epoch
-        snapshot_id, diverging, entries = None, None, ()
+        snapshot_id: SnapshotId | None = None
+        diverging: DivergingEpoch | None = None
+        entries: tuple[LogEntry, ...] = ()
         if self._log.needs_snapshot(fetch_offset=offset, last_fetched_epoch=last_epoch):
             snapshot_id = self.snapshot_id
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import get_args
 from uuid import UUID
 
 from broker.controller.image import MetadataImage, replay
@@ -72,7 +73,7 @@ RECORDS: tuple[MetadataRecord, ...] = (
 
 
 def test_every_kind_of_record_is_in_the_example() -> None:
-    assert {type(each) for each in RECORDS} == set(MetadataRecord.__args__)  # type: ignore[attr-defined]
+    assert {type(each) for each in RECORDS} == set(get_args(MetadataRecord))
 
 
 def test_an_image_and_what_its_records_make_are_equal() -> None:
