@@ -63,11 +63,11 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 
 .PHONY: test
 test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
-	$(BIN)/python -m pytest -m "not docker"
+	$(BIN)/python -m pytest -m "not docker and not external and not redis"
 
 .PHONY: test-fast
 test-fast: setup-dev  ## the tests that need no process, Spark or browser
-	$(BIN)/python -m pytest -m "not slow and not spark and not kafka and not chromium and not toxiproxy"
+	$(BIN)/python -m pytest -m "not slow and not spark and not kafka and not chromium and not toxiproxy and not redis"
 
 .PHONY: prove-checker
 prove-checker: setup-dev  ## 1,000 run logs with planted anomalies of every kind: all found, nothing else
@@ -82,6 +82,19 @@ test-docker: setup-dev  ## brokers in containers; needs an engine, builds the im
 	docker build $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) --target runtime -t kafka-harness:local \
 	  -f containers/Dockerfile .
 	$(BIN)/python -m pytest -m docker
+
+.PHONY: test-redis
+test-redis: setup-dev  ## redelivered records removed by a real Redis; installs redis-server where apt-get may
+	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -y -qq redis-server >/dev/null; }
+	$(BIN)/python -m pytest -m redis
+
+.PHONY: demo-docker
+demo-docker:  ## brokers, Toxiproxy, load and report in containers; ends with the report in ./runs (BASE_IMAGE=... likewise)
+	@containers/demo
+
+.PHONY: test-external
+test-external: setup-dev  ## faults in front of an Apache Kafka with TLS and SASL that somebody else started
+	$(BIN)/python -m pytest -m external
 
 .PHONY: chromium
 chromium:
@@ -109,6 +122,14 @@ mutants: setup-dev  ## the simulation over every wrong variant of the broker; wr
 .PHONY: fuzz
 fuzz: setup-dev  ## a million bad frames and 100,000 damaged directories
 	$(BIN)/python -m broker.sim.fuzz --frames 1000000 --files 100000 --strict
+
+.PHONY: compatibility
+compatibility: setup-dev  ## six clients on the reference broker; writes docs/compatibility.md
+	@command -v kcat >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "setup: kcat" >&2; apt-get update -qq && apt-get install -y -qq --no-install-recommends kcat >/dev/null; \
+	  else echo "setup: no kcat here; its column will say so" >&2; fi; }
+	$(BIN)/python -m tests.compatibility
 
 .PHONY: bench
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results

@@ -33,6 +33,9 @@ FETCH_VERSION: Final = 12
 METADATA_VERSION: Final = 9
 DEADLINE_S: Final = 120.0
 RECEIVE_BYTES: Final = 64 * 1024
+NOT_YET: Final = frozenset({3, 5, 6})  # a new partition whose leader does not know of it yet: sent again, as clients do
+RETRIES_MAX: Final = 5_000
+RETRY_PAUSE_S: Final = 0.005
 SEND_BUFFERS_MAX: Final = 64  # a call; far below the kernel's 1024
 
 
@@ -178,6 +181,7 @@ class Produce:
         self.error_position = 4 + 1 + 1 + 1 + len(options.topic.encode()) + 1 + 4
         self.left = self.requests  # to be sent
         self.waited_for = 0
+        self.retries_left = RETRIES_MAX
         self._turns = [0] * len(self.links)
 
     def _frame(self, partition: int, batch: bytes) -> list[bytes]:
@@ -238,9 +242,13 @@ class Produce:
         answers = 0
         while (frame := link.next_frame()) is not None:
             (error,) = struct.unpack_from(">h", frame, self.error_position)
-            if error:
-                raise RuntimeError(f"produce to {self.options.topic}: error code {error}")
             answers += 1
+            if error in NOT_YET and self.retries_left:
+                self.retries_left -= 1
+                self.left += 1
+                time.sleep(RETRY_PAUSE_S)
+            elif error:
+                raise RuntimeError(f"produce to {self.options.topic}: error code {error}")
         self.waited_for -= answers
         self._send(number, answers)
 

@@ -25,12 +25,12 @@ from harness.errors import EnvironmentFault
 LOAD_TIMEOUT_S: Final = 150.0  # load.py gives up after 120 s by itself
 HEALTHY_TIMEOUT_S: Final = 60.0
 FILES_GONE_TIMEOUT_S: Final = 60.0
-# Files of deleted topics go after a second; by default it is a minute, and Apache Kafka begins half a minute after its
+# Files of deleted topics go after 100 ms; by default it is a minute, and Apache Kafka begins half a minute after its
 # start, by when the disk may be full.
 # The same timeouts for both, so that a fail-over waits for the same.
 SETTINGS: Final = (
     ("log.initial.task.delay.ms", "1000"),
-    ("log.segment.delete.delay.ms", "1000"),
+    ("log.segment.delete.delay.ms", "100"),
     ("broker.session.timeout.ms", "3000"),
     ("broker.heartbeat.interval.ms", "500"),
     ("controller.quorum.election.timeout.ms", "1000"),
@@ -153,7 +153,7 @@ class Subject:
             stdin=subprocess.DEVNULL,
         )
         if done.returncode != 0:
-            raise EnvironmentFault(f"{self.engine}: {what} failed: {done.stderr.strip()[-2000:]}")
+            raise EnvironmentFault(f"{self.engine}: {what} failed: {done.stderr.strip().splitlines()[-1:]}")
         return json.loads(done.stdout.splitlines()[-1])
 
     def fail_over_s(self) -> float:

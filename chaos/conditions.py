@@ -148,3 +148,8 @@ _BY_TEXT: dict[str, Callable[[ClusterPort, PartitionOfInterest, Observed], tuple
     _CONTROLLER: _controller_changed,
     _STOPPED: _stopped,
 }
+
+
+def is_seen_by_clients(text: str) -> bool:
+    """Answered by Metadata and the load alone; the others look at processes and their files, or at the quorum."""
+    return not (_LAG.fullmatch(text) or text in (_STOPPED, _CONTROLLER))

@@ -18,10 +18,10 @@ from ruamel.yaml import YAML
 from chaos import conditions
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultSpec, Parameter
-from chaos.targets import TargetError
+from chaos.targets import TargetError, check_link_target
 
 Expectation = Literal["none", "predicted", "exact", "any"]
-Engine = Literal["reference", "kafka"]
+Engine = Literal["reference", "kafka", "docker"]
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000}
 WITHIN_MS_DEFAULT = 15_000
@@ -233,6 +233,22 @@ def draw(swarm: Swarm, seed: int) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+def _is_on_client_links(step: Step) -> bool:
+    spec = step.spec
+    if spec.target_kind == "broker":
+        return False
+    try:
+        check_link_target(step.target or spec.default_target, only_clients=True)
+    except TargetError:
+        return False
+    return True
+
+
+def _can_carry_out(spec: FaultSpec, engine: str) -> bool:
+    """What reference brokers can, they can in containers too."""
+    return not spec.engines or engine in spec.engines or (engine == "docker" and "reference" in spec.engines)
+
+
 class Scenario(_Model):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     title: str
@@ -274,6 +290,13 @@ class Scenario(_Model):
             seen.add(step.id)
             if step.fault:
                 faults.add(step.id)
+        for step in self._all_steps():
+            unable = [engine for engine in self.engines if step.fault and not _can_carry_out(step.spec, engine)]
+            if unable:
+                raise ValueError(
+                    f"fault {step.fault} works on {' and '.join(step.spec.engines)} only, and this scenario is for "
+                    f"{', '.join(self.engines)}: write `engines: [{', '.join(step.spec.engines)}]`"
+                )
         if self.partition >= self.topic.partitions:
             raise ValueError(f"partition {self.partition} with {self.topic.partitions} partitions")
         return self
@@ -293,6 +316,24 @@ class Scenario(_Model):
     def steps(self, seed: int) -> tuple[Step, ...]:
         """The timeline, then what the swarm draws from `seed`."""
         return self.timeline + (draw(self.swarm, seed) if self.swarm else ())
+
+    def _all_steps(self) -> tuple[Step, ...]:
+        """Each fault that may come, the swarm's kinds once."""
+        drawn = self.swarm.faults if self.swarm else ()
+        return self.timeline + tuple(fault.step("check", 0, fault.for_[0]) for fault in drawn)
+
+    @property
+    def is_client_side(self) -> bool:
+        """Needs nothing but proxies between the clients and somebody's brokers: no process, no link between brokers,
+        no setting of a broker, and no condition that only a cluster of one's own can tell."""
+        steps = self._all_steps()
+        return not (
+            any(step.fault and not _is_on_client_links(step) for step in steps)
+            or any(step.when and not conditions.is_seen_by_clients(step.when) for step in steps)
+            or self.broker_settings
+            or any(case.broker_settings for case in self.cases.values())
+            or not {"reference", "kafka"} & set(self.engines)
+        )
 
     @property
     def has_faults(self) -> bool:

@@ -9,6 +9,22 @@ from typing import Protocol
 from chaos.toxiproxy.client import ToxiproxyClient
 
 
+class Containers(Protocol):
+    """What a cluster of containers offers beyond processes. Every call takes effect before it returns."""
+
+    def disconnect(self, broker_id: int) -> None:
+        """Off its network."""
+
+    def reconnect(self, broker_id: int) -> None:
+        """At its old address."""
+
+    def limit_cpu(self, broker_id: int, cores: float | None) -> None:
+        """`cores` may be a fraction; None gives all of them back."""
+
+    def limit_memory(self, broker_id: int, limit_bytes: int | None) -> None:
+        """None gives the host's memory back."""
+
+
 class ClusterPort(Protocol):
     """A running cluster with its proxies and load. Called from the timeline's thread; no call waits unboundedly."""
 
@@ -53,6 +69,9 @@ class ClusterPort(Protocol):
 
     def disk_control(self, broker_id: int) -> Path | None:
         """The control file of the broker's storage; None for a broker whose disk cannot be told to fail."""
+
+    def containers(self) -> Containers | None:
+        """None for brokers that are processes of this host."""
 
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         """Take from a dead broker's segment files what a loss of power would; bytes dropped of each of its files."""

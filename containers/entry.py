@@ -23,6 +23,7 @@ KAFKA_LIBS: Final = Path("/opt/kafka/libs")
 # The containers find one another by service name; a client on this host uses the published port.
 # PROXIED is advertised as the Toxiproxy server's address: whoever comes in through it stays on it.
 PORTS: Final = {"EXTERNAL": 9092, "CONTROLLER": 9093, "INTERNAL": 9094, "PROXIED": 9095}
+PROXIES_TIMEOUT_S: Final = 60  # half a second on an idle host; several containers start at once
 FIRST_PROXY: Final = {"broker": 19101, "kafka": 29101}
 SETTINGS: Final = {
     "num.partitions": "3",
@@ -98,13 +99,14 @@ def start_populating() -> None:
         for service, first in FIRST_PROXY.items()
         for broker in BROKERS
     ]
-    for _ in range(100):
+    deadline = time.monotonic() + PROXIES_TIMEOUT_S
+    while time.monotonic() < deadline:
         try:
             client.populate(proxies)
             os._exit(0)
         except Unreachable:
             time.sleep(0.1)
-    print("the Toxiproxy server did not answer within 10 s", file=sys.stderr)
+    print(f"the Toxiproxy server did not answer within {PROXIES_TIMEOUT_S} s", file=sys.stderr)
     os._exit(3)
 
 

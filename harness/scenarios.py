@@ -57,7 +57,7 @@ def _case(reference: str, scenario: Scenario, name: str) -> ScenarioCase:
         broker_settings=scenario.broker_settings_of(name),
         workload=scenario.workload_of(name),
         brokers=scenario.brokers,
-        engines=scenario.engines,
+        engines=(*scenario.engines, *(("external",) if scenario.is_client_side else ())),
         clients=scenario.clients,
         tags=scenario.tags,
         has_faults=scenario.has_faults,

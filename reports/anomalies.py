@@ -341,7 +341,8 @@ WHERE s.status = 0 AND s."offset" >= 0 AND s.sent_us >= 0 AND EXISTS (SELECT 1 F
         name="crashed",
         family="liveness",
         title="Broker crashed",
-        rule="A broker process ended that the harness had neither killed nor stopped, and whose disk had not failed.",
+        rule="A broker process ended that the harness had neither killed nor stopped, whose disk had not failed and "
+        "whose container had not reached the limit of its memory.",
         evidence="harness",
     ),
     Anomaly(

@@ -294,6 +294,13 @@ def price_data(judged: Sequence[Judged]) -> dict[str, Rows]:
     return {"price": rows}
 
 
+def tables(judged: Sequence[Judged]) -> dict[str, tuple[list[str], list[list[object]]]]:
+    """File below results/ -> header and rows of the table behind a chart; none without rows."""
+    by_knob = [{"knob": knob, **row} for knob, found in sweep_data(judged).items() for row in found]
+    found = {"price.csv": price_data(judged)["price"], "knobs.csv": by_knob}
+    return {name: (list(rows[0]), [list(row.values()) for row in rows]) for name, rows in found.items() if rows}
+
+
 def settings_text(cell: Cell) -> str:
     return " ".join(f"{name}={value}" for name, value in cell.part("knobs").items())
 

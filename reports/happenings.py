@@ -20,6 +20,7 @@ EXAMPLES_MAX = 5
 ASKED_END_US = 2_000_000  # a process that ends so close to the harness's own kill or stop was ended by it
 STORAGE_END_US = 30_000_000  # one whose disk failed may take so long to stop
 _ENDED_BY_HARNESS = ("killed", "stopped")
+_ENDED_BY_FAULT = ("storage_failed", "out_of_memory")
 
 
 def findings(cell: Cell, epochs: Sequence[EpochRange]) -> dict[str, Finding]:
@@ -264,11 +265,11 @@ def _two_controllers(cell: Cell) -> list[str]:
 
 
 def _crashes(cell: Cell) -> list[str]:
-    """A broker that ended by itself, other than by stopping because its disk failed."""
+    """A broker that ended by itself, other than because its disk failed or its container's memory was limited."""
     excused = [
         (event.get("broker"), int(event.get("t_us", 0)), ASKED_END_US if asked else STORAGE_END_US)
         for event in cell.events
-        if (asked := event.get("kind") in _ENDED_BY_HARNESS) or event.get("kind") == "storage_failed"
+        if (asked := event.get("kind") in _ENDED_BY_HARNESS) or event.get("kind") in _ENDED_BY_FAULT
     ]
     return [
         f"broker {event.get('broker')} ended with {event.get('code')}"

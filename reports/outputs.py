@@ -14,6 +14,7 @@ import pandas as pd
 
 from reports.anomalies import BY_NAME
 from reports.model import QUANTILES, CellFacts, Json, Run
+from reports.results_schema import VERDICTS_VERSION
 from reports.verdict import EXIT_CODES, FAIL, INCONCLUSIVE, PASS, Verdict, achieved_ratio, worst
 
 
@@ -88,6 +89,7 @@ def write_results(run: Run, judged: Sequence[Judged]) -> Json:
     results = directory / "results"
     results.mkdir(parents=True, exist_ok=True)
     document: Json = {
+        "schema_version": VERDICTS_VERSION,
         "run": {
             "run_id": run.manifest.get("run_id"),
             "engine": run.manifest.get("engine"),
@@ -141,7 +143,7 @@ def _write_tables(results: Path, judged: Sequence[Judged]) -> None:
             (item.facts.cell.cell_id, kind, quantile, round(value, 1), latency.n)
             for item in judged
             for kind, latency in item.facts.latency.items()
-            for quantile, value in latency.curve
+            for quantile, value in (*latency.curve, *(((1.0, latency.max_us),) if latency.max_us is not None else ()))
         ),
     )
     write_csv(

@@ -21,6 +21,7 @@ from reports.model import PREDICTED_KINDS, CellFacts, Json, Run, Story
 from reports.narrative import Step, story_steps, verdict_sentences
 from reports.noise import disturbance
 from reports.outputs import Judged, overall
+from reports.redelivery import redelivery_sentences
 from reports.replica_logs import pictures
 from reports.sweep import charts as sweep_charts
 from reports.sweep import view as sweep_view
@@ -189,6 +190,7 @@ def _cell_view(item: Judged) -> Json:
         "time_rows": _time_rows(facts),
         "achieved": achieved_ratio(facts),
         "health": {k: v for k, v in (cell.outcome.get("health") or {}).items() if isinstance(v, int | float)},
+        "redelivery": redelivery_sentences(cell.outcome.get("health") or {}),
         "host": _host_noise(facts),
         "disturbed": disturbance(facts),
         "open": cell.kind == "chaos" or item.verdict.result != PASS,

@@ -52,10 +52,10 @@ def reordered_intervals(cell: Cell, *, removed: list[Interval]) -> tuple[list[In
     batches = _batches_of_wire(wire)
     by_correlation = _correlation_grows_with_time(batches.values()) and _appends_follow_correlation(journal)
     _merge_journal(batches, journal, with_unseen=by_correlation)
-    groups: dict[tuple[str, int], list[_Piece]] = defaultdict(list)
+    groups: dict[tuple[object, int], list[_Piece]] = defaultdict(list)
     for piece in _pieces(batches.values(), by_correlation=by_correlation):
         if piece.base_offset is not None and not _is_removed(piece, removed):
-            groups[(piece.batch.client_id, piece.batch.partition)].append(piece)
+            groups[(_sender(piece), piece.batch.partition)].append(piece)
     late = [piece for group in groups.values() for piece in _late(group)]
     number = len({id(piece.batch) for piece in late})
     how = (
@@ -63,6 +63,12 @@ def reordered_intervals(cell: Cell, *, removed: list[Interval]) -> tuple[list[In
         f"order of first attempts from the wire, offsets from {'the journal' if journal else 'the wire'}"
     )
     return _joined(late), how
+
+
+def _sender(piece: _Piece) -> object:
+    """Whose order is at stake. Producers of several processes may share a client id; their records do not share one."""
+    identities = piece.batch.identities
+    return identities[piece.position][:2] if identities else piece.batch.client_id
 
 
 def _late(group: list[_Piece]) -> list[_Piece]:

@@ -69,13 +69,15 @@ class JsonlWriter:
         self.close()
 
 
-def read_jsonl(path: Path) -> Iterator[Event]:
-    """Events of a file in order; none when it does not exist. Lines torn by a kill are left out."""
+def read_jsonl(path: Path, *, containing: str = "") -> Iterator[Event]:
+    """Events of a file in order; none when it does not exist. Lines torn by a kill are left out, and those without the
+    text `containing` are not even parsed."""
     if not path.exists():
         return
+    text = containing.encode()
     with path.open("rb") as lines:
         for line in lines:
-            event = parse_line(line)
+            event = parse_line(line) if text in line else None
             if event is not None:
                 yield event
 

@@ -1,7 +1,8 @@
 """One consumer user in its own OS thread: a member of a reader group, logs what it is given.
 
 A reader reads everything once; its consumers share the partitions, fixed or through Kafka's group protocol. A catch-up
-reader begins late, behind a backlog. An application that takes its time is a wait after each poll.
+reader begins late, behind a backlog. An application that takes its time is a wait after each poll. The log has every
+record that came, also those that a reader with `deduplicate` does not hand on.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from workloads.clients.protocol import ConsumerClient, Polled
 from workloads.context import CONNECT_TIMEOUT_S, LoadContext
 from workloads.model import ReaderGroup
 from workloads.outcomes import wall_clock_offset_us
+from workloads.redelivery import RedeliveryFilter
 
 _POLL_S = 0.05
 _SLICE_S = 0.1  # a wait is cut into pieces, so that a stop is noticed
-_GENERATION_UNKNOWN = ABSENT  # no client library tells it
 
 
 class ConsumerUserLoop:
@@ -37,6 +38,7 @@ class ConsumerUserLoop:
         self._first_partition = {topic: index * plan.partitions for index, topic in enumerate(topics)}
         self.writer_name = f"c{self.number}"
         self._writer = SegmentWriter(context.live, RECV, self.writer_name)
+        self._filter: RedeliveryFilter | None = None
         self.is_ready = False
         self.is_finished = False
         self.received = 0
@@ -50,6 +52,7 @@ class ConsumerUserLoop:
             is_late = self.reader.start_after_ms is not None
             # Made now in any case: what the client cannot set is known before anything is measured.
             client = make_consumer(self._context.plan.client, self._context.consumer_setup(self.reader))
+            self._filter = self._context.redelivery_filter(self.reader_number)
             if has_work and not is_late:
                 client.connect(self._partitions, CONNECT_TIMEOUT_S)
             self.is_ready = True
@@ -61,7 +64,7 @@ class ConsumerUserLoop:
                 polled = client.poll(_POLL_S)
                 if polled.records:
                     self._log(polled)
-                    self._process(len(polled.records))
+                    self._process(self._handed_on(polled))
         except Exception as error:  # the entry point of a thread: nobody above would hear of it
             self._context.add_error(f"consumer {self.number}: {error}")
         finally:
@@ -82,6 +85,14 @@ class ConsumerUserLoop:
             time.sleep(min(left_s, _SLICE_S))
         return True
 
+    def _handed_on(self, polled: Polled) -> int:
+        """How many records the application gets: without those that came before, if the reader removes them."""
+        if self._filter is None:
+            return len(polled.records)
+        parsed = [parse_fast(value) for _, _, _, value, _ in polled.records]
+        identities = [(each[0], each[1], each[2]) for each in parsed if each is not None]
+        return sum(self._filter.keep(identities)) + len(parsed) - len(identities)  # what is not ours is no record of it
+
     def _process(self, records: int) -> None:
         """The application's work, as a wait: it takes time and no CPU."""
         left_s = records * self.reader.processing_us / 1e6
@@ -96,7 +107,7 @@ class ConsumerUserLoop:
         has_append_time = self._context.plan.log_append_time
         offset_us = wall_clock_offset_us(t0_ns)
         append, number, reader, generation = (
-            self._writer.append_recv, self.number, self.reader_number, _GENERATION_UNKNOWN,
+            self._writer.append_recv, self.number, self.reader_number, polled.generation,
         )  # fmt: skip
         appended_us = ABSENT
         for topic, partition, offset, value, timestamp_ms in polled.records:

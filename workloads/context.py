@@ -14,6 +14,7 @@ from runlog.events import RunClock, live_directory
 from workloads import keys, payloads, schedule
 from workloads.clients.protocol import ClientSetup
 from workloads.model import Plan, ReaderGroup, Replay
+from workloads.redelivery import RedeliveryFilter, RedisStore, Store, TableStore
 
 CONNECT_TIMEOUT_S = 20.0
 
@@ -60,6 +61,7 @@ class LoadContext:
         self._phases: Phases | None = None
         self._lock = threading.Lock()
         self._drain_deadline_ns: int | None = None
+        self._filters: dict[int, RedeliveryFilter] = {}
         self.errors: list[str] = []
 
     def producer_setup(self) -> ClientSetup:
@@ -81,6 +83,27 @@ class LoadContext:
             group_id=f"{plan.topic}-{reader.name}" if reader.mode == "group" else None,
             start=reader.start,
         )
+
+    def redelivery_filter(self, reader_number: int) -> RedeliveryFilter | None:
+        """One of a reader, for all its consumers in this process; None if it takes everything as it comes."""
+        reader = self.plan.workload.reader_groups[reader_number]
+        if reader.deduplicate == "none":
+            return None
+        with self._lock:
+            if reader_number not in self._filters:
+                store: Store = TableStore(reader.deduplicate_entries)
+                if reader.deduplicate == "redis":
+                    prefix = f"{self.plan.topic}-{reader.name}-{self.plan.t0_monotonic_ns}"  # of this run alone
+                    store = RedisStore(reader.redis_url, prefix, reader.deduplicate_keep_ms)
+                is_alone = reader.deduplicate == "table" or self.plan.workload.processes == 1
+                self._filters[reader_number] = RedeliveryFilter(store, is_alone=is_alone)
+            return self._filters[reader_number]
+
+    def redelivery_reports(self) -> dict[str, dict[str, int]]:
+        """By the reader's name."""
+        with self._lock:
+            filters = dict(self._filters)
+        return {self.plan.workload.reader_groups[number].name: each.report() for number, each in filters.items()}
 
     def begin(self, phases: Phases) -> None:
         """Let all users start at the same instant."""

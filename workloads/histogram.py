@@ -59,10 +59,11 @@ class LogHistogram:
         return self.since(LogHistogram())
 
     def to_json(self) -> dict[str, object]:
-        used = np.flatnonzero(self._counts)
+        counts = self._counts.copy()  # the thread of a producer may be adding: numpy lists only what stands still
+        used = np.flatnonzero(counts)
         return {
             "buckets": used.tolist(),
-            "counts": self._counts[used].tolist(),
+            "counts": counts[used].tolist(),
             "max_us": self.max_us,
             "sum_us": self._sum_us,
         }

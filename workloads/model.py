@@ -159,6 +159,17 @@ class ReaderGroup(_Model):
         description="a catch-up reader: begins so long after the measured window did, behind a backlog; none: at once",
     )
     processing_us: int = Field(default=0, ge=0, le=60_000_000, description="what the application takes for each record")
+    deduplicate: Literal["none", "table", "redis"] = Field(
+        default="none",
+        description="remove records that come again, by a table in each load process or by a Redis server",
+    )
+    deduplicate_entries: int = Field(
+        default=1_000_000, ge=1, le=50_000_000, description="of the table: what is older than so many is forgotten"
+    )
+    deduplicate_keep_ms: int = Field(
+        default=600_000, ge=1, le=86_400_000, description="of Redis: what is older than that is forgotten"
+    )
+    redis_url: str = Field(default="redis://127.0.0.1:6379/0", pattern=r"^(redis|rediss|unix)://", max_length=500)
 
 
 class Workload(_Model):

@@ -125,6 +125,7 @@ class LoadProcess:
             "backpressure_sends": sum(loop.backpressure_sends for loop in producers),
             "unsent": sum(loop.unsent for loop in producers),
             "foreign_records": sum(loop.foreign for loop in self.members.consumers),
+            "redelivery": self.context.redelivery_reports(),
             "payload_zlib_ratio": round(pool.achieved_ratio(), 3),
             "payload": payloads.describe(self.context.plan.workload, pool),
             "client_effective": effective,
@@ -188,6 +189,18 @@ def merge_states(states: list[Json]) -> Json:
     return merged
 
 
+def _merge_redelivery(reports: list[dict[str, dict[str, int]]]) -> dict[str, int]:
+    """Of the readers that remove what came before, one figure a name, as the report shows them. What two processes got
+    of one record is a duplicate in neither: they count by themselves."""
+    merged: dict[str, int] = {}
+    for report in reports:
+        for reader, counts in report.items():
+            for name, count in counts.items():
+                key = f"redelivery_{reader}_{name}"
+                merged[key] = merged.get(key, 0) + count
+    return merged
+
+
 def merge_reports(reports: list[Json]) -> Json:
     """The `done` event: producers, health and effective settings of the whole cell."""
     lag, hub, stages = LogHistogram(), LogHistogram(), Stages()
@@ -217,6 +230,7 @@ def merge_reports(reports: list[Json]) -> Json:
         "stages": stages.figures(),
         "payload": next((report["payload"] for report in reports), {}),
     }
+    health |= _merge_redelivery([report["redelivery"] for report in reports])
     effective: Json = next((report["client_effective"] for report in reports if report["client_effective"]), {})
     producers.sort(key=lambda producer: (producer["producer"], producer["incarnation"]))
     return {"producers": producers, "health": health, "effective": {"client": effective}, "client": client}

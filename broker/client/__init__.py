@@ -1,7 +1,6 @@
 """Reference producer, consumer and admin for clusters that speak the Kafka protocol: pure core, thread-based shell.
 
 core/ decides (no I/O, no clock), the modules beside it move bytes. docs/contracts.md describes the public surface.
-Consumer groups are not served yet and are refused by name.
 """
 
 from __future__ import annotations
@@ -13,14 +12,19 @@ from broker.client.core.batch import RecordMetadata, TopicPartition
 from broker.client.core.errors import (
     BufferExhaustedError,
     ClosedError,
+    CommitFailedError,
     ConfigurationError,
     KafkaError,
+    LogTruncationError,
     TimedOutError,
+    WakeupError,
 )
 from broker.client.core.fetcher import EARLIEST, LATEST, ConsumerRecord
 from broker.client.core.metadata import BrokerAddress, PartitionState, TopicState
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
 from broker.client.future import DeliveryFuture, FailedFuture
+from broker.client.group_session import RebalanceListener
+from broker.client.offsets import FoundOffset
 from broker.client.producer import Producer, ProducerInterceptor, ProducerRecord
 from broker.client.reporting import BatchListener, DeliveredBatch
 
@@ -33,23 +37,28 @@ __all__ = [
     "BufferExhaustedError",
     "ClosedError",
     "ClusterDescription",
+    "CommitFailedError",
     "ConfigurationError",
     "Consumer",
     "ConsumerRecord",
     "DeliveredBatch",
     "DeliveryFuture",
     "FailedFuture",
+    "FoundOffset",
     "GroupMetadata",
     "KafkaError",
+    "LogTruncationError",
     "NewTopic",
     "OffsetAndMetadata",
     "PartitionState",
     "Producer",
     "ProducerInterceptor",
     "ProducerRecord",
+    "RebalanceListener",
     "RecordMetadata",
     "TimedOutError",
     "TopicPartition",
     "TopicState",
+    "WakeupError",
     "read_batches",
 ]

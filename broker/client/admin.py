@@ -1,4 +1,5 @@
-"""The reference admin: topics, cluster, configurations, offsets. Every call is bounded by default.api.timeout.ms.
+"""The reference admin: topics, cluster, settings, offsets, transactions; groups as `.groups`. Every call is bounded by
+default.api.timeout.ms.
 
 No thread: the caller's thread drives the network. Creating and deleting go to the controller that Metadata names; in
 KRaft any broker forwards them, so a wrong guess does no harm.
@@ -13,9 +14,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from broker.client import admin_cluster
+from broker.client.admin_cluster import RESOURCE_TYPES, LogDirectory, QuorumDescription
+from broker.client.admin_groups import GroupAdmin
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
-from broker.client.coordinators import TRANSACTION, find_coordinator
+from broker.client.coordinators import GROUP, TRANSACTION, find_coordinator
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import parse_admin
 from broker.client.core.errors import KafkaError
@@ -25,8 +29,6 @@ from broker.client.offsets import epoch_end_offset, list_offset
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request, to_ms
-
-_RESOURCE_TYPES = {"topic": 2, "broker": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class Admin:
     def __init__(self, properties: Mapping[str, object], *, seed: int | None = None) -> None:
         self._config = parse_admin(properties)
         self._client = BlockingClient(self._config, random.Random(seed))
+        self.groups = GroupAdmin(self._client, self._config.default_api_timeout_ms)
 
     def create_topics(self, topics: Iterable[NewTopic], *, wait: bool = True) -> None:
         """Create all, then (with `wait`) until every partition has a leader. An existing topic is an error."""
@@ -140,16 +143,17 @@ class Admin:
         return {topic.name: topic for topic in answer.topics}
 
     def describe_configs(self, kind: str, name: str) -> dict[str, str | None]:
-        """Effective settings of a "topic" or a "broker" (its id as text)."""
-        if kind not in _RESOURCE_TYPES:
-            raise KafkaError(-1, f"describe_configs: expected topic or broker, got {kind!r}", name="LOCAL_STATE")
+        """Effective settings of a "topic", a "broker" (its id as text) or a "group"."""
+        if kind not in RESOURCE_TYPES:
+            known = ", ".join(RESOURCE_TYPES)
+            raise KafkaError(-1, f"describe_configs: expected one of {known}, got {kind!r}", name="LOCAL_STATE")
         node = int(name) if kind == "broker" else None
         deadline_ms = self._deadline_ms()
         if node is not None:
             self._client.fetch_metadata([], deadline_ms)
 
         def build(version: int) -> Message:
-            entry = {"resource_type": _RESOURCE_TYPES[kind], "resource_name": name, "configuration_keys": None}
+            entry = {"resource_type": RESOURCE_TYPES[kind], "resource_name": name, "configuration_keys": None}
             return request(ApiKey.DESCRIBE_CONFIGS, version, resources=[entry])
 
         def ask() -> dict[str, str | None]:
@@ -170,6 +174,76 @@ class Admin:
     def offset_for_leader_epoch(self, partition: TopicPartition, leader_epoch: int) -> tuple[int, int]:
         """(largest epoch not above `leader_epoch`, offset after its last record); (-1, -1) if there is none."""
         return epoch_end_offset(self._client, TopicPartition(*partition), leader_epoch, self._deadline_ms())
+
+    def group_coordinator(self, group_id: str) -> int:
+        """The broker that coordinates this group, whether it exists or not."""
+        deadline_ms = self._deadline_ms()
+        return self._client.retrying(lambda: find_coordinator(self._client, GROUP, group_id, deadline_ms), deadline_ms)
+
+    # -- logs, settings, elections --------------------------------------------------------------------------------
+
+    def create_partitions(self, counts: Mapping[str, int]) -> None:
+        """Of these topics, up to so many each; then until every one has a leader."""
+        deadline_ms = self._deadline_ms()
+        admin_cluster.create_partitions(self._client, counts, deadline_ms)
+        self._client.retrying(lambda: self._expect_partitions(counts, deadline_ms), deadline_ms)
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Everything before these offsets (-1: before the high watermark). Returns where each log begins now."""
+        deadline_ms = self._deadline_ms()
+        return {
+            TopicPartition(*each): admin_cluster.delete_records(
+                self._client, TopicPartition(*each), offset, deadline_ms
+            )
+            for each, offset in before.items()
+        }
+
+    def alter_configs(
+        self,
+        kind: str,
+        name: str,
+        set_: Mapping[str, str] | None = None,
+        *,
+        delete: Iterable[str] = (),
+        append: Mapping[str, str] | None = None,
+        subtract: Mapping[str, str] | None = None,
+    ) -> None:
+        """Of a "topic", a "broker" (its id as text, empty: of all) or a "group": all of these changes or none."""
+        admin_cluster.alter_configs(
+            self._client,
+            kind,
+            name,
+            set_=set_ or {},
+            delete=delete,
+            append=append or {},
+            subtract=subtract or {},
+            deadline_ms=self._deadline_ms(),
+        )
+
+    def elect_leaders(
+        self, partitions: Iterable[TopicPartition] | None = None, *, is_unclean: bool = False
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """The preferred leader of each, or (unclean) any replica where there is no leader. None: of all partitions."""
+        return admin_cluster.elect_leaders(
+            self._client, partitions, is_unclean=is_unclean, deadline_ms=self._deadline_ms()
+        )
+
+    def describe_log_dirs(self, broker_id: int) -> dict[str, LogDirectory]:
+        deadline_ms = self._deadline_ms()
+        self._client.fetch_metadata([], deadline_ms)
+        return admin_cluster.describe_log_dirs(self._client, broker_id, deadline_ms)
+
+    def describe_quorum(self) -> QuorumDescription:
+        deadline_ms = self._deadline_ms()
+        return self._client.retrying(lambda: admin_cluster.describe_quorum(self._client, deadline_ms), deadline_ms)
+
+    def describe_client_quotas(self, client_id: str | None = None) -> dict[str | None, dict[str, float]]:
+        """By client id; under None the default of those that have none of their own."""
+        return admin_cluster.describe_client_quotas(self._client, client_id, self._deadline_ms())
+
+    def alter_client_quotas(self, client_id: str | None, quotas: Mapping[str, float | None]) -> None:
+        """A quota of None is removed. `client_id` None: the default."""
+        admin_cluster.alter_client_quotas(self._client, client_id, quotas, self._deadline_ms())
 
     # -- transactions (KIP-664) -----------------------------------------------------------------------------------
 
@@ -311,6 +385,12 @@ class Admin:
         final = self._client.retrying(ask_unless_final, deadline_ms)
         if final is not None:
             raise final
+
+    def _expect_partitions(self, counts: Mapping[str, int], deadline_ms: int) -> None:
+        self._expect_leaders(list(counts), deadline_ms)
+        for name, count in counts.items():
+            if self._client.metadata.partition_count(name) < count:
+                raise KafkaError(ErrorCode.leader_not_available, f"topic {name!r}: not all partitions are known yet")
 
     def _expect_leaders(self, names: Sequence[str], deadline_ms: int) -> None:
         answer = self._client.fetch_metadata(names, deadline_ms)

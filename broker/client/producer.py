@@ -14,6 +14,7 @@ from time import monotonic, monotonic_ns, time
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from broker.client import native
+from broker.client.client_settings import screen
 from broker.client.clock import now_ms
 from broker.client.core.batch import (
     BATCH_HEADER_BYTES,
@@ -87,7 +88,7 @@ class Producer:
         if batch_listener is not None and interceptors:
             raise LocalProtocolError("a batch_listener hears of whole batches: interceptors would hear of nothing")
         self._batch_listener = batch_listener
-        self._config: ProducerConfig = parse_producer(properties)
+        self._config: ProducerConfig = parse_producer(screen("producer", properties))
         self._interceptors = tuple(interceptors)
         self._serializers = (key_serializer, value_serializer)
         self._has_hooks = bool(self._interceptors or key_serializer or value_serializer)

@@ -1,6 +1,7 @@
 """Requests and answers of the APIs that the client speaks, as values of the core. No I/O.
 
-Highest versions are those that name topics: Produce 12, Fetch 12, Metadata 12, DeleteTopics 5 (later: topic ids).
+Highest versions are those that name topics: Produce 12, Fetch 12, Metadata 12, DeleteTopics 5, OffsetCommit and
+OffsetFetch 9 (later: topic ids).
 Left out: fetch sessions, rack awareness, leader hints of Produce v10, OffsetForLeaderEpoch as a replica.
 """
 
@@ -26,6 +27,26 @@ HIGHEST: dict[ApiKey, int] = {
     ApiKey.CREATE_TOPICS: 7,
     ApiKey.DELETE_TOPICS: 5,
     ApiKey.FIND_COORDINATOR: 4,
+    ApiKey.OFFSET_COMMIT: 9,
+    ApiKey.OFFSET_FETCH: 9,
+    ApiKey.JOIN_GROUP: 9,
+    ApiKey.HEARTBEAT: 4,
+    ApiKey.LEAVE_GROUP: 5,
+    ApiKey.SYNC_GROUP: 5,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: 1,
+    ApiKey.DESCRIBE_GROUPS: 6,
+    ApiKey.LIST_GROUPS: 5,
+    ApiKey.DELETE_GROUPS: 2,
+    ApiKey.OFFSET_DELETE: 0,
+    ApiKey.DELETE_RECORDS: 2,
+    ApiKey.DESCRIBE_LOG_DIRS: 4,
+    ApiKey.CREATE_PARTITIONS: 3,
+    ApiKey.ELECT_LEADERS: 2,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: 1,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: 1,
+    ApiKey.ALTER_CLIENT_QUOTAS: 1,
+    ApiKey.DESCRIBE_QUORUM: 2,
     ApiKey.INIT_PRODUCER_ID: 5,
     ApiKey.ADD_PARTITIONS_TO_TXN: 3,
     ApiKey.ADD_OFFSETS_TO_TXN: 4,

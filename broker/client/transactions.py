@@ -27,6 +27,7 @@ from broker.client.core.transactions import (
     TransactionState,
     reaction_to,
 )
+from broker.client.group_requests import commit_entries
 from broker.client.protocol import by_topic
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -136,18 +137,6 @@ class TransactionClient:
         core.has_offsets = True
 
         def build(version: int) -> Message:
-            entries = [
-                (
-                    partition,
-                    {
-                        "partition_index": partition.partition,
-                        "committed_offset": offset,
-                        "committed_leader_epoch": leader_epoch,
-                        "committed_metadata": metadata,
-                    },
-                )
-                for partition, (offset, leader_epoch, metadata) in offsets.items()
-            ]
             return request(
                 ApiKey.TXN_OFFSET_COMMIT,
                 version,
@@ -158,7 +147,7 @@ class TransactionClient:
                 generation_id=group.generation_id,
                 member_id=group.member_id,
                 group_instance_id=group.group_instance_id,
-                topics=by_topic(entries, name="name"),
+                topics=by_topic(commit_entries(offsets), name="name"),
             )
 
         highest = None if core.is_bumping else LEGACY_OFFSETS_VERSION

@@ -10,7 +10,6 @@ Shown by tests/broker_log/test_log_partition_log.py.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Mapping
 
 from broker.log.checkpoints import (
@@ -24,7 +23,7 @@ from broker.log.checkpoints import (
     write_offsets,
 )
 from broker.log.errors import LogError, TopicIdMismatchError
-from broker.log.filesystem import LOCAL, FileSystem, replace_unsynced
+from broker.log.filesystem import LOCAL, FileSystem
 from broker.log.partition_log import LogConfig, PartitionLog
 
 METADATA_FILE = "partition.metadata"
@@ -78,9 +77,6 @@ class LogDirectory:
         # Logs that this boot has not scanned yet. Until it has, a crash must not make the next start trust them.
         self._unscanned = set(self.partitions()) if self.was_machine_restarted else set()
         self._note_boot()
-        # Topic ids on their way to the disk. Not synced one by one as they are written: a topic of 1,000 partitions
-        # would keep a broker from its heartbeats. Without its id a log would be taken for that of a topic of its name.
-        self._unsynced_ids: deque[str] = deque()
 
     def _is_same_boot(self) -> bool:
         path = f"{self.path}/{BOOT_FILE}"
@@ -146,15 +142,6 @@ class LogDirectory:
             self._log_starts = offsets
             write_offsets(self._filesystem, f"{self.path}/{LOG_START_FILE}", offsets)
 
-    def sync_topic_ids(self, count_max: int) -> None:
-        """At most so many files: called again and again until none is left."""
-        for _ in range(min(count_max, len(self._unsynced_ids))):
-            path = self._unsynced_ids.popleft()
-            if self._filesystem.exists(path):
-                file = self._filesystem.open(path)
-                file.sync()
-                file.close()
-
     def write_cleaner_offsets(self) -> None:
         write_offsets(self._filesystem, f"{self.path}/{CLEANER_FILE}", self.cleaner_offsets)
 
@@ -163,7 +150,6 @@ class LogDirectory:
         recovery_points: PartitionOffsets = {}
         logs = list(logs)
         self.write_log_start_offsets(logs)
-        self.sync_topic_ids(len(self._unsynced_ids))
         for log in logs:
             log.close()
             parsed = parse_directory_name(log.name)
@@ -184,10 +170,9 @@ class LogDirectory:
                 key, _, value = line.partition(": ")
                 stored = value if key == "topic_id" else stored
         if stored is None and topic_id is not None:
-            replace_unsynced(self._filesystem, metadata_path, f"version: 0\ntopic_id: {topic_id}\n".encode())
-            self._unsynced_ids.append(metadata_path)
+            # Synced here and now, before there is data: later a sync of this small file would have to wait until the
+            # file system has written all data of its journal's transaction (seconds under load, with the loop blocked).
+            self._filesystem.write_atomically(metadata_path, f"version: 0\ntopic_id: {topic_id}\n".encode())
         elif stored is not None and topic_id is not None and stored != topic_id:
             raise TopicIdMismatchError(f"{path} belongs to topic id {stored}, not {topic_id}")
-        elif not self.was_clean_shutdown:
-            self._unsynced_ids.append(metadata_path)  # the process that wrote it may have died before it was synced
         return stored or topic_id

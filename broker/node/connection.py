@@ -201,24 +201,37 @@ class Connection(asyncio.BufferedProtocol):
     def _handle_frames(self) -> None:
         if self._is_handling or self.is_closed:
             return
+        while self._handle_until_full():
+            self._flush()
+            if self._is_full():
+                break
+            # What was answered meanwhile has left and made room: frames that are here already are not waited for. No
+            # byte may come any more, for the client may be waiting for their answers.
+        else:
+            self._flush()
+        if self._taken_bytes or self._reader.buffered_bytes:
+            self._mind_memory()
+        if self._is_full() is not self._is_reading_paused:
+            self._pause_or_resume()
+
+    def _handle_until_full(self) -> bool:
+        """True: frames may be left, no more requests are taken now."""
         self._is_handling = True
         reader = self._reader
         try:
-            while not self.is_closed and not self._is_full():
+            while not self.is_closed:
+                if self._is_full():
+                    return True
                 frame = reader.next_frame()
                 if frame is None:
-                    break
+                    return False
                 self._handle_frame(frame)
         except ProtocolError as error:
             self._logger.warning("connection_closed", listener=self.listener_name, cause=repr(str(error)))
             self.close()
         finally:
             self._is_handling = False
-        if self._taken_bytes or reader.buffered_bytes:
-            self._mind_memory()
-        self._flush()
-        if self._is_full() is not self._is_reading_paused:
-            self._pause_or_resume()
+        return False
 
     def _handle_frame(self, frame: memoryview) -> None:
         try:

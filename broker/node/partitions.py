@@ -59,7 +59,6 @@ _REFUSALS = {
     Verdict.COORDINATOR_FENCED: ErrorCode.transaction_coordinator_fenced,
 }
 _OK, _NONE = Verdict.OK, ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
-SYNCS_PER_TICK = 2  # of new partitions' topic ids: some milliseconds of the loop
 TICK_MS = 50  # how late a deadline of a core may be noticed
 
 
@@ -605,7 +604,6 @@ class Partitions:
                 if deadline_ms is not None and deadline_ms <= now_ms:
                     self.perform(hosted, Tick())
                 self._flush_if_due(hosted, now_ms)
-            self._directory.sync_topic_ids(SYNCS_PER_TICK)
             if now_ms >= next_retention_ms:
                 next_retention_ms = now_ms + self._config.log_retention_check_interval_ms
                 self._retain()

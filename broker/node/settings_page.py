@@ -1,7 +1,7 @@
 """`python -m broker.node.settings_page [--jars DIR]`: writes docs/settings.md from the tables in the code.
 
-With --jars the names, types and defaults in kafka_settings.tsv are read anew from Apache Kafka's jars first: both
-configuration classes print their documentation as HTML.
+With --jars the names, types and defaults in kafka_settings.tsv and client_settings.tsv are read anew from Apache
+Kafka's jars first: its configuration classes print their documentation as HTML.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ import html
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 
+from broker.client.client_settings import NAMES_FILE as CLIENT_NAMES_FILE
+from broker.client.client_settings import SCOPES, kafka_client_settings
+from broker.client.client_settings import support_of as client_support_of
+from broker.client.core.settings import property_name
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect
 from broker.node.broker_settings import NAMES_FILE, kafka_settings, support_of
@@ -24,23 +28,27 @@ CLASSES = {
     "topic": "org.apache.kafka.storage.internals.log.LogConfig",
     "broker": "kafka.server.KafkaConfig",
 }
+CLIENT_CLASSES = {
+    "producer": "org.apache.kafka.clients.producer.ProducerConfig",
+    "consumer": "org.apache.kafka.clients.consumer.ConsumerConfig",
+}
 _ITEM = re.compile(r'<h4><a id="([^"]+)"></a>.*?<table><tbody>(.*?)</tbody>', re.DOTALL)
 _CELL = re.compile(r"<th>(.*?):</th><td>(.*?)</td>", re.DOTALL)
 JAVA_TIMEOUT_S = 120
 _INTRODUCTION = """\
 Written by `python -m broker.node.settings_page`; tests compare it with the code, and the names with those that Apache
-Kafka 4.3.1 prints. *Honoured*: the broker acts on it. *Accepted without effect*: the note says why nothing changes, and
-a broker warns of it when it starts. *Refused*: any value but Kafka's default is an error that says so. Defaults are
-Kafka's; ours are named where they differ.
+Kafka 4.3.1 prints. *Honoured*: the broker or client acts on it. *Accepted without effect*: the note says why nothing
+changes, and a broker or client warns of it when it starts. *Refused*: any value but Kafka's default is an error that
+says so. Defaults are Kafka's; ours are named where they differ.
 
 Order of values, as in Kafka: the topic's own, the broker's own dynamic one, the cluster-wide dynamic one, the
 properties file, the default."""
 
 
-def names_from_jars(jars: Path) -> str:
-    """The content of kafka_settings.tsv: scope, name, type, default."""
+def names_from_jars(jars: Path, classes: Mapping[str, str]) -> str:
+    """The content of kafka_settings.tsv, or client_settings.tsv: scope, name, type, default."""
     lines: list[str] = []
-    for scope, name in sorted(CLASSES.items()):
+    for scope, name in sorted(classes.items()):
         command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", name]
         printed = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=True).stdout
         for setting, table in _ITEM.findall(printed):
@@ -55,7 +63,7 @@ def page() -> str:
     own = sorted(key_of(each.name) for each in fields(NodeConfig) if key_of(each.name) not in kafka_settings("broker"))
     return "\n".join(
         [
-            "# Settings of topics and brokers",
+            "# Settings of topics, brokers and clients",
             "",
             *_INTRODUCTION.splitlines(),
             "",
@@ -77,6 +85,8 @@ def page() -> str:
             "|---|---|---|---|",
             *_broker_rows(own),
             "",
+            *_client_section("producer"),
+            *_client_section("consumer"),
         ]
     )
 
@@ -108,6 +118,25 @@ def _broker_rows(names: Iterable[str]) -> Iterable[str]:
         yield _row(name, _shown(default), support.effect, "; ".join(notes))
 
 
+def _client_section(scope: str) -> Iterable[str]:
+    yield f"## {scope.capitalize()}s (`broker.client`)"
+    yield ""
+    yield "| setting | default | effect | note |"
+    yield "|---|---|---|---|"
+    defaults = {property_name(each.name): each for each in fields(SCOPES[scope])}
+    for name, kafkas in sorted(kafka_client_settings(scope).items()):
+        support = client_support_of(scope, name)
+        assert support is not None, f"{name} is in no table: broker/client/client_settings.py"
+        effect, note = support
+        notes = [note] if note else []
+        ours = _our_default(defaults.get(name))
+        given = kafkas.default
+        if ours is not None and ours != "" and _normal(ours) != _normal(given):
+            notes.append(f"our default: {_shown(ours)}")
+        yield f"| `{name}` | {_shown(given)} | {effect} | {'; '.join(notes)} |"
+    yield ""
+
+
 def _our_default(field: object) -> str | None:
     default = getattr(field, "default", None)
     if isinstance(default, bool):
@@ -132,8 +161,10 @@ def _row(name: str, default: str, effect: Effect, note: str) -> str:
 
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--jars"] and len(arguments) == 2:
-        NAMES_FILE.write_text(names_from_jars(Path(arguments[1])))
+        NAMES_FILE.write_text(names_from_jars(Path(arguments[1]), CLASSES))
+        CLIENT_NAMES_FILE.write_text(names_from_jars(Path(arguments[1]), CLIENT_CLASSES))
         kafka_settings.cache_clear()
+        kafka_client_settings.cache_clear()
     elif arguments:
         sys.stderr.write("usage: python -m broker.node.settings_page [--jars DIR]\n")
         return 2

@@ -6,6 +6,7 @@ from chaos.faults import (
     bandwidth,
     bit_flip,
     black_hole,
+    container,
     disk,
     kafka_toxics,
     kill,
@@ -40,6 +41,7 @@ FAULTS: dict[str, FaultSpec] = {
         power_loss.SPEC,
         bit_flip.SPEC,
         *disk.SPECS,
+        *container.SPECS,
         *kafka_toxics.SPECS,
     )
 }

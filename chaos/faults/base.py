@@ -67,6 +67,8 @@ class FaultSpec:
     parameters: Mapping[str, Parameter]  # with their defaults
     # Most faults show at once; those that wait for traffic can be proved only when they end.
     is_proved_at_heal: bool = False
+    # Clusters that can carry it out; empty: all.
+    engines: tuple[str, ...] = ()
     # Says what is wrong with parameters whose names and types are right.
     problem: Callable[[Mapping[str, Parameter]], str | None] = _no_problem
 

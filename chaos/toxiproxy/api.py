@@ -29,6 +29,7 @@ from chaos.toxiproxy.kafka.tap import KafkaSettings
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.link import DOWNSTREAM, UPSTREAM
 from chaos.toxiproxy.proxy import Proxy, split_address
+from chaos.toxiproxy.tls import UpstreamTls
 from chaos.toxiproxy.toxic import Toxic
 from chaos.toxiproxy.toxics import ALL
 
@@ -242,8 +243,10 @@ class Api:
             wire_log=self._wire_log,
             names=self._names,
             is_logging_asked=_flag(fields, "kafka_log", False),
+            rewrites=_addresses(fields),
         )
-        proxy = Proxy(name=name, listen=listen, upstream=upstream, kafka=kafka, rng=self._rng)
+        tls = UpstreamTls.from_json(_object(fields["upstream_tls"])) if "upstream_tls" in fields else None
+        proxy = Proxy(name=name, listen=listen, upstream=upstream, kafka=kafka, rng=self._rng, tls=tls)
         return proxy, _flag(fields, "enabled", True)
 
 
@@ -268,6 +271,19 @@ def _text(fields: dict[str, object], name: str, default: str) -> str:
     if not isinstance(value, str):
         raise bad_request(f"{name}: expected a text, got {value!r}")
     return value
+
+
+def _addresses(fields: dict[str, object]) -> dict[tuple[str, int], tuple[str, int]]:
+    """`kafka_addresses`: a broker's own address to the one that clients shall use."""
+    value = fields.get("kafka_addresses", {})
+    if not isinstance(value, dict):
+        raise bad_request(f"kafka_addresses: expected an object of addresses, got {value!r}")
+    mapped = {}
+    for real, shown_as in value.items():
+        if not isinstance(shown_as, str):
+            raise bad_request(f"kafka_addresses.{real}: expected host:port, got {shown_as!r}")
+        mapped[split_address("kafka_addresses", real)] = split_address("kafka_addresses", shown_as)
+    return mapped
 
 
 def _flag(fields: dict[str, object], name: str, default: bool) -> bool:

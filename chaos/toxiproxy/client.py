@@ -100,13 +100,23 @@ class ProxyState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySpec:
-    """A proxy to be made. `kafka_log` is understood by the embedded server only."""
+    """A proxy to be made. `kafka_log`, `kafka_addresses` and `upstream_tls` are understood by the embedded server only.
+
+    `kafka_addresses`: in responses, each broker's own host:port becomes the one that it is mapped to. `upstream_tls`:
+    the proxy speaks TLS to the upstream and plain text to the client (chaos/toxiproxy/tls.py has the fields).
+    """
 
     name: str
     upstream: str
     listen: str = "127.0.0.1:0"
     is_enabled: bool = True
     kafka_log: bool = False
+    kafka_addresses: Mapping[str, str] = field(default_factory=dict)
+    upstream_tls: Mapping[str, object] | None = None
+
+    @property
+    def is_for_embedded(self) -> bool:
+        return self.kafka_log or bool(self.kafka_addresses) or self.upstream_tls is not None
 
     def to_json(self) -> dict[str, object]:
         fields: dict[str, object] = {
@@ -115,7 +125,13 @@ class ProxySpec:
             "upstream": self.upstream,
             "enabled": self.is_enabled,
         }
-        return fields | ({"kafka_log": True} if self.kafka_log else {})
+        if self.kafka_log:
+            fields["kafka_log"] = True
+        if self.kafka_addresses:
+            fields["kafka_addresses"] = dict(self.kafka_addresses)
+        if self.upstream_tls is not None:
+            fields["upstream_tls"] = dict(self.upstream_tls)
+        return fields
 
 
 class ToxiproxyClient:
@@ -146,7 +162,7 @@ class ToxiproxyClient:
 
     def create(self, spec: ProxySpec) -> ProxyState:
         """Raises AlreadyExists."""
-        if spec.kafka_log:
+        if spec.is_for_embedded:
             self.call("POST", "/proxies", spec.to_json())
         else:
             with self._routed():

@@ -27,12 +27,13 @@ _LINGER_RST = struct.pack("ii", 1, 0)
 class Endpoint(asyncio.Protocol):
     """One socket: reads into the direction that begins here, is written to by the one that ends here."""
 
-    def __init__(self, on_made: Callable[[Endpoint], None] | None = None) -> None:
+    def __init__(self, on_made: Callable[[Endpoint], None] | None = None, *, is_tls: bool = False) -> None:
         self.transport: asyncio.Transport | None = None
         self.reads_into: Direction | None = None
         self.connection: Connection | None = None
         self.is_lost = False
         self._on_made = on_made
+        self._is_tls = is_tls  # no half-close: the end of one direction is the end of both
         # uvloop starts to read after connection_made, whatever was paused there: at most one read comes this early.
         self._early: list[bytes | None] = []
         self._is_eof_written = False
@@ -68,7 +69,7 @@ class Endpoint(asyncio.Protocol):
             self.reads_into.feed_end()
         else:
             self._early.append(None)
-        return True  # the other direction goes on
+        return not self._is_tls  # the other direction goes on
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
@@ -98,6 +99,9 @@ class Endpoint(asyncio.Protocol):
     def write_eof(self) -> None:
         if self.transport and not self._is_eof_written and not self.transport.is_closing():
             self._is_eof_written = True
+            if self._is_tls:
+                self.transport.close()
+                return
             with contextlib.suppress(OSError, RuntimeError):
                 self.transport.write_eof()
 

@@ -9,10 +9,13 @@ import asyncio
 import errno
 import random
 import socket
+import sys
+from typing import Any
 
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.kafka.tap import KafkaSettings
 from chaos.toxiproxy.link import UPSTREAM, Connection, Endpoint
+from chaos.toxiproxy.tls import UpstreamTls
 from chaos.toxiproxy.toxic import Toxic
 
 DIAL_TIMEOUT_MS = 10_000
@@ -21,10 +24,20 @@ BACKLOG = 512
 
 
 class Proxy:
-    def __init__(self, *, name: str, listen: str, upstream: str, kafka: KafkaSettings, rng: random.Random) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        listen: str,
+        upstream: str,
+        kafka: KafkaSettings,
+        rng: random.Random,
+        tls: UpstreamTls | None = None,
+    ) -> None:
         self.name = name
         self.listen = listen
         self.upstream = upstream
+        self.tls = tls
         self.kafka = kafka
         self.toxics: list[Toxic] = []
         self._rng = rng
@@ -48,6 +61,12 @@ class Proxy:
         }
         if self.kafka.is_logging_asked:
             shown["kafka_log"] = True
+        if self.kafka.rewrites:
+            shown["kafka_addresses"] = {
+                format_address(*real): format_address(*shown_as) for real, shown_as in self.kafka.rewrites.items()
+            }
+        if self.tls is not None:
+            shown["upstream_tls"] = self.tls.to_json()
         return shown
 
     async def start(self) -> None:
@@ -112,12 +131,17 @@ class Proxy:
         self._dials[client] = task
 
     async def _dial(self, client: Endpoint) -> None:
-        server = Endpoint()
+        server = Endpoint(is_tls=self.tls is not None)
         host, port = split_address("upstream", self.upstream)
+        secured: dict[str, Any] = {}  # Any: asyncio's own keyword arguments
+        if self.tls is not None:
+            secured = {"ssl": self.tls.context(), "server_hostname": self.tls.server_name or host}
         try:
             async with asyncio.timeout(DIAL_TIMEOUT_MS / 1000):
-                await asyncio.get_running_loop().create_connection(lambda: server, host, port)
-        except OSError:  # TimeoutError is one
+                await asyncio.get_running_loop().create_connection(lambda: server, host, port, **secured)
+        except OSError as error:  # TimeoutError and ssl.SSLError are such
+            if self.tls is not None:  # a certificate that is not trusted looks like a dead broker otherwise
+                print(f"event=dial_failed proxy={self.name} upstream={self.upstream} cause={error}", file=sys.stderr)
             client.abort(with_reset=False)
             return
         except asyncio.CancelledError:

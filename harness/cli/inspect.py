@@ -18,6 +18,7 @@ from harness.scenarios import cases_of, load_scenario
 from harness.suite import Suite, builtin_suites, find_source, load_suite
 from harness.suite_source import nearest, validate
 from reports.allowances import allowance_schema
+from reports.results_schema import verdicts_schema
 from runlog.schema import SCHEMA_VERSION, STREAMS
 from workloads.clients import client_names, describe
 
@@ -104,8 +105,9 @@ def _faults() -> list[dict[str, Any]]:
 
 
 def print_schema(what: str) -> None:
-    if what == "allowances":
-        print(json.dumps(allowance_schema(), indent=2))
+    written = {"allowances": allowance_schema, "verdicts": verdicts_schema}
+    if what in written:
+        print(json.dumps(written[what](), indent=2))
         return
     if what == "runlog":
         streams = {
@@ -118,6 +120,6 @@ def print_schema(what: str) -> None:
         return
     models: dict[str, Any] = {"suite": Suite, "scenario": Scenario}
     if what not in models:
-        raise UsageError(f"schema {what}{nearest(what, ['suite', 'scenario', 'runlog', 'allowances'])}")
+        raise UsageError(f"schema {what}{nearest(what, ['suite', 'scenario', 'runlog', 'allowances', 'verdicts'])}")
     schema = models[what].model_json_schema(by_alias=True)
     print(json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2))

@@ -45,6 +45,10 @@ _Cluster = Annotated[
 _Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="of an external cluster")
 ]
+_ClientConfig = Annotated[
+    Path | None,
+    typer.Option("--client-config", metavar="FILE", help="of an external cluster: security.protocol, ssl.*, sasl.*"),
+]
 _Client = Annotated[str | None, typer.Option("--client", help="reference, confluent, ...: instead of the suite's")]
 _Seed = Annotated[int | None, typer.Option("--seed", min=0, help="instead of the suite's")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="print the plan and do nothing")]
@@ -76,6 +80,7 @@ def run(
     suites: Annotated[list[str], typer.Argument(metavar="SUITE...", help="names (harness list suites) or YAML files")],
     cluster: _Cluster = "reference",
     bootstrap_server: _Bootstrap = None,
+    client_config: _ClientConfig = None,
     client: _Client = None,
     seed: _Seed = None,
     set_: _Set = None,
@@ -101,6 +106,7 @@ def run(
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
         argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
         cells=tuple(cell or ()), allow=allow, artifacts=artifacts, certify=not no_certify,
+        client_config=client_config,
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
 
@@ -112,6 +118,8 @@ def chaos(
     ] = None,
     case: Annotated[list[str] | None, typer.Option("--case", help="only these cases")] = None,
     cluster: _Cluster = "reference",
+    bootstrap_server: _Bootstrap = None,
+    client_config: _ClientConfig = None,
     client: _Client = None,
     seed: _Seed = None,
     set_: _Set = None,
@@ -129,9 +137,10 @@ def chaos(
     from harness.cli.run import RunOptions, chaos_suite, run_suites, smoke_suite
 
     options = RunOptions(
-        engine=cluster, bootstrap_server=None, client=client, seed=seed, dry_run=dry_run,
+        engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
         argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), allow=allow, artifacts=artifacts,
+        client_config=client_config,
     )  # fmt: skip
     suite = smoke_suite(scenarios, case, set_ or []) if smoke else chaos_suite(scenarios or [], case or [], set_ or [])
     raise typer.Exit(run_suites([suite], options))
@@ -212,7 +221,7 @@ def list_(
 
 
 @app.command()
-def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog|allowances")] = "suite") -> None:
+def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog|allowances|verdicts")] = "suite") -> None:
     """JSON Schema of suites or scenarios for an editor; or the columns of the run log."""
     from harness.cli.inspect import print_schema
 

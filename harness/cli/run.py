@@ -60,6 +60,7 @@ class RunOptions:
     allow: Path | None = None
     artifacts: Path | None = None
     certify: bool = True
+    client_config: Path | None = None
 
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
@@ -109,11 +110,13 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     if options.engine == "external":
         if not options.bootstrap_server:
             raise UsageError("--cluster external needs --bootstrap-server host:port")
-        chaos = [cell.cell_id for cell in cells if cell.kind == "chaos"]
-        if chaos:
-            raise UsageError(f"{len(chaos)} chaos cells need a cluster of our own, e.g. {chaos[0]}; try --set chaos=[]")
+        if suite.cluster.settings:
+            names = ", ".join(suite.cluster.settings)
+            print(f"without effect on an external cluster: the suite's cluster.settings ({names})", file=sys.stderr)
     elif options.bootstrap_server:
         raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
+    elif options.client_config:
+        raise UsageError(f"--client-config belongs to --cluster external, not to {options.engine}")
     return _wanted(_fitting(cells, options.engine), options.cells)
 
 
@@ -139,8 +142,10 @@ def _fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ..
 
 def _why_not(cell: PlannedCell, engine: str) -> str:
     """Empty if the cell can run."""
-    kind = "reference" if engine == "docker" else engine  # the same brokers, in containers
-    if kind not in cell.engines:
+    kinds = {"reference", "docker"} if engine == "docker" else {engine}  # the same brokers, in containers
+    if kinds.isdisjoint(cell.engines):
+        if engine == "external":
+            return "needs a cluster of our own: it acts on more than the clients' links, or sets brokers up"
         return f"needs --cluster {' or '.join(cell.engines)}"
     if cell.clients and cell.client not in cell.clients:
         return f"needs --client {' or '.join(cell.clients)}"
@@ -189,6 +194,7 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
         seed=seed,
         proxy_choice=options.toxiproxy,
         bootstrap_servers=options.bootstrap_server,
+        client_config=options.client_config,
         run_dir=run_dir,
         argv=options.argv,
         web_port=options.web_port,

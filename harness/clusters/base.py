@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NewType, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NewType, Protocol
 
 if TYPE_CHECKING:  # only the names of what Cluster hands out; they import this module
     from harness.clusters.metadata import BrokerProbe
     from harness.clusters.observer import Observer
+    from harness.clusters.security import Security
 
 BrokerId = NewType("BrokerId", int)
 Engine = Literal["reference", "kafka", "docker", "external"]
@@ -23,6 +24,8 @@ LinkKind = Literal["client", "internal", "controller"]
 class Address:
     host: str
     port: int
+    # How the harness' own connections are secured; None: in plain text, as to every cluster that it starts itself.
+    security: Security | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -38,6 +41,9 @@ class Link:
     target: BrokerId
     listen: Address
     upstream: Address
+    # Of client links to somebody else's cluster: the brokers' addresses as clients shall see them, and TLS behind.
+    shown_addresses: Mapping[str, str] = field(default_factory=dict)
+    upstream_tls: Mapping[str, object] | None = None
 
     @property
     def name(self) -> str:
@@ -121,6 +127,21 @@ class ClusterState:
             state.leader >= 0 and len(state.isr) == min(replication_factor, len(state.replicas))
             for state in self.partitions.values()
         )
+
+    def leader_of(self, partition: int) -> int | None:
+        found = self.partitions.get(partition)
+        return None if found is None or found.leader < 0 else found.leader
+
+    def isr_of(self, partition: int) -> tuple[int, ...]:
+        found = self.partitions.get(partition)
+        return () if found is None else found.isr
+
+    def replicas_of(self, partition: int) -> tuple[int, ...]:
+        found = self.partitions.get(partition)
+        return () if found is None else found.replicas
+
+
+UNKNOWN_STATE: Final = ClusterState(brokers=(), controller=-1)  # nobody answered
 
 
 class Cluster(Protocol):

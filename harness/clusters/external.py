@@ -1,15 +1,31 @@
-"""Somebody else's cluster: reached by bootstrap addresses alone. Nothing of it is started, stopped or broken here."""
+"""Somebody else's cluster: reached by bootstrap addresses alone. Nothing of it is started or stopped here.
+
+It can be tried under faults all the same: with `proxied` every broker gets a proxy of ours on loopback, and the
+brokers' addresses in responses are replaced by the proxies', so that clients that begin there stay there. SASL passes
+through; TLS ends at the proxies. What the harness asks itself (topics, the final read) goes past them.
+Shown by tests/harness/test_harness_external.py.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Final, NoReturn
 
-from harness.clusters.base import Address, ClusterState, Engine
+from chaos.port import Containers
+from harness.clusters.base import UNKNOWN_STATE, Address, BrokerId, ClusterState, Engine, Link
+from harness.clusters.layout_reference import HOST
 from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
+from harness.clusters.ports import PortAllocator
+from harness.clusters.proxies import LinkProxies
+from harness.clusters.security import Security
 from harness.errors import EnvironmentFault, UsageError
+
+PROBE_TIMEOUT_S: Final = 3.0
+READ_TIMEOUT_S: Final = 5.0
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:
@@ -24,11 +40,17 @@ def parse_bootstrap(text: str) -> tuple[Address, ...]:
 
 
 class ExternalCluster:
-    """Bootstrap only. Faults on its processes or links are refused by the plan, before it is asked."""
+    """Faults on its processes or on the links between its brokers are refused by the plan, before it is asked."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._addresses = parse_bootstrap(bootstrap_servers)
-        self._broker_ids: tuple[int, ...] = ()
+    def __init__(
+        self, bootstrap_servers: str, *, security: Security | None = None, proxies: LinkProxies | None = None
+    ) -> None:
+        self._bootstrap = tuple(replace(address, security=security) for address in parse_bootstrap(bootstrap_servers))
+        self._security, self.proxies = security, proxies
+        self._brokers: dict[int, Address] = {}
+        self._links: tuple[Link, ...] = ()
+
+    # --- what it is -------------------------------------------------------------------------------------------------
 
     @property
     def engine(self) -> Engine:
@@ -40,36 +62,83 @@ class ExternalCluster:
 
     @property
     def proxied(self) -> bool:
-        return False
+        return self.proxies is not None
 
     @property
     def path_description(self) -> str:
-        return "network"
+        return "network" if self.proxies is None else f"network, {self.proxies.description}"
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        return self._broker_ids
+        return tuple(sorted(self._brokers))
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(str(address) for address in self._addresses)
+        """For clients: the proxies where there are any."""
+        addresses = [link.listen for link in self._links] or self._bootstrap
+        return ",".join(str(address) for address in addresses)
 
     @property
     def direct_bootstrap_servers(self) -> str:
-        return self.bootstrap_servers
+        return ",".join(str(address) for address in self._bootstrap)
+
+    @property
+    def client_properties(self) -> Mapping[str, str]:
+        """What a client needs to be let in; TLS is not among it where the proxies take it off."""
+        if self._security is None:
+            return {}
+        return self._security.properties if self.proxies is None else self._security.behind_proxies()
+
+    # --- as a whole -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        state = self.state(None)
-        if state is None:
-            raise EnvironmentFault(f"no broker answers at {self.bootstrap_servers}")
-        self._broker_ids = state.brokers
+        """Ask who belongs to it, and put a proxy before each. EnvironmentFault when nobody answers."""
+        for address in self._bootstrap:
+            probe = BrokerProbe(address, timeout_s=PROBE_TIMEOUT_S)
+            try:
+                self._brokers = probe.broker_addresses()
+            finally:
+                probe.close()
+            if self._brokers:
+                break
+        if not self._brokers:
+            raise EnvironmentFault(
+                f"no broker answers at {self.direct_bootstrap_servers}: check the addresses and, if the cluster asks "
+                "for TLS or SASL, give --client-config FILE"
+            )
+        if self.proxies is not None:
+            self._links = self._made_links()
+            self.proxies.open(self._links)
+
+    def _made_links(self) -> tuple[Link, ...]:
+        ports = PortAllocator()
+        listens = {broker: Address(host=HOST, port=ports.take()) for broker in self._brokers}
+        shown = {str(address): str(listens[broker]) for broker, address in self._brokers.items()}
+        tls = None if self._security is None else self._security.proxy_tls()
+        return tuple(
+            Link(
+                kind="client", source=None, target=BrokerId(broker), listen=listens[broker], upstream=address,
+                shown_addresses=shown, upstream_tls=tls,
+            )
+            for broker, address in sorted(self._brokers.items())
+        )  # fmt: skip
 
     def stop(self) -> None:
-        """Not ours to stop."""
+        """The proxies only: the cluster is not ours to stop."""
+        if self.proxies is not None:
+            self.proxies.close()
+
+    def broken_proxies(self) -> str:
+        return "" if self.proxies is None else self.proxies.problem()
+
+    def ensure_all_running(self) -> None:
+        """Not ours to start."""
+
+    # --- asking -----------------------------------------------------------------------------------------------------
 
     def state(self, topic: str | None) -> ClusterState | None:
-        for address in self._addresses:
-            probe = BrokerProbe(address, timeout_s=3.0)
+        for address in self.direct_addresses():
+            probe = BrokerProbe(address, timeout_s=PROBE_TIMEOUT_S)
             try:
                 state = probe.metadata(topic)
             finally:
@@ -82,41 +151,96 @@ class ExternalCluster:
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             state = self.state(topic)
-            if state is not None and state.is_healthy(len(self._broker_ids), replication_factor):
+            if state is not None and state.is_healthy(len(self._brokers), replication_factor):
                 return True
             time.sleep(0.2)
         return False
 
     def observer(self, topic: str) -> Observer:
-        return Observer(topic, self.broker_addresses(), lambda: range(len(self._addresses)))
+        return Observer(topic, self.broker_addresses(), lambda: self.broker_ids)
 
     def broker_addresses(self) -> Mapping[int, Address]:
-        """By position: which id a bootstrap address has is not known beforehand."""
-        return dict(enumerate(self._addresses))
+        return dict(self._brokers)
 
     def direct_addresses(self) -> Sequence[Address]:
-        return self._addresses
+        return tuple(self._brokers.values()) or self._bootstrap
 
     def wire_log_path(self) -> Path | None:
-        return None
+        return None if self.proxies is None else self.proxies.wire_log_path
+
+    def probe(self, broker_id: int) -> BrokerProbe:
+        return BrokerProbe(self._brokers[broker_id], timeout_s=READ_TIMEOUT_S)
 
     def probe_of_leader(self, topic: str, partition: int) -> BrokerProbe | None:
-        for address in self._addresses:
-            probe = BrokerProbe(address, timeout_s=3.0)
-            found = probe.leader_address(topic, partition)
-            probe.close()
+        leader = self.leader(topic, partition)
+        return None if leader not in self._brokers else self.probe(leader)
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        return (self.state(topic) or UNKNOWN_STATE).leader_of(partition)
+
+    def isr(self, topic: str, partition: int) -> tuple[int, ...]:
+        return (self.state(topic) or UNKNOWN_STATE).isr_of(partition)
+
+    def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
+        return (self.state(topic) or UNKNOWN_STATE).replicas_of(partition)
+
+    def controller(self) -> int | None:
+        """As Metadata names it; in KRaft just some broker."""
+        state = self.state(None)
+        return None if state is None or state.controller < 0 else state.controller
+
+    def group_coordinator(self, group: str) -> int | None:
+        for address in self.direct_addresses():
+            probe = BrokerProbe(address, timeout_s=PROBE_TIMEOUT_S)
+            try:
+                found = probe.group_coordinator(group)
+            finally:
+                probe.close()
             if found is not None:
-                return BrokerProbe(found, timeout_s=5.0)
+                return found
         return None
+
+    # --- what faults ask: its links are ours, its processes are not -------------------------------------------------
+
+    def link_names(self) -> tuple[str, ...]:
+        return tuple(link.name for link in self._links)
+
+    def link_proxies(self) -> LinkProxies:
+        assert self.proxies is not None, "an unproxied cluster has no links"
+        return self.proxies
+
+    def is_running(self, broker_id: int) -> bool:
+        return broker_id in self._brokers
 
     def pids(self) -> Mapping[int, int]:
         return {}
-
-    def ensure_all_running(self) -> None:
-        """Not ours to start."""
 
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
         return None
 
     def journal_paths(self) -> Mapping[int, Path]:
         return {}
+
+    def disk_control(self, broker_id: int) -> Path | None:
+        return None
+
+    def containers(self) -> Containers | None:
+        return None
+
+    def kill(self, broker_id: int) -> None:
+        self._refuse("kill", broker_id)
+
+    def terminate(self, broker_id: int) -> None:
+        self._refuse("terminate", broker_id)
+
+    def pause(self, broker_id: int) -> None:
+        self._refuse("pause", broker_id)
+
+    def resume(self, broker_id: int) -> None:
+        self._refuse("resume", broker_id)
+
+    def restart(self, broker_id: int) -> None:
+        self._refuse("restart", broker_id)
+
+    def _refuse(self, what: str, broker_id: int) -> NoReturn:
+        raise UsageError(f"{what} broker {broker_id}: the processes of an external cluster are not ours")

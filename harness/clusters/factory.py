@@ -15,6 +15,7 @@ from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process_cluster import ProcessCluster, never_stop
 from harness.clusters.proxies import LinkProxies
+from harness.clusters.security import read_security
 from harness.errors import UsageError
 
 
@@ -78,7 +79,31 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
     raise UsageError("an external cluster is not built here")
 
 
-def external_cluster(bootstrap_servers: str | None) -> ExternalCluster:
+def external_cluster(
+    bootstrap_servers: str | None,
+    client_config: Path | None,
+    directory: Path,
+    *,
+    proxied: bool,
+    proxy_choice: str,
+    lease: Lease | None,
+    seed: int,
+) -> ExternalCluster:
+    """Not reached yet. `directory` takes converted certificates and what the proxies write. UsageError for a client
+    configuration that cannot be read."""
     if not bootstrap_servers:
         raise UsageError("--cluster external needs --bootstrap-server host:port")
-    return ExternalCluster(bootstrap_servers)
+    proxies = (
+        LinkProxies(
+            proxy_choice,
+            directory=directory / "proxies",
+            lease=lease,
+            seed=seed,
+            ports=PortAllocator(),
+            logs_all_produce=True,  # no journal here either
+        )
+        if proxied
+        else None
+    )
+    security = None if client_config is None else read_security(client_config, directory)
+    return ExternalCluster(bootstrap_servers, security=security, proxies=proxies)

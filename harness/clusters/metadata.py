@@ -7,15 +7,22 @@ Shown by tests/harness/test_harness_cluster_cli.py.
 
 from __future__ import annotations
 
+import secrets
 import socket
+import ssl
 import struct
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from broker.wire.apis import ApiKey
 from broker.wire.codec import decode_response, encode_request
-from broker.wire.errors import ProtocolError
+from broker.wire.errors import ProtocolError, error_name
 from broker.wire.messages import request
 from harness.clusters.base import Address, ClusterState, PartitionState
+from harness.clusters.sasl import SaslError, sasl_client
+from harness.clusters.security import Security
+from harness.errors import EnvironmentFault
 
 _CLIENT_ID: Final = "harness-probe"
 _RESPONSE_BYTES_MAX: Final = 64 << 20
@@ -30,6 +37,16 @@ _VERSIONS: Final = {
     ApiKey.LIST_OFFSETS: 6,
     ApiKey.FETCH: 11,
 }
+# Not among the broker's own, so not in ApiKey.
+_SASL_HANDSHAKE: Final = (17, 1)
+_SASL_AUTHENTICATE: Final = (36, 2)
+
+
+SECURE_TIMEOUT_S: Final = 10.0
+
+
+class AuthenticationFailed(EnvironmentFault):
+    """The broker does not take our name, password or certificate, or we not its."""
 
 
 class BrokerProbe:
@@ -68,8 +85,17 @@ class BrokerProbe:
         leaders = {int(entry.partition_index): int(entry.leader_id) for entry in response.topics[0].partitions}
         for broker in response.brokers:
             if int(broker.node_id) == leaders.get(partition, -1):
-                return Address(host=str(broker.host), port=int(broker.port))
+                return replace(self._address, host=str(broker.host), port=int(broker.port))
         return None
+
+    def broker_addresses(self) -> dict[int, Address]:
+        """Where each broker says that it can be reached, on the listener that was asked; empty: no answer."""
+        response = self.call(ApiKey.METADATA, topics=(), allow_auto_topic_creation=False)
+        brokers = () if response is None else response.brokers
+        return {
+            int(broker.node_id): replace(self._address, host=str(broker.host), port=int(broker.port))
+            for broker in brokers
+        }
 
     def epoch_end_offset(self, topic: str, partition: int, leader_epoch: int) -> tuple[int, int] | None:
         """(epoch, end offset) of the largest epoch <= `leader_epoch` that this leader has; (-1, -1) if it has none."""
@@ -120,8 +146,9 @@ class BrokerProbe:
             return None
 
     def _exchange(self, api_key: ApiKey, values: dict[str, object]) -> Any:
-        version = _VERSIONS[api_key]
-        connection = self._connect()
+        return self._ask(self._connect(), api_key, _VERSIONS[api_key], values)
+
+    def _ask(self, connection: socket.socket, api_key: int, version: int, values: Mapping[str, object]) -> Any:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         message = request(api_key, version, **values)
         connection.sendall(b"".join(encode_request(api_key, version, self._correlation_id, _CLIENT_ID, message)))
@@ -135,9 +162,44 @@ class BrokerProbe:
 
     def _connect(self) -> socket.socket:
         if self._socket is None:
-            self._socket = socket.create_connection((self._address.host, self._address.port), timeout=self._timeout_s)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            address, security = self._address, self._address.security
+            # One that has to greet and to prove itself first gets the time for it.
+            timeout_s = self._timeout_s if security is None else max(self._timeout_s, SECURE_TIMEOUT_S)
+            opened = socket.create_connection((address.host, address.port), timeout=timeout_s)
+            try:
+                opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if security is not None:
+                    opened = self._secured(opened, security)
+            except BaseException:
+                opened.close()
+                raise
+            self._socket = opened
         return self._socket
+
+    def _secured(self, connection: socket.socket, security: Security) -> socket.socket:
+        """AuthenticationFailed when the broker refuses, with its words: asking again would not help."""
+        try:
+            if security.is_tls:
+                connection = security.context().wrap_socket(connection, server_hostname=self._address.host)
+            if security.mechanism:
+                self._authenticate(connection, security)
+        except (ssl.SSLError, SaslError) as error:
+            raise AuthenticationFailed(f"{self._address}: {error}") from error
+        return connection
+
+    def _authenticate(self, connection: socket.socket, security: Security) -> None:
+        """SaslHandshake version 1, then tokens inside SaslAuthenticate (KIP-152)."""
+        mechanism = security.mechanism
+        handshake = self._ask(connection, *_SASL_HANDSHAKE, {"mechanism": mechanism})
+        if int(handshake.error_code) != 0:
+            raise SaslError(f"the broker offers {', '.join(handshake.mechanisms)}, and not {mechanism}")
+        client = sasl_client(mechanism, security.username, security.password, nonce=secrets.token_urlsafe(24))
+        token: bytes | None = client.first()
+        while token is not None:
+            answer = self._ask(connection, *_SASL_AUTHENTICATE, {"auth_bytes": token})
+            if int(answer.error_code) != 0:
+                raise SaslError(f"{error_name(int(answer.error_code))}: {answer.error_message or 'no further word'}")
+            token = client.answer(bytes(answer.auth_bytes))
 
 
 def _partition_state(partition: Any) -> PartitionState:  # kio's generated type

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from chaos.lease import Lease
-from harness.clusters.base import Address, ClusterLayout, ClusterState, Engine, NodeLayout
+from chaos.port import Containers
+from harness.clusters.base import UNKNOWN_STATE, Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
 from harness.clusters.process import BrokerProcess, spawn
@@ -125,6 +126,10 @@ class ProcessCluster:
 
     def journal_paths(self) -> Mapping[int, Path]:
         return {broker: node.journal_path for broker, node in self._nodes.items() if node.journal_path is not None}
+
+    def containers(self) -> Containers | None:
+        """None: these brokers are processes of this host."""
+        return None
 
     def disk_control(self, broker_id: int) -> Path | None:
         """The control file of a reference broker's storage (broker/log/disk_faults.py)."""
@@ -247,19 +252,13 @@ class ProcessCluster:
         return None if leader is None or leader not in self._nodes else self.probe(leader)
 
     def leader(self, topic: str, partition: int) -> int | None:
-        state = self.state(topic)
-        found = None if state is None else state.partitions.get(partition)
-        return None if found is None or found.leader < 0 else found.leader
+        return (self.state(topic) or UNKNOWN_STATE).leader_of(partition)
 
     def isr(self, topic: str, partition: int) -> tuple[int, ...]:
-        state = self.state(topic)
-        found = None if state is None else state.partitions.get(partition)
-        return () if found is None else found.isr
+        return (self.state(topic) or UNKNOWN_STATE).isr_of(partition)
 
     def replicas(self, topic: str, partition: int) -> tuple[int, ...]:
-        state = self.state(topic)
-        found = None if state is None else state.partitions.get(partition)
-        return () if found is None else found.replicas
+        return (self.state(topic) or UNKNOWN_STATE).replicas_of(partition)
 
     def controller(self) -> int | None:
         """The active controller of the newest epoch that any broker knows of."""

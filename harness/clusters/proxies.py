@@ -135,13 +135,13 @@ class LinkProxies:
         assert self._kafka is not None
         plain = [self._spec(link.name, link.listen, link.upstream) for link in between_brokers]
         if self._plain is self._kafka:
-            kafka = [self._client_spec(link.name, link.listen, link.upstream) for link in from_clients]
+            kafka = [self._client_spec(link, link.upstream) for link in from_clients]
         else:
             kafka = []
             for link in from_clients:
                 between = Address(host="127.0.0.1", port=self._ports.take())
                 plain.append(self._spec(link.name, between, link.upstream))
-                kafka.append(self._client_spec(link.name, link.listen, between))
+                kafka.append(self._client_spec(link, between))
         if self._plain.process is None and self._lease is not None:
             # Our own servers end with us; a server of somebody else's would keep these.
             self._lease_entries += [self._lease.add_proxy(self._plain.url, spec.name) for spec in plain]
@@ -152,8 +152,17 @@ class LinkProxies:
     def _spec(self, name: str, listen: Address, upstream: Address) -> ProxySpec:
         return ProxySpec(name=self._prefix + name, listen=str(listen), upstream=str(upstream))
 
-    def _client_spec(self, name: str, listen: Address, upstream: Address) -> ProxySpec:
-        return ProxySpec(name=name, listen=str(listen), upstream=str(upstream), kafka_log=self._logs_all_produce)
+    def _client_spec(self, link: Link, upstream: Address) -> ProxySpec:
+        """With what only the embedded server can do: the log, other addresses in responses, TLS to the broker."""
+        tls = link.upstream_tls
+        return ProxySpec(
+            name=link.name,
+            listen=str(link.listen),
+            upstream=str(upstream),
+            kafka_log=self._logs_all_produce,
+            kafka_addresses=link.shown_addresses,
+            upstream_tls=None if tls is None else {**tls, "server_name": link.upstream.host},
+        )
 
     def _client(self, server: RunningServer) -> ToxiproxyClient:
         if server.url not in self._clients:

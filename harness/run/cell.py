@@ -7,6 +7,7 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,12 +15,14 @@ from typing import Any, Final
 
 from harness.clusters.admin import Admin
 from harness.clusters.base import Cluster
+from harness.clusters.external import ExternalCluster
 from harness.clusters.process_cluster import ProcessCluster, ignore_process_event
+from harness.clusters.security import without_secrets
 from harness.errors import CellError, hints
 from harness.plan import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
-from harness.run.deposed import answers_of, deposed_events, read_lines
+from harness.run.deposed import answers_of, deposed_events
 from harness.run.document import cell_document
 from harness.run.final_read import FinalRead, read_log
 from harness.run.log_reader import SeveralTopics, TopicLogReader
@@ -42,7 +45,7 @@ from harness.run.truncation import DeadLogs
 from harness.run.wire_log import WireLogTail
 from harness.run.workload_process import Event, WorkloadProcess
 from runlog.compact import compact_cell
-from runlog.events import JsonlWriter, cell_directory, events_path, write_cell
+from runlog.events import JsonlWriter, cell_directory, events_path, read_jsonl, write_cell
 
 HEALTH_TIMEOUT_S: Final = 45.0
 TOPIC_TIMEOUT_S: Final = 20.0
@@ -51,6 +54,7 @@ LOAD_OVERTIME_S: Final = 45.0
 STOP_GRACE_S: Final = 3.0
 AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that service is back
 INTERRUPT_GRACE_S: Final = 2.0
+LAST_DELETE_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -159,6 +163,8 @@ class CellRun:
         planned, context = self._planned, self._context
         context.progress.phase("connect")
         self._load.wait_ready(should_stop=context.stop.is_set)
+        # How to be let in goes to the load alone, and into no file of the run: it holds passwords.
+        access = dict(self._cluster.client_properties) if isinstance(self._cluster, ExternalCluster) else {}
         self._load.begin(
             {
                 "run_dir": str(context.run_dir),
@@ -168,8 +174,8 @@ class CellRun:
                 "bootstrap_servers": self._cluster.bootstrap_servers,
                 "topic": planned.topic_name,
                 "partitions": planned.partitions,
-                "properties": dict(planned.properties),
-                "consumer_properties": {},
+                "properties": {**access, **planned.properties},
+                "consumer_properties": access,
                 "workload": planned.workload.model_dump(mode="json"),
                 "seed": planned.seed,
                 "runtime": client_runtime(planned.client),
@@ -186,7 +192,9 @@ class CellRun:
             self._end_load_with_timeline()
             if context.clock.now_us() > deadline_us:
                 raise CellError(f"the load process did not finish within {limit_us / 1e6:.0f} s", anomaly="hang")
-            if isinstance(self._cluster, ProcessCluster) and (problem := self._cluster.broken_proxies()):
+            if isinstance(self._cluster, ProcessCluster | ExternalCluster) and (
+                problem := self._cluster.broken_proxies()
+            ):
                 raise CellError(problem)
             event = self._load.next_event(0.2)
             if event is not None and self._take(event):
@@ -218,7 +226,7 @@ class CellRun:
         elif kind == "done":
             self._outcome.producers = list(event.get("producers", []))
             self._outcome.health = dict(event.get("health", {}))
-            effective = dict(event.get("effective", {}))
+            effective = {side: without_secrets(values) for side, values in event.get("effective", {}).items()}
             self._outcome.effective["client"] = effective.pop("client", effective)
             self._outcome.effective["consumer"] = effective.pop("consumer", {})
             return True
@@ -269,6 +277,7 @@ class CellRun:
     def _tell_deposed(self) -> None:
         """What leaders answered for that did not know yet that they were none."""
         cluster, clock, topic = self._cluster, self._context.clock, self._planned.topic_name
+        wire_log = cluster.wire_log_path()
 
         def epoch_end_offset(partition: int, epoch: int) -> tuple[int, int] | None:
             probe = cluster.probe_of_leader(topic, partition)
@@ -281,8 +290,8 @@ class CellRun:
 
         events, problems = deposed_events(
             topic=topic,
-            events=read_lines(events_path(self._context.run_dir, self._planned.cell_id, "cluster")),
-            answers=answers_of(read_lines(cluster.wire_log_path(), containing=topic), topic),
+            events=read_jsonl(events_path(self._context.run_dir, self._planned.cell_id, "cluster")),
+            answers=answers_of(read_jsonl(wire_log, containing=topic) if wire_log else (), topic),
             epoch_end_offset=epoch_end_offset,
             to_ns=clock.to_mono_ns,
             to_us=clock.to_us,
@@ -420,6 +429,11 @@ class CellRun:
         if not context.stop.is_set():
             for topic in self._planned.topic_names:
                 self._admin.delete_topic(topic)
+        elif isinstance(self._cluster, ExternalCluster):  # it stays, and so would our topics
+            deadline = time.monotonic() + LAST_DELETE_TIMEOUT_S
+            admin = Admin(self._cluster.direct_addresses, should_stop=lambda: time.monotonic() > deadline)
+            for topic in self._planned.topic_names:
+                admin.delete_topic(topic)
 
     def _write(self) -> None:
         document = cell_document(self._planned, self._cluster, self._order, self._context)

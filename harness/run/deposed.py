@@ -10,12 +10,9 @@ Shown by tests/harness/test_harness_deposed.py.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from runlog.events import parse_line
 
 NEVER_NS = 2**63
 
@@ -147,15 +144,3 @@ def deposed_events(
             }
         )
     return found, problems
-
-
-def read_lines(path: Path | None, *, containing: str = "") -> Iterator[dict[str, Any]]:
-    """Whole JSON lines of a file that may not be there; others than those with this text are not even parsed."""
-    if path is None or not path.exists():
-        return
-    text = containing.encode()
-    with path.open("rb") as file:
-        for line in file:
-            event = parse_line(line) if text in line else None
-            if event is not None:
-                yield event

@@ -53,6 +53,7 @@ class RunRequest:
     seed: int
     proxy_choice: str
     bootstrap_servers: str | None
+    client_config: Path | None = None  # of an external cluster: Kafka's client properties
     run_dir: Path
     argv: Sequence[str]
     web_port: int | None = None
@@ -255,13 +256,22 @@ class Run:
     def _start_cluster(self, key: ClusterKey) -> Cluster:
         """Up; with ports chosen anew when somebody took one between the choice and its use."""
         for attempt in range(1, PORT_ATTEMPTS + 1):
+            self._cluster_number += 1
+            directory = self._context.run_dir / "clusters" / str(self._cluster_number)
             if key.engine == "external":
-                cluster: Cluster = external_cluster(self._request.bootstrap_servers)
+                cluster: Cluster = external_cluster(
+                    self._request.bootstrap_servers,
+                    self._request.client_config,
+                    directory,
+                    proxied=key.proxied,
+                    proxy_choice=self._request.proxy_choice,
+                    lease=self._context.lease,
+                    seed=self._request.seed,
+                )
             else:
-                self._cluster_number += 1
                 cluster = build_cluster(
                     key,
-                    self._context.run_dir / "clusters" / str(self._cluster_number),
+                    directory,
                     proxy_choice=self._request.proxy_choice,
                     lease=self._context.lease,
                     seed=self._request.seed,
@@ -280,7 +290,7 @@ class Run:
     def _key_of(self, planned: PlannedCell) -> ClusterKey:
         return ClusterKey(
             engine=self._request.engine,
-            proxied=planned.proxied and self._request.engine != "external",
+            proxied=planned.proxied,
             brokers=planned.brokers or self._request.suite.cluster.brokers,
             settings=tuple(sorted(planned.broker_settings.items())),
             journal_appends=planned.kind == "chaos",

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from chaos import timeline
+from chaos.port import Containers
 from chaos.toxiproxy.client import ToxiproxyClient
 from harness.clusters.base import Cluster
+from harness.clusters.external import ExternalCluster
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import UsageError
 from harness.plan import PlannedCell
@@ -44,7 +46,7 @@ class Driver(Protocol):
 class TimelineDriver:
     """For one cell. `acked` is kept up to date by whoever listens to the load process."""
 
-    def __init__(self, planned: PlannedCell, cluster: ProcessCluster, context: RunContext) -> None:
+    def __init__(self, planned: PlannedCell, cluster: ProcessCluster | ExternalCluster, context: RunContext) -> None:
         self._planned, self._context = planned, context
         self._scenario = load_scenario(planned.scenario_reference)
         self._cluster = cluster
@@ -140,9 +142,9 @@ class TimelineDriver:
 
 
 class CellPort:
-    """chaos.port.ClusterPort over a cluster of processes and the load of this cell."""
+    """chaos.port.ClusterPort over a cluster, of ours or external, and the load of this cell."""
 
-    def __init__(self, cluster: ProcessCluster, driver: Driver) -> None:
+    def __init__(self, cluster: ProcessCluster | ExternalCluster, driver: Driver) -> None:
         self._cluster, self._driver = cluster, driver
 
     @property
@@ -191,6 +193,9 @@ class CellPort:
     def disk_control(self, broker_id: int) -> Path | None:
         return self._cluster.disk_control(broker_id)
 
+    def containers(self) -> Containers | None:
+        return self._cluster.containers()
+
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         control = self._cluster.disk_control(broker_id)
         if control is None:
@@ -227,6 +232,6 @@ class CellPort:
 
 
 def timeline_driver(planned: PlannedCell, cluster: Cluster, context: RunContext) -> TimelineDriver:
-    if not isinstance(cluster, ProcessCluster) or not cluster.proxied:
+    if not isinstance(cluster, ProcessCluster | ExternalCluster) or not cluster.proxied:
         raise UsageError(f"{planned.cell_id} needs a cluster of our own, with proxies: {cluster.engine} has none")
     return TimelineDriver(planned, cluster, context)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports import generator, search, waterfall
+from reports import chart_data, generator, search, waterfall
 from reports.measurements import write_measurements
 from reports.model import Json
 from reports.outputs import Judged, replace_text, write_csv
@@ -20,6 +20,8 @@ def write_figures(directory: Path, judged: Sequence[Judged], manifest: Json) -> 
     write_csv(directory / "results" / "generator.csv", *generator.table(judged))
     write_csv(directory / "results" / "certificates.csv", *generator.certificate_table(manifest))
     write_csv(directory / "results" / "stages.csv", *waterfall.table(judged))
+    for name, (header, rows) in chart_data.tables(judged).items():
+        write_csv(directory / "results" / name, header, rows)
     found = search.read_search(directory)
     for name, (header, rows) in (search.tables(found, judged) if found else {}).items():
         write_csv(directory / "results" / name, header, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.client.core.config import as_properties, parse_admin, parse_consumer, parse_producer
+from broker.client.core.config import as_properties, parse_admin, parse_producer
 from broker.client.core.errors import ConfigurationError
 
 BOOT = {"bootstrap.servers": "127.0.0.1:9092"}
@@ -85,11 +85,6 @@ def test_delivery_timeout_must_hold_linger_and_one_request() -> None:
         parse_producer({**BOOT, "delivery.timeout.ms": "100", "request.timeout.ms": "100", "linger.ms": "1"})
     raised = parse_producer({**BOOT, "request.timeout.ms": "200000"})
     assert raised.delivery_timeout_ms == 200005
-
-
-def test_groups_are_refused_with_the_reason() -> None:
-    with pytest.raises(ConfigurationError, match="groups are not served yet"):
-        parse_consumer({**BOOT, "group.id": "g"})
 
 
 def test_transactions_need_idempotence_and_two_phase_commit_is_refused() -> None:

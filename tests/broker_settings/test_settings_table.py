@@ -14,7 +14,7 @@ from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect, topic_config_problem
 from broker.node.broker_settings import NAMES_FILE, REFUSED, WITHOUT_EFFECT, kafka_settings, support_of
 from broker.node.config import ConfigError, NodeConfig, key_of, load_config, with_dynamic
-from broker.node.settings_page import PAGE, names_from_jars, page
+from broker.node.settings_page import CLASSES, PAGE, names_from_jars, page
 from broker.node.topic_config import parse_topic_config, topic_defaults
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,9 @@ def test_topic_settings_and_their_defaults_are_those_of_kafka(tmp_path: Path) ->
 @pytest.mark.skipif(not any(JARS.glob("kafka_2*.jar")), reason="no Kafka jars: make setup-dev")
 @pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 def test_the_names_are_those_that_kafka_prints() -> None:
-    assert names_from_jars(JARS) == NAMES_FILE.read_text(), "run: python -m broker.node.settings_page --jars DIR"
+    assert names_from_jars(JARS, CLASSES) == NAMES_FILE.read_text(), (
+        "run: python -m broker.node.settings_page --jars DIR"
+    )
 
 
 OTHER_VALUES = {

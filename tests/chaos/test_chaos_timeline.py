@@ -470,6 +470,7 @@ STEP = {"id": "a", "fault": "kill", "at": "1s"}
         ([STEP | {"fault": "kafka_edit_response"}], "without them it changes nothing"),
         ([STEP | {"fault": "kafka_cut_frame", "with": {"frame": "both"}}], "expected one of request, response"),
         ([STEP | {"fault": "link_cut", "target": "client<->leader"}], "write client->leader"),
+        ([STEP | {"fault": "disconnect"}], r"write `engines: \[docker\]`"),
         ([STEP | {"when": "isr == 1"}], "one trigger"),
         ([], "a control run has a step that only waits"),
         ([{"id": "a", "when": "isr is one"}], "is no condition"),

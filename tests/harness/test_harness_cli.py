@@ -67,11 +67,19 @@ def test_usage_errors_exit_with_2(arguments: list[str], capsys: pytest.CaptureFi
     assert capsys.readouterr().err
 
 
-def test_external_refuses_chaos_and_runs_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["run", "demo", "--cluster", "external", "--bootstrap-server", "localhost:9092", "--dry-run"]
-    assert execute(arguments) == ExitCode.USAGE
-    assert "chaos cells need a cluster of our own" in capsys.readouterr().err
-    assert execute([*arguments, "--set", "chaos=[]"]) == ExitCode.PASS
+def test_an_external_cluster_gets_what_works_from_the_clients_side(capsys: pytest.CaptureFixture[str]) -> None:
+    at = ["--cluster", "external", "--bootstrap-server", "localhost:9092", "--dry-run"]
+    assert execute(["chaos", *at]) == ExitCode.PASS
+    shown = capsys.readouterr()
+    assert "chaos-response-lost-idempotence-off" in shown.out
+    assert "chaos-request-refused-in-flight-5" in shown.out
+    for needs_our_own in ("leader-loss", "coordinator-kill", "disk-failure", "ring-and-bridge", "starved-leader"):
+        assert f"chaos-{needs_our_own}" not in shown.out
+        assert f"{needs_our_own} (needs a cluster of our own" in shown.err
+    assert execute(["chaos", "leader-loss", *at]) == ExitCode.USAGE
+    assert execute(["run", "demo", *at, "--set", "chaos=[]"]) == ExitCode.PASS
+    assert "without effect on an external cluster: the suite's cluster.settings" in capsys.readouterr().err
+    assert execute(["run", "demo", "--client-config", "x.properties", "--dry-run"]) == ExitCode.USAGE
 
 
 def test_dry_run_prints_the_plan_in_order_and_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:

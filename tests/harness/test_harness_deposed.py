@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from harness.run.deposed import (
     answers_of,
     deposed_events,
     ended_leaderships,
-    read_lines,
 )
 
 
@@ -109,11 +107,3 @@ def test_what_nobody_answers_is_a_problem_and_no_guess() -> None:
     )  # fmt: skip
     assert events == []
     assert problems == ["t-0: no leader told where epoch 3 ends"]
-
-
-def test_torn_lines_and_those_of_others_are_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "wire.jsonl"
-    path.write_text('{"topic":"t","a":1}\n{"topic":"u"}\n{"topic":"t","a"')
-    assert list(read_lines(path, containing='"t"')) == [{"topic": "t", "a": 1}]
-    assert list(read_lines(tmp_path / "none")) == []
-    assert list(read_lines(None)) == []

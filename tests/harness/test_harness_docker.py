@@ -9,25 +9,41 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker.client import Producer
+from chaos.faults import FAULTS, cgroup
 from chaos.faults.processes import identities, prove_gone, prove_stopped
 from chaos.lease import is_alive
+from chaos.targets import PartitionOfInterest
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.docker import engine
 from harness.clusters.docker.cluster import DockerCluster
 from harness.clusters.factory import build_cluster
 from harness.errors import EnvironmentFault, ExitCode
-from runlog.events import read_jsonl
+from harness.run.timeline_driver import CellPort
+from runlog.events import events_path, read_jsonl
 from tests.harness.harness_process import HarnessProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(300)]
 TOPIC = "in-containers"
+
+
+class NoLoad:
+    """What a port asks of the load, where there is none."""
+
+    acked = 0
+
+    def coordinator(self) -> int | None:
+        return None
+
+    def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
+        raise AssertionError("no power is lost here")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -77,14 +93,14 @@ def own_containers() -> list[str]:
         client.close()
 
 
-def produce(cluster: DockerCluster, *, timeout_ms: int = 20_000) -> int:
+def produce(cluster: DockerCluster, *, timeout_ms: int = 20_000, size_bytes: int = 5) -> int:
     """Offset of one acknowledged record, through the clients' proxies."""
     producer = Producer(
         {"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "delivery.timeout.ms": timeout_ms,
          "request.timeout.ms": timeout_ms // 2}
     )  # fmt: skip
     try:
-        return int(producer.send(TOPIC, b"value").get(timeout_ms / 1000 + 5).offset)
+        return int(producer.send(TOPIC, b"v" * size_bytes).get(timeout_ms / 1000 + 5).offset)
     finally:
         producer.close(1.0)
 
@@ -141,43 +157,75 @@ def test_a_disconnected_leader_is_unreachable_but_alive(cluster: DockerCluster) 
     await_that(lambda: cluster.state_seen_by(leader, TOPIC) is not None, "it answers at its old address")
 
 
-def cgroup_value(pid: int, controller: str, v1_name: str, v2_name: str) -> str:
-    """What the kernel itself holds for the process."""
-    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
-        _, names, path = line.split(":", 2)
-        for root, name in ((f"/sys/fs/cgroup/{controller}", v1_name), ("/sys/fs/cgroup", v2_name)):
-            found = Path(root + path) / name
-            if (controller in names.split(",") or not names) and found.is_file():
-                return found.read_text().strip()
-    raise AssertionError(f"no {controller} cgroup of {pid}")
-
-
 def test_limits_of_cpu_and_memory_reach_the_kernel(cluster: DockerCluster) -> None:
     pid = cluster.pids()[1]
     cluster.limit_cpu(1, 0.25)
     cluster.limit_memory(1, 512 << 20)
     try:
-        quota = cgroup_value(pid, "cpu", "cpu.cfs_quota_us", "cpu.max").split()[0]
-        assert quota == "25000"
-        assert cgroup_value(pid, "memory", "memory.limit_in_bytes", "memory.max") == str(512 << 20)
+        assert cgroup.cpu_cores_max(pid) == 0.25
+        assert cgroup.memory_bytes_max(pid) == 512 << 20
+        assert 0 < cgroup.anonymous_bytes(pid) < 512 << 20
         assert produce(cluster) >= 0, "slower, but it works"
     finally:
         cluster.limit_cpu(1, None)
         cluster.limit_memory(1, None)
-    assert cgroup_value(pid, "cpu", "cpu.cfs_quota_us", "cpu.max").split()[0] == str(100_000 * (os.cpu_count() or 1))
+    assert cgroup.cpu_cores_max(pid) == os.cpu_count()
 
 
-def test_a_scenario_passes_in_containers(tmp_path: Path) -> None:
-    arguments = ["chaos", "leader-loss", "--case", "acks-1", "--cluster", "docker", "--toxiproxy", "embedded"]
+@pytest.mark.parametrize("name", ["disconnect", "limit_cpu", "limit_memory"])
+def test_a_fault_on_a_container_is_proved_by_the_kernel_and_only_while_it_lasts(
+    cluster: DockerCluster, name: str
+) -> None:
+    spec = FAULTS[name]
+    port = CellPort(cluster, NoLoad())
+    context = spec.context("leader", port, PartitionOfInterest(topic=TOPIC), None, "in-a-test")
+    fault = spec.make(context, spec.parameters)
+    assert not fault.prove().is_effective, "nothing has been injected yet"
+    fault.inject()
+    deadline = time.monotonic() + 30
+    try:
+        # Somebody must want CPU and memory for a limit to be felt.
+        while name != "disconnect" and time.monotonic() < deadline and not fault.prove().is_effective:
+            produce(cluster, size_bytes=500_000)
+        assert fault.prove().is_effective, fault.prove()
+    finally:
+        fault.heal()
+    fault.heal()  # twice does nothing
+    if name == "disconnect":
+        assert not fault.prove().is_effective
+        await_that(lambda: cluster.state_seen_by(context.brokers[0], TOPIC) is not None, "it answers again")
+
+
+def verdict(tmp_path: Path, scenario: str, case: str) -> dict[str, Any]:
+    """The one cell of a scenario that must pass on this cluster."""
+    arguments = ["chaos", scenario, "--case", case, "--cluster", "docker", "--toxiproxy", "embedded"]
     process = HarnessProcess(tmp_path, *arguments, "--run-dir", "run")
     try:
         assert process.wait(240) == ExitCode.PASS, process.screen + process.stdout
     finally:
         process.close()
     (cell,) = json.loads((tmp_path / "run" / "results" / "verdicts.json").read_text())["cells"]
-    lost = cell["predicted"]["lost"]
-    assert lost["predicted"] == lost["observed"] > 0
-    assert lost["only_predicted"] == lost["only_observed"] == 0
+    return dict(cell)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "case", "damage"),
+    [("leader-loss", "acks-1", "lost"), ("response-lost", "idempotence-off", "duplicated")],
+)
+def test_a_scenario_does_the_predicted_damage_in_containers(
+    tmp_path: Path, scenario: str, case: str, damage: str
+) -> None:
+    sets = verdict(tmp_path, scenario, case)["predicted"][damage]
+    assert sets["predicted"] == sets["observed"] > 0
+    assert sets["only_predicted"] == sets["only_observed"] == 0
+
+
+def test_a_scenario_starves_and_unplugs_a_container_with_every_effect_proved(tmp_path: Path) -> None:
+    cell = verdict(tmp_path, "starved-leader", "acks-all")
+    events = list(read_jsonl(events_path(tmp_path / "run", cell["cell_id"], "faults")))
+    assert {event["kind"] for event in events if event["phase"] == "proved"} >= {
+        "disconnect", "limit_cpu", "limit_memory"
+    }  # fmt: skip
 
 
 def test_what_a_killed_harness_leaves_in_the_engine_is_removed(tmp_path: Path) -> None:

@@ -330,6 +330,8 @@ def crashed(case: Case) -> None:
     case.event("exited", LATE_US, broker=broker, code=-6)
     case.event("killed", LATE_US, broker=broker + 100)
     case.event("exited", LATE_US + 300, broker=broker + 100, code=-9)
+    case.event("out_of_memory", LATE_US, broker=broker + 200)
+    case.event("exited", LATE_US + 300, broker=broker + 200, code=-9)
     case.counts["crashed"] += 1
 
 

@@ -209,6 +209,15 @@ def test_refused_records_that_came_back_in_a_larger_batch_are_followed_by_identi
     assert intervals(cell(wire=wire), "reordered") == [(94, 100)]
 
 
+def test_producers_that_share_a_client_id_have_each_an_order_of_their_own() -> None:
+    """Java clients in several processes are all called producer-1."""
+    wire = (
+        exchange(1, 1, "delivered", 10, identities=[[0, 0, 0, 9]]),
+        exchange(2, 2, "delivered", 0, identities=[[1, 0, 0, 9]]),
+    )
+    assert intervals(cell(wire=wire), "reordered") == []
+
+
 def test_a_late_batch_of_known_identities_is_one_interval() -> None:
     wire = (
         exchange(1, 1, "refused", -1, identities=[[0, 0, 0, 9]]),

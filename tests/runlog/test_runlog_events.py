@@ -39,3 +39,9 @@ def test_a_broken_document_is_named(tmp_path: Path) -> None:
     events.manifest_path(tmp_path).write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match=r"manifest\.json is not JSON"):
         events.read_manifest(tmp_path)
+
+
+def test_lines_without_the_text_are_passed_over_and_torn_ones_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "wire.jsonl"
+    path.write_text('{"topic":"t","a":1}\n{"topic":"u"}\n{"topic":"t","a"')
+    assert list(events.read_jsonl(path, containing='"t"')) == [{"topic": "t", "a": 1}]

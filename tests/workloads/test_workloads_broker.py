@@ -118,13 +118,18 @@ def test_a_closed_loop_keeps_its_bound_and_intends_no_earlier_than_it_sends(
     assert load.done["health"]["unsent"] == 0
 
 
+@pytest.mark.parametrize("client", ["confluent", "reference"])
 def test_members_of_a_consumer_group_share_what_a_second_reader_reads_alone(
-    tmp_path: Path, broker: ReferenceBroker
+    tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:
-    broker.create_topics("group")
-    readers = [{"name": "workers", "consumers": 2, "mode": "group"}, {"name": "tail"}]
-    workload = {"rate_per_s": 500, "readers": readers, "warmup_ms": 500, "measure_ms": 2_500, "drain_ms": 8_000}
-    load = Load(tmp_path, broker.address, workload, topic="group")
+    topic = f"group-{client}"
+    broker.create_topics(topic)
+    workers = {"name": "workers", "consumers": 2, "mode": "group", "deduplicate": "table"}
+    workload = {
+        "rate_per_s": 500, "readers": [workers, {"name": "tail"}],
+        "warmup_ms": 500, "measure_ms": 2_500, "drain_ms": 8_000,
+    }  # fmt: skip
+    load = Load(tmp_path, broker.address, workload, topic=topic, client=client)
     assert load.finish() == 0, load.events[-3:]
     compact_cell(tmp_path, "c1")
     found = defaultdict(set)
@@ -133,3 +138,11 @@ def test_members_of_a_consumer_group_share_what_a_second_reader_reads_alone(
     # A rebalance may deliver a record again; none may be missing.
     assert found == {0: set(range(1_500)), 1: set(range(1_500))}
     assert {row["consumer"] for row in load.rows(RECV.name) if row["reader"] == 1} == {2}
+    generations = {row["generation"] for row in load.rows(RECV.name) if row["reader"] == 0}
+    assert min(generations) > 0 if client == "reference" else generations == {-1}  # librdkafka does not tell it
+    health = load.done["health"]
+    rows = sum(row["reader"] == 0 for row in load.rows(RECV.name))
+    assert health["redelivery_workers_records"] == rows
+    assert health["redelivery_workers_duplicates_before"] == rows - 1_500
+    assert health["redelivery_workers_duplicates_after"] == 0
+    assert health["redelivery_workers_handed_on"] == 1_500

@@ -29,6 +29,7 @@ from workloads.clients.protocol import (
     no_such_property,
 )
 from workloads.clients.protocol import classify as classify_code
+from workloads.clients.security import is_security, librdkafka_security
 
 NAME = "confluent"
 _STATISTICS_INTERVAL_MS = 1_000
@@ -38,8 +39,7 @@ _SAME_NAME = frozenset(
         "acks", "batch.size", "client.id", "client.rack", "compression.type", "connections.max.idle.ms",
         "delivery.timeout.ms", "enable.idempotence", "linger.ms", "max.in.flight.requests.per.connection",
         "metadata.max.age.ms", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "request.timeout.ms", "retries",
-        "retry.backoff.max.ms", "retry.backoff.ms", "sasl.jaas.config", "security.protocol",
-        "socket.connection.setup.timeout.ms",
+        "retry.backoff.max.ms", "retry.backoff.ms", "socket.connection.setup.timeout.ms",
     }
 )  # fmt: skip
 _RENAMED = {
@@ -63,7 +63,7 @@ _CONSUMER_SAME_NAME = frozenset(
     {
         "check.crcs", "client.id", "client.rack", "connections.max.idle.ms", "fetch.max.bytes", "fetch.min.bytes",
         "isolation.level", "max.partition.fetch.bytes", "metadata.max.age.ms", "reconnect.backoff.max.ms",
-        "reconnect.backoff.ms", "retry.backoff.ms", "security.protocol", "socket.connection.setup.timeout.ms",
+        "reconnect.backoff.ms", "retry.backoff.ms", "socket.connection.setup.timeout.ms",
     }
 )  # fmt: skip
 _CONSUMER_RENAMED = {
@@ -87,8 +87,10 @@ _OTHERS = frozenset({"buffer.memory", "partitioner.class"})
 
 def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Kafka's producer properties as librdkafka's. PropertyError names the first that has no equivalent."""
-    settings: dict[str, str] = {}
+    settings = librdkafka_security(NAME, {name: value for name, value in properties.items() if is_security(name)})
     for name, value in properties.items():
+        if is_security(name):
+            continue
         if name in _SAME_NAME:
             settings[name] = value
         elif name in _RENAMED:
@@ -113,8 +115,10 @@ def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def consumer_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    settings: dict[str, str] = {}
+    settings = librdkafka_security(NAME, {name: value for name, value in properties.items() if is_security(name)})
     for name, value in properties.items():
+        if is_security(name):
+            continue
         if name in _CONSUMER_SAME_NAME:
             settings[name] = value
         elif name in _CONSUMER_RENAMED:

@@ -115,6 +115,7 @@ class Polled(NamedTuple):
 
     records: Sequence[ReceivedRecord]
     polled_ns: int
+    generation: int = ABSENT  # of the group, in which the records were handed out; most libraries do not tell it
 
 
 class ConsumerClient(Protocol):

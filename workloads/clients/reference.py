@@ -139,6 +139,7 @@ class ReferenceConsumer:
                 for record in records
             ],
             polled_ns,
+            self._consumer.group_metadata().generation_id if self._is_member and records else ABSENT,
         )
 
     def close(self) -> None:

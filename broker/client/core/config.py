@@ -1,18 +1,27 @@
 """Producer, consumer and admin settings: Kafka's names, units, ranges and defaults of Kafka 4.x.
 
 A field `linger_ms` is the property `linger.ms`. Left out: security (only PLAINTEXT exists here), metrics reporters,
-client telemetry, adaptive partitioning. Names of groups are refused with the reason.
+client telemetry, adaptive partitioning.
 Shown by tests/broker_client/test_client_config.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker.client.core.errors import ConfigurationError
-from broker.client.core.settings import INT32_MAX, INT64_MAX, as_properties, parse_properties, setting
+from broker.client.core.settings import (
+    INT32_MAX,
+    INT64_MAX,
+    as_properties,
+    parse_duration_ms,
+    parse_properties,
+    property_name,
+    setting,
+)
 
 __all__ = [
     "AdminConfig",
@@ -27,7 +36,18 @@ __all__ = [
 COMPRESSION_TYPES = ("none", "gzip", "snappy", "lz4", "zstd")
 ROUND_ROBIN = ("round_robin", "org.apache.kafka.clients.producer.RoundRobinPartitioner")
 IDEMPOTENT_IN_FLIGHT_MAX = 5  # a broker remembers the last five batches of a producer in a partition
-_NO_GROUPS = "consumer groups are not served yet; use assign()"
+GROUP_PROTOCOLS = ("classic", "consumer")
+# What the broker decides under group.protocol=consumer (KIP-848), as Java's client has it.
+RESET_POLICIES = ("earliest", "latest", "none")
+# Each assignor under its name in the protocol and that of Java's class.
+ASSIGNOR_CLASSES = {
+    "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+    "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
+    "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+}
+ASSIGNOR_NAMES = frozenset({*ASSIGNOR_CLASSES, *ASSIGNOR_CLASSES.values()})
+_CLASSIC_ONLY = ("partition_assignment_strategy", "heartbeat_interval_ms", "session_timeout_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +105,9 @@ class ProducerConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
     """Limits of a fetch: a broker waits `fetch_max_wait_ms` for `fetch_min_bytes`; a response holds up to
-    `fetch_max_bytes`, a partition in it up to `max_partition_fetch_bytes` (but always one batch)."""
+    `fetch_max_bytes`, a partition in it up to `max_partition_fetch_bytes` (but always one batch).
+
+    A member that does not poll for `max_poll_interval_ms`, or is not heard of for `session_timeout_ms`, is out."""
 
     bootstrap_servers: tuple[str, ...] = setting(())
     client_id: str = setting("")
@@ -94,7 +116,20 @@ class ConsumerConfig:
     fetch_max_bytes: int = setting(52428800, low=0, high=INT32_MAX)
     max_partition_fetch_bytes: int = setting(1048576, low=0, high=INT32_MAX)
     max_poll_records: int = setting(500, low=1, high=INT32_MAX)
-    auto_offset_reset: str = setting("latest", choices=("earliest", "latest", "none"))
+    group_id: str = setting("")
+    group_instance_id: str = setting("")
+    group_protocol: str = setting("classic", choices=GROUP_PROTOCOLS)
+    group_remote_assignor: str = setting("")
+    partition_assignment_strategy: tuple[str, ...] = setting(("range", "cooperative-sticky"))
+    session_timeout_ms: int = setting(45000, low=1, high=INT32_MAX)
+    heartbeat_interval_ms: int = setting(3000, low=1, high=INT32_MAX)
+    max_poll_interval_ms: int = setting(300000, low=1, high=INT32_MAX)
+    enable_auto_commit: bool = setting(True)
+    auto_commit_interval_ms: int = setting(5000, low=0, high=INT32_MAX)
+    exclude_internal_topics: bool = setting(True)
+    allow_auto_create_topics: bool = setting(True)
+    client_rack: str = setting("")
+    auto_offset_reset: str = setting("latest")  # earliest, latest, none, by_duration:<ISO 8601>
     isolation_level: str = setting("read_uncommitted", choices=("read_uncommitted", "read_committed"))
     check_crcs: bool = setting(True)
     request_timeout_ms: int = setting(30000, low=0, high=INT32_MAX)
@@ -107,8 +142,16 @@ class ConsumerConfig:
     socket_connection_setup_timeout_ms: int = setting(10000, low=1, high=INT64_MAX)
     send_buffer_bytes: int = setting(131072, low=-1, high=INT32_MAX)
     receive_buffer_bytes: int = setting(65536, low=-1, high=INT32_MAX)
-    enable_auto_commit: bool = setting(False)
     security_protocol: str = setting("PLAINTEXT", choices=("PLAINTEXT",))
+
+    @property
+    def has_group(self) -> bool:
+        return self.group_id != ""
+
+    @property
+    def reset_duration_ms(self) -> int | None:
+        """Of by_duration (KIP-1106): start at what is not older than this. None with another policy."""
+        return parse_duration_ms(self.auto_offset_reset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +188,47 @@ def parse_producer(properties: Mapping[str, object]) -> ProducerConfig:
 
 
 def parse_consumer(properties: Mapping[str, object]) -> ConsumerConfig:
-    refused = dict.fromkeys(
-        ("group.id", "group.protocol", "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"),
-        _NO_GROUPS,
-    )
-    config, _ = parse_properties(ConsumerConfig, properties, refused)
+    config, given = parse_properties(ConsumerConfig, properties, {})
     _require_bootstrap(config.bootstrap_servers)
-    if config.enable_auto_commit:
-        raise ConfigurationError(f"enable.auto.commit: {_NO_GROUPS}")
+    if config.auto_offset_reset not in RESET_POLICIES and config.reset_duration_ms is None:
+        raise ConfigurationError(
+            f"auto.offset.reset: expected one of {', '.join(RESET_POLICIES)} or by_duration:<ISO 8601 duration>, as in "
+            f"by_duration:PT1H, got {config.auto_offset_reset!r}"
+        )
+    return _settle_group(config, given)
+
+
+def _settle_group(config: ConsumerConfig, given: frozenset[str]) -> ConsumerConfig:
+    """Without a group nothing is committed; each protocol has settings of its own, as in Java's client."""
+    if not config.has_group:
+        if "enable_auto_commit" in given and config.enable_auto_commit:
+            raise ConfigurationError("enable.auto.commit=true: needs a group.id to commit for")
+        if config.group_instance_id:
+            raise ConfigurationError("group.instance.id: needs a group.id")
+        return dataclasses.replace(config, enable_auto_commit=False)
+    if config.group_protocol == "consumer":
+        for field in _CLASSIC_ONLY:
+            if field in given:
+                raise ConfigurationError(
+                    f"{property_name(field)}: with group.protocol=consumer the broker decides that; leave it out"
+                )
+        return config
+    if config.group_remote_assignor:
+        raise ConfigurationError("group.remote.assignor: needs group.protocol=consumer")
+    if config.heartbeat_interval_ms >= config.session_timeout_ms:
+        raise ConfigurationError(
+            f"heartbeat.interval.ms: must be below session.timeout.ms={config.session_timeout_ms}, "
+            f"is {config.heartbeat_interval_ms}"
+        )
+    if not config.partition_assignment_strategy:
+        raise ConfigurationError("partition.assignment.strategy: needs at least one assignor")
+    for name in config.partition_assignment_strategy:
+        if name not in ASSIGNOR_NAMES:
+            near = difflib.get_close_matches(name, ASSIGNOR_NAMES, n=1, cutoff=0.4)
+            nearest = f", nearest is {near[0]!r}" if near else ""
+            raise ConfigurationError(
+                f"partition.assignment.strategy: expected some of {', '.join(ASSIGNOR_CLASSES)}, got {name!r}{nearest}"
+            )
     return config
 
 

@@ -49,6 +49,20 @@ class ClosedError(KafkaError):
         super().__init__(LOCAL_ERROR_CODE, message, definite=definite, name="LOCAL_CLOSED")
 
 
+class WakeupError(KafkaError):
+    """Another thread called `wakeup`."""
+
+    def __init__(self) -> None:
+        super().__init__(LOCAL_ERROR_CODE, "woken up by another thread", name="LOCAL_WAKEUP")
+
+
+class CommitFailedError(KafkaError):
+    """The member is not counted any more, or the group is rebalancing: what it read comes to whoever reads next."""
+
+    def __init__(self, cause: KafkaError) -> None:
+        super().__init__(cause.code, f"the offsets are not committed: {cause}")
+
+
 class LogTruncationError(KafkaError):
     """The log was cut back to before the consumer's position: what it read from `divergent_offset` on is gone.
 

@@ -20,7 +20,7 @@ from broker.client.core.aborted import AbortedTransactions
 from broker.client.core.backoff import backoff_ms
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import ConsumerConfig
-from broker.client.core.errors import KafkaError, LogTruncationError
+from broker.client.core.errors import LOCAL_ERROR_CODE, KafkaError, LogTruncationError
 from broker.client.core.metadata import NO_LEADER, UNKNOWN_EPOCH, MetadataCache
 from broker.client.core.positions import EpochChain
 from broker.wire.errors import CorruptBatchError, ErrorCode, error_code, is_retriable
@@ -28,6 +28,7 @@ from broker.wire.records import decode_records, iter_batches
 
 EARLIEST = -2  # timestamps of ListOffsets with a meaning of their own
 LATEST = -1
+BY_DURATION = -(2**63)  # not one of the protocol: the shell puts the time in its place, since it has the wall clock
 
 
 class ConsumerRecord(NamedTuple):
@@ -73,9 +74,12 @@ class _Partition:
 
     __slots__ = (
         "attempts",
+        "awaits_committed",
         "epochs",
         "fetch_offset",
         "high_watermark",
+        "is_paused",
+        "log_start_offset",
         "not_before_ms",
         "position",
         "records",
@@ -91,12 +95,16 @@ class _Partition:
         self.not_before_ms = 0
         self.attempts = 0
         self.high_watermark = -1
+        self.log_start_offset = -1
+        self.awaits_committed = False
+        self.is_paused = False
         self.epochs = EpochChain()
         self.validated_epoch = UNKNOWN_EPOCH  # of the leader that confirmed the position, or needed not to
 
     def stand_at(self, offset: int) -> None:
         self.position = self.fetch_offset = offset
         self.reset_to = None
+        self.awaits_committed = False
         self.records.clear()
         self.validated_epoch = UNKNOWN_EPOCH
 
@@ -114,8 +122,39 @@ class FetcherCore:
     # -- what the caller asks -------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Replace the assignment. Partitions that stay keep their position."""
+        """Replace the assignment. Partitions that stay keep their position; new ones of a group begin where it has
+        committed, else by auto.offset.reset."""
         self._partitions = {each: self._partitions.get(each) or self._new_partition() for each in partitions}
+
+    def awaiting_committed(self) -> list[TopicPartition]:
+        """Partitions of which nobody knows yet what the group has committed."""
+        return [partition for partition, state in self._partitions.items() if state.awaits_committed]
+
+    def on_committed(self, partition: TopicPartition, committed: tuple[int, int] | None) -> None:
+        """(offset, leader epoch) of the group, None if it never committed."""
+        state = self._partitions.get(partition)
+        if state is None or not state.awaits_committed:
+            return  # the caller has sought meanwhile, or lost the partition
+        state.awaits_committed = False
+        if committed is not None:
+            self.seek(partition, *committed)
+        elif self._config.auto_offset_reset == "none":
+            text = f"{partition.topic}-{partition.partition}: nothing is committed and auto.offset.reset=none"
+            self._error = self._error or KafkaError(LOCAL_ERROR_CODE, text, name="NO_OFFSET_FOR_PARTITION")
+        else:
+            state.reset_to = self._reset_timestamp()
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch nothing more of these and hand nothing out; what was fetched waits."""
+        for state in [self._state(each) for each in partitions]:
+            state.is_paused = True
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        for state in [self._state(each) for each in partitions]:
+            state.is_paused = False
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return frozenset([partition for partition, state in self._partitions.items() if state.is_paused])
 
     def assignment(self) -> list[TopicPartition]:
         return list(self._partitions)
@@ -130,6 +169,7 @@ class FetcherCore:
         """To EARLIEST or LATEST: the offset is looked up at the next poll."""
         state = self._state(partition)
         state.position = None
+        state.awaits_committed = False
         state.reset_to = timestamp
         state.records.clear()
 
@@ -142,7 +182,24 @@ class FetcherCore:
         return UNKNOWN_EPOCH if state.position is None else state.epochs.epoch_before(state.position)
 
     def high_watermark(self, partition: TopicPartition) -> int:
+        """As the last fetch told it, -1 before."""
         return self._state(partition).high_watermark
+
+    def lags(self) -> dict[TopicPartition, int]:
+        """How many records lie between position and high watermark, of the partitions that were fetched."""
+        return {
+            partition: max(0, state.high_watermark - state.position)
+            for partition, state in self._partitions.items()
+            if state.position is not None and state.high_watermark >= 0
+        }
+
+    def leads(self) -> dict[TopicPartition, int]:
+        """How far the position is from the beginning of the log: at 0 retention overtakes the reader."""
+        return {
+            partition: max(0, state.position - state.log_start_offset)
+            for partition, state in self._partitions.items()
+            if state.position is not None and state.log_start_offset >= 0
+        }
 
     def take(self, limit: int) -> list[ConsumerRecord]:
         """Up to `limit` fetched records; partitions take turns. Raises a waiting error of a partition, once."""
@@ -155,7 +212,7 @@ class FetcherCore:
         for index in range(len(states)):
             state = states[(index + self._turn) % len(states)]
             records = state.records
-            if not records:
+            if not records or state.is_paused:
                 continue
             if len(records) <= limit - len(taken):
                 taken.extend(records)
@@ -241,7 +298,7 @@ class FetcherCore:
         plans: dict[int, dict[TopicPartition, FetchPosition]] = {}
         unconfirmed = self.validations(now_ms)
         for partition, state in self._partitions.items():
-            if state.position is None or state.records or now_ms < state.not_before_ms:
+            if state.position is None or state.records or state.is_paused or now_ms < state.not_before_ms:
                 continue
             leader = self._metadata.leader(partition)
             if leader == NO_LEADER:
@@ -274,6 +331,7 @@ class FetcherCore:
             if code is ErrorCode.none:
                 state.attempts = 0
                 state.high_watermark = result.high_watermark
+                state.log_start_offset = result.log_start_offset
                 self._take_records(partition, state, result)
             else:
                 self._on_error(partition, state, code, now_ms)
@@ -335,12 +393,15 @@ class FetcherCore:
 
     def _new_partition(self) -> _Partition:
         state = _Partition()
-        if self._config.auto_offset_reset != "none":
+        if self._config.has_group:
+            state.awaits_committed = True
+        elif self._config.auto_offset_reset != "none":
             state.reset_to = self._reset_timestamp()
         return state
 
     def _reset_timestamp(self) -> int:
-        return EARLIEST if self._config.auto_offset_reset == "earliest" else LATEST
+        policy = self._config.auto_offset_reset
+        return {"earliest": EARLIEST, "latest": LATEST}.get(policy, BY_DURATION)
 
     def _state(self, partition: TopicPartition) -> _Partition:
         state = self._partitions.get(TopicPartition(*partition))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -101,3 +102,16 @@ def as_properties(config: object) -> dict[str, str]:
             text = ",".join(value) if isinstance(value, tuple) else str(value)
         result[property_name(field.name)] = text
     return result
+
+
+_DURATION = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?")
+
+
+def parse_duration_ms(text: str) -> int | None:
+    """Of `by_duration:P3DT4H5M6.7S`, as java.time.Duration reads it; None if it is not one, or negative."""
+    match = _DURATION.fullmatch(text)
+    if match is None or not any(match.groups()) or text.endswith("T"):
+        return None
+    days, hours, minutes, seconds = match.groups()
+    whole_ms = ((int(days or 0) * 24 + int(hours or 0)) * 60 + int(minutes or 0)) * 60_000
+    return whole_ms + round(float(seconds or 0) * 1000)

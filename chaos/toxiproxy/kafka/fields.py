@@ -95,6 +95,10 @@ class Reader:
     def skip(self, size: int) -> None:
         self._advance(size)
 
+    def slice(self, start: int, size: int) -> bytes:
+        """Bytes that were passed already."""
+        return self._data[start : start + size]
+
 
 class Writer:
     """Builds one frame's content."""

@@ -8,12 +8,13 @@ the first byte, so a toxic may be armed on an open connection. Knows no sockets.
 from __future__ import annotations
 
 import random
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chaos.toxiproxy.kafka import matching, messages, produce
+from chaos.toxiproxy.kafka import addresses, matching, messages, produce
 from chaos.toxiproxy.kafka.apis import API_NAMES
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.frames import FrameSplitter
@@ -23,6 +24,7 @@ from chaos.toxiproxy.toxic import Toxic
 HELD_BYTES_MAX = 8 << 20  # responses held behind a refusal; more, and the refusal goes out early
 OUTSTANDING_MAX = 10_000  # requests without response on one connection; beyond it the stream passes unread
 _DECIDED_EARLY = ("kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_cut_frame")
+SASL_HANDSHAKE = 17
 DRAIN_MS_MAX = 5_000  # how long a dropped connection waits for the broker's outstanding responses
 
 
@@ -35,10 +37,11 @@ class KafkaSettings:
     names: produce.TopicNames
     is_logging_asked: bool = False
     toxics: list[Toxic] = field(default_factory=list)  # the Kafka ones, in the order of their addition
+    rewrites: addresses.Mapped = field(default_factory=dict)  # the brokers' own addresses to those of their proxies
 
     def wants_frames(self) -> bool:
         """With a wire log frames are read from the start: it needs topic names from Metadata, and earlier attempts."""
-        return self.wire_log.is_open or self.is_armed()
+        return self.wire_log.is_open or bool(self.rewrites) or self.is_armed()
 
     def is_armed(self) -> bool:
         return self.is_logging_asked or bool(self.toxics)
@@ -127,7 +130,7 @@ class KafkaTap:
             self._responses.start_reading()
         unread, frames = self._requests.feed(data)
         if self._requests.is_opaque:
-            return unread + b"".join(frames)
+            return self._unread(unread + b"".join(frames))
         out = [unread]
         for frame in frames:
             out.append(self._admit(frame))
@@ -142,7 +145,7 @@ class KafkaTap:
             return data
         unread, frames = self._responses.feed(data)
         if self._responses.is_opaque:
-            return b"" if self._is_cut else unread + b"".join(frames)
+            return b"" if self._is_cut else self._unread(unread + b"".join(frames))
         out = [unread]
         for frame in frames:
             was_cut = self._is_cut
@@ -155,6 +158,22 @@ class KafkaTap:
         if self._is_cut:
             self._finish_drain()
         return b"".join(out)
+
+    def _unread(self, data: bytes) -> bytes:
+        """Bytes that are no Kafka frames pass, except where an address might pass with them."""
+        if not self._settings.rewrites:
+            return data
+        self._end_unreadable("bytes that are no Kafka frames")
+        return b""
+
+    def _end_unreadable(self, what: str) -> None:
+        print(
+            f"event=closed proxy={self._settings.proxy} connection={self._connection} cause={what}: "
+            "the addresses in it could not be rewritten",
+            file=sys.stderr,
+            flush=True,
+        )
+        self._end_connection()
 
     def closed(self) -> None:
         """The connection has ended: what has no outcome yet gets one."""
@@ -175,6 +194,8 @@ class KafkaTap:
             header = produce.read_header(frame)
         except MalformedFrame:
             return frame
+        if header.api_key == SASL_HANDSHAKE and header.api_version == 0:
+            return self._raw_tokens(frame)
         exchange = Exchange(header=header, arrived_ns=time.monotonic_ns())
         request = self._read_produce(header, frame)
         if len(self._outstanding) >= OUTSTANDING_MAX:
@@ -203,6 +224,15 @@ class KafkaTap:
         if request is not None:
             self._count_follower(request)
             return self._corrupted(exchange, frame)
+        return frame
+
+    def _raw_tokens(self, frame: bytes) -> bytes:
+        """What follows version 0 of SaslHandshake are tokens without any header (KIP-152 ended that): nobody can tell
+        where they end, so the rest of this connection passes unread."""
+        if self._settings.rewrites:
+            self._end_unreadable("SaslHandshake version 0, which a client of Kafka 1.0 or later does not use")
+            return b""
+        self._requests.is_opaque = self._responses.is_opaque = True
         return frame
 
     def _scope(
@@ -312,7 +342,7 @@ class KafkaTap:
         if exchange is None:  # asked before frames were read
             return b"" if self._is_cut else frame
         self._read_response(exchange, frame)
-        frame = self._edited(exchange, frame)
+        frame = self._edited(exchange, self._readdressed(exchange.header, frame))
         exchange.response = frame
         if self._is_cut:
             return b""
@@ -330,6 +360,16 @@ class KafkaTap:
             if self._held_bytes > HELD_BYTES_MAX:
                 self._release_all()
         return self._take_ready()
+
+    def _readdressed(self, header: produce.RequestHeader, frame: bytes) -> bytes:
+        rewrites = self._settings.rewrites
+        if not rewrites or self._is_cut or not addresses.carries_addresses(header.api_key, header.api_version):
+            return frame
+        try:
+            return addresses.rewritten(frame, header.api_key, header.api_version, rewrites)
+        except MalformedFrame as error:
+            self._end_unreadable(str(error))
+            return frame
 
     def _edited(self, exchange: Exchange, frame: bytes) -> bytes:
         for toxic in exchange.edits:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
 
 from harness import VERSION
 from harness.clusters.base import ClusterKey, ClusterLayout, NodeLayout
@@ -27,6 +27,8 @@ from harness.clusters.proxies import LinkProxies
 from harness.errors import EnvironmentFault
 
 NANO_CPUS: Final = 1_000_000_000
+MEMORY_STEP_BYTES: Final = 256 << 10
+MEMORY_STEPS_MAX: Final = 64
 
 
 class DockerCluster(ProcessCluster):
@@ -44,7 +46,8 @@ class DockerCluster(ProcessCluster):
         super().__init__(layout, proxies=proxies, should_stop=should_stop)
         self._client, self._network = client, network
         self._image = engine.image(client)
-        self.containers: dict[int, Any] = {}  # docker-py's, by broker id
+        self._by_broker: dict[int, Any] = {}  # docker-py's, by broker id
+        self._out_of_memory: set[int] = set()  # pids that were told of
 
     @property
     def path_description(self) -> str:
@@ -52,21 +55,36 @@ class DockerCluster(ProcessCluster):
 
     def stop(self) -> None:
         super().stop()
-        for container in self.containers.values():
+        for container in self._by_broker.values():
             with contextlib.suppress(DockerException):
                 container.remove(force=True, v=True)
-        self.containers.clear()
+        self._by_broker.clear()
         self._network.remove()
         self._client.close()
 
+    def containers(self) -> DockerCluster:
+        return self
+
+    def exits(self) -> Mapping[int, tuple[int, int]]:
+        """As for processes; a broker that the kernel ended for want of memory is told of first."""
+        with self._lock:  # or the container might be started again in between, and its end forgotten
+            ended = super().exits()
+            for broker, (pid, _) in ended.items():
+                process = self._processes[broker]
+                assert isinstance(process, ContainerProcess)
+                if pid not in self._out_of_memory and process.is_out_of_memory():
+                    self._out_of_memory.add(pid)
+                    self.on_process_event("out_of_memory", broker)
+        return ended
+
     def disconnect(self, broker_id: int) -> None:
         """Off the network: peers and clients get no answer at all, not even a refusal."""
-        self._network.disconnect(self.containers[broker_id])
+        self._network.disconnect(self._by_broker[broker_id])
         self.on_process_event("disconnected", broker_id)
 
     def reconnect(self, broker_id: int) -> None:
         """At its old address."""
-        self._network.connect(self.containers[broker_id], broker_id)
+        self._network.connect(self._by_broker[broker_id], broker_id)
         self.on_process_event("reconnected", broker_id)
 
     def limit_cpu(self, broker_id: int, cores: float | None) -> None:
@@ -75,24 +93,34 @@ class DockerCluster(ProcessCluster):
         self._update(broker_id, {"NanoCpus": int((cores or os.cpu_count() or 1) * NANO_CPUS)})
 
     def limit_memory(self, broker_id: int, limit_bytes: int | None) -> None:
-        """Without swap; None gives it the host's memory back. A broker that then needs more is killed by the kernel."""
+        """Without swap; None gives it the host's memory back. A broker that then needs more is killed by the kernel.
+
+        Version 1 of control groups takes no limit below what cannot be given up: then the next higher that it takes.
+        """
         limit = limit_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        self._update(broker_id, {"Memory": limit, "MemorySwap": limit})
+        for step in range(MEMORY_STEPS_MAX + 1):
+            tried = limit + step * MEMORY_STEP_BYTES
+            try:
+                self._update(broker_id, {"Memory": tried, "MemorySwap": tried})
+                return
+            except APIError as error:
+                if "unable to set memory limit" not in str(error) or step == MEMORY_STEPS_MAX:
+                    raise
 
     def _update(self, broker_id: int, limits: Mapping[str, int]) -> None:
         # docker-py's own update() has no NanoCpus.
         api = self._client.api
-        url = api._url("/containers/{0}/update", self.containers[broker_id].id)
+        url = api._url("/containers/{0}/update", self._by_broker[broker_id].id)
         api._raise_for_status(api._post_json(url, data=dict(limits)))
 
     def _start_process(self, node: NodeLayout, environment: Mapping[str, str] | None) -> ContainerProcess:
         broker = int(node.broker_id)
-        container = self.containers.get(broker)
+        container = self._by_broker.get(broker)
         name = f"{self.engine} broker {broker}"
         try:
             if container is None:
                 container = self._create(node)
-                self.containers[broker] = container
+                self._by_broker[broker] = container
             container.start()
         except DockerException as error:
             raise EnvironmentFault(f"{name} could not be started: {error}") from error
@@ -130,7 +158,8 @@ def build_docker_cluster(
     layout = reference_layout(
         directory,
         brokers=key.brokers,
-        settings=dict(key.settings),
+        # The run's own network: only this host and the containers in it reach the addresses.
+        settings={"harness.allow.remote": "true", **dict(key.settings)},
         proxied=key.proxied,
         journal_appends=key.journal_appends,
         ports=ports,

@@ -16,6 +16,7 @@ from docker.errors import APIError, DockerException, NotFound
 from chaos.lease import ProcessIdentity, is_alive, read_identity
 from harness.errors import EnvironmentFault
 
+_END_KNOWN_WITHIN_S: Final = 2.0
 _SIGNALLED: Final = 128  # the engine's code for a process that signal n ended is 128 + n; ours is -n
 
 
@@ -30,6 +31,7 @@ class ContainerProcess:
         if identity is None and container.attrs["State"]["Running"]:
             raise EnvironmentFault(f"{name} runs, but not on this host: --cluster docker needs a local engine")
         self._identity = identity
+        self._end: tuple[int, bool] | None = None  # exit code, and whether memory was the reason; read once
 
     def is_running(self) -> bool:
         return self._identity is not None and is_alive(self._identity)
@@ -37,11 +39,27 @@ class ContainerProcess:
     def exit_code(self) -> int | None:
         if self.is_running():
             return None
+        self._end = self._end or self._read_end()
+        return self._end[0]
+
+    def is_out_of_memory(self) -> bool:
+        """It has ended, by the kernel's hand, because its container's memory is limited."""
+        return self.exit_code() is not None and self._end is not None and self._end[1]
+
+    def _read_end(self) -> tuple[int, bool]:
+        """The process goes before the engine knows, and the container may have been started again since."""
+        deadline = time.monotonic() + _END_KNOWN_WITHIN_S
         with contextlib.suppress(DockerException):
-            self.container.reload()
-            code = int(self.container.attrs["State"]["ExitCode"])
-            return code if code <= _SIGNALLED else _SIGNALLED - code
-        return -int(signal.SIGKILL)
+            while time.monotonic() < deadline:
+                self.container.reload()
+                state = self.container.attrs["State"]
+                if not state["Running"]:
+                    code = int(state["ExitCode"])
+                    return (code if code <= _SIGNALLED else _SIGNALLED - code), bool(state["OOMKilled"])
+                if state["Pid"] != self.pid:
+                    break
+                time.sleep(0.02)
+        return -int(signal.SIGKILL), False
 
     def send_signal(self, number: signal.Signals) -> None:
         """SIGSTOP and SIGCONT are the freezer's pause and unpause, which no process can catch or notice."""

@@ -136,8 +136,10 @@ def _node(
         "process.roles": "broker,controller",
         "controller.quorum.voters": ",".join(f"{peer}@broker-{peer}:{controller_port}" for peer in ids),
         "listeners": ",".join(f"{name}://{_address(own, base_port, name)}" for name in _LISTENERS),
+        # CONTROLLER too: an elected leader tells the others its endpoint (KIP-853), which would else be the bare
+        # address, and the quorum would bypass the proxies from then on.
         "advertised.listeners": f"EXTERNAL://{advertised},INTERNAL://broker-{broker}:{internal_port},"
-        f"DIRECT://{_address(own, base_port, 'DIRECT')}",
+        f"DIRECT://{_address(own, base_port, 'DIRECT')},CONTROLLER://broker-{broker}:{controller_port}",
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in _LISTENERS),
         "inter.broker.listener.name": "INTERNAL",
         "controller.listener.names": "CONTROLLER",

@@ -1,0 +1,293 @@
+"""The admin of consumer groups: list, describe, delete, their members and their committed offsets.
+
+Reached as `Admin(..).groups`. Each call goes to the coordinator of the group and is bounded by default.api.timeout.ms.
+Shown by tests/broker_client/test_client_admin.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from broker.client.blocking import BlockingClient, Build
+from broker.client.clock import now_ms
+from broker.client.coordinators import GROUP, find_coordinator
+from broker.client.core.batch import TopicPartition
+from broker.client.core.errors import KafkaError
+from broker.client.core.groups.encodings import decode_assignment
+from broker.client.core.transactions import OffsetAndMetadata
+from broker.client.group_requests import commit_entries, commit_error, committed_offsets
+from broker.client.protocol import by_topic
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode, RemoteProtocolError
+from broker.wire.messages import Message, request
+
+Result = TypeVar("Result")
+_CONSUMER_PROTOCOL_TYPE = "consumer"
+_DEAD = "Dead"
+_GROUPS_SINCE = 8  # of OffsetFetch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupListing:
+    state: str
+    group_type: str  # "classic", "consumer", or empty where the broker does not tell
+    protocol_type: str
+    coordinator: int  # broker id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberDescription:
+    """`epoch` is that of the member under the new protocol, -1 under the classic one."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    epoch: int
+    assignment: frozenset[TopicPartition]
+    target: frozenset[TopicPartition]  # differs from `assignment` while the member still has to follow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    group_id: str
+    group_type: str
+    state: str
+    assignor: str
+    epoch: int  # of the group under the new protocol, -1 under the classic one
+    coordinator: int
+    members: tuple[MemberDescription, ...]
+
+
+class GroupAdmin:
+    def __init__(self, client: BlockingClient, timeout_ms: int) -> None:
+        self._client = client
+        self._timeout_ms = timeout_ms
+
+    def list(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> dict[str, GroupListing]:
+        """Of all coordinators, by group id; only those in these states ("Stable", "Empty" ..) and of these types."""
+        deadline_ms = self._deadline_ms()
+
+        def build(version: int) -> Message:
+            return request(ApiKey.LIST_GROUPS, version, states_filter=states, types_filter=types)
+
+        def ask(node: int) -> list[Message]:
+            answer = self._client.call(node, ApiKey.LIST_GROUPS, build, deadline_ms)
+            _raise_error(answer.error_code, f"groups of broker {node}")
+            return list(answer.groups)
+
+        found = {}
+        for broker in self._client.fetch_metadata([], deadline_ms).brokers:
+            for each in self._client.retrying(partial(ask, broker.broker_id), deadline_ms):
+                found[each.group_id] = GroupListing(
+                    state=getattr(each, "group_state", ""),
+                    group_type=getattr(each, "group_type", ""),
+                    protocol_type=each.protocol_type,
+                    coordinator=broker.broker_id,
+                )
+        return found
+
+    def describe(self, group_id: str) -> GroupDescription:
+        """GROUP_ID_NOT_FOUND if there is none of that name."""
+        try:
+            return self._at_coordinator(
+                group_id, ApiKey.CONSUMER_GROUP_DESCRIBE, _describe_consumer(group_id), _consumer_description
+            )
+        except KafkaError as error:
+            if error.code not in (ErrorCode.group_id_not_found, ErrorCode.unsupported_version):
+                raise
+        return self._at_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, _describe_classic(group_id), _classic_description)
+
+    def delete(self, group_id: str) -> None:
+        """NON_EMPTY_GROUP while it has members."""
+
+        def build(version: int) -> Message:
+            return request(ApiKey.DELETE_GROUPS, version, groups_names=[group_id])
+
+        def parse(answer: Message, node: int) -> None:
+            _raise_error(answer.results[0].error_code, f"group {group_id!r}")
+
+        self._at_coordinator(group_id, ApiKey.DELETE_GROUPS, build, parse)
+
+    def offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What is committed, of all partitions or of these."""
+        chosen = None if partitions is None else [TopicPartition(*each) for each in partitions]
+
+        def build(version: int) -> Message:
+            topics: list[dict[str, object]] | None = None
+            if chosen is not None:
+                by_name: dict[str, list[int]] = {}
+                for topic, index in chosen:
+                    by_name.setdefault(topic, []).append(index)
+                topics = [{"name": name, "partition_indexes": indexes} for name, indexes in by_name.items()]
+            if version < _GROUPS_SINCE:
+                return request(ApiKey.OFFSET_FETCH, version, group_id=group_id, topics=topics, require_stable=False)
+            group = {"group_id": group_id, "member_id": None, "member_epoch": -1, "topics": topics}
+            return request(ApiKey.OFFSET_FETCH, version, groups=[group], require_stable=False)
+
+        def parse(answer: Message, node: int) -> dict[TopicPartition, OffsetAndMetadata]:
+            return {each: at for each, at in committed_offsets(answer).items() if at is not None}
+
+        return self._at_coordinator(group_id, ApiKey.OFFSET_FETCH, build, parse)
+
+    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Set what is committed. Only while the group has no members: UNKNOWN_MEMBER_ID otherwise."""
+        chosen = {TopicPartition(*each): OffsetAndMetadata(*at) for each, at in offsets.items()}
+
+        def build(version: int) -> Message:
+            return request(
+                ApiKey.OFFSET_COMMIT,
+                version,
+                group_id=group_id,
+                generation_id_or_member_epoch=-1,
+                member_id="",
+                group_instance_id=None,
+                retention_time=-1,
+                topics=by_topic(commit_entries(chosen), name="name"),
+            )
+
+        def parse(answer: Message, node: int) -> None:
+            error = commit_error(answer)
+            if error is not None:
+                raise error
+
+        self._at_coordinator(group_id, ApiKey.OFFSET_COMMIT, build, parse)
+
+    def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """GROUP_SUBSCRIBED_TO_TOPIC while a member reads it."""
+        entries = [(TopicPartition(*each), {"partition_index": each[1]}) for each in partitions]
+
+        def build(version: int) -> Message:
+            topics = by_topic(((each, dict(fields)) for each, fields in entries), name="name")
+            return request(ApiKey.OFFSET_DELETE, version, group_id=group_id, topics=topics)
+
+        def parse(answer: Message, node: int) -> None:
+            _raise_error(answer.error_code, f"group {group_id!r}")
+            for topic in answer.topics:
+                for each in topic.partitions:
+                    _raise_error(each.error_code, f"offset of {topic.name}-{each.partition_index}")
+
+        self._at_coordinator(group_id, ApiKey.OFFSET_DELETE, build, parse)
+
+    def remove_members(
+        self, group_id: str, *, instance_ids: Iterable[str] = (), member_ids: Iterable[str] = ()
+    ) -> None:
+        """Static members by their lasting name, others by the id that `describe` shows."""
+        members: list[dict[str, object]] = [{"member_id": "", "group_instance_id": each} for each in instance_ids]
+        members += [{"member_id": each, "group_instance_id": None} for each in member_ids]
+        for member in members:
+            member["reason"] = "removed by an administrator"
+
+        def build(version: int) -> Message:
+            return request(ApiKey.LEAVE_GROUP, version, group_id=group_id, members=[dict(each) for each in members])
+
+        def parse(answer: Message, node: int) -> None:
+            _raise_error(answer.error_code, f"group {group_id!r}")
+            for each in answer.members:
+                _raise_error(each.error_code, f"member {each.group_instance_id or each.member_id!r}")
+
+        self._at_coordinator(group_id, ApiKey.LEAVE_GROUP, build, parse)
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _deadline_ms(self) -> int:
+        return now_ms() + self._timeout_ms
+
+    def _at_coordinator(
+        self, group_id: str, api_key: ApiKey, build: Build, parse: Callable[[Message, int], Result]
+    ) -> Result:
+        deadline_ms = self._deadline_ms()
+
+        def ask() -> Result:
+            node = find_coordinator(self._client, GROUP, group_id, deadline_ms)
+            return parse(self._client.call(node, api_key, build, deadline_ms), node)
+
+        return self._client.retrying(ask, deadline_ms)
+
+
+def _describe_consumer(group_id: str) -> Build:
+    return lambda version: request(
+        ApiKey.CONSUMER_GROUP_DESCRIBE, version, group_ids=[group_id], include_authorized_operations=False
+    )
+
+
+def _describe_classic(group_id: str) -> Build:
+    return lambda version: request(
+        ApiKey.DESCRIBE_GROUPS, version, groups=[group_id], include_authorized_operations=False
+    )
+
+
+def _consumer_description(answer: Message, node: int) -> GroupDescription:
+    group = answer.groups[0]
+    _raise_error(group.error_code, f"group {group.group_id!r}")
+    return GroupDescription(
+        group_id=group.group_id,
+        group_type="consumer",
+        state=group.group_state,
+        assignor=group.assignor_name,
+        epoch=group.group_epoch,
+        coordinator=node,
+        members=tuple(
+            MemberDescription(
+                member_id=each.member_id,
+                instance_id=each.instance_id,
+                client_id=each.client_id,
+                client_host=each.client_host,
+                epoch=each.member_epoch,
+                assignment=_partitions(each.assignment),
+                target=_partitions(each.target_assignment),
+            )
+            for each in group.members
+        ),
+    )
+
+
+def _classic_description(answer: Message, node: int) -> GroupDescription:
+    group = answer.groups[0]
+    _raise_error(group.error_code, f"group {group.group_id!r}")
+    if group.group_state == _DEAD:  # how brokers before DescribeGroups 6 say that there is none
+        raise KafkaError(ErrorCode.group_id_not_found, f"group {group.group_id!r}")
+    members = []
+    for each in group.members:
+        assignment = frozenset[TopicPartition]()
+        if group.protocol_type == _CONSUMER_PROTOCOL_TYPE:
+            try:
+                assignment = decode_assignment(bytes(each.member_assignment))
+            except RemoteProtocolError as error:
+                raise KafkaError(-1, f"member {each.member_id!r}: {error}", name="LOCAL_PROTOCOL") from error
+        members.append(
+            MemberDescription(
+                member_id=each.member_id,
+                instance_id=getattr(each, "group_instance_id", None),
+                client_id=each.client_id,
+                client_host=each.client_host,
+                epoch=-1,
+                assignment=assignment,
+                target=assignment,
+            )
+        )
+    return GroupDescription(
+        group_id=group.group_id,
+        group_type="classic",
+        state=group.group_state,
+        assignor=group.protocol_data,
+        epoch=-1,
+        coordinator=node,
+        members=tuple(members),
+    )
+
+
+def _partitions(assignment: Message) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(topic.topic_name, index) for topic in assignment.topic_partitions for index in topic.partitions
+    )
+
+
+def _raise_error(code: ErrorCode, what: str) -> None:
+    if code is not ErrorCode.none:
+        raise KafkaError(code, what)

@@ -1,0 +1,142 @@
+"""Every producer and consumer setting of Kafka 4.3, and what this client does with it: honoured, accepted without
+effect, or refused.
+
+A setting is honoured if it is a field of `ProducerConfig` or `ConsumerConfig`. For all others this file says why
+nothing comes of them; those that would change what a user relies on (security, plug-ins) are refused unless they ask
+for nothing. Nothing is silent: `screen` warns of the former and fails for the latter. docs/settings.md is written from
+here; names, types and defaults in client_settings.tsv come from Kafka's jars (settings_page --jars).
+Shown by tests/broker_settings/test_settings_clients.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from broker.client.core.config import ConsumerConfig, ProducerConfig
+from broker.client.core.errors import ConfigurationError
+from broker.client.core.settings import property_name
+
+_LOG = logging.getLogger(__name__)
+NAMES_FILE = Path(__file__).with_name("client_settings.tsv")
+SCOPES: Mapping[str, type[ProducerConfig] | type[ConsumerConfig]] = {
+    "producer": ProducerConfig,
+    "consumer": ConsumerConfig,
+}
+HONOURED, WITHOUT, REFUSED_ = "honoured", "accepted without effect", "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaClientSetting:
+    """As Apache Kafka documents it."""
+
+    name: str
+    kind: str
+    default: str
+
+
+_NO_TELEMETRY = "metrics() is read by the caller; averages are over the client's life"
+_NO_SHARE = "there is no share consumer"
+_NO_PLUGINS = "Java classes cannot be loaded"
+_NO_TLS = "there is no TLS"
+_NO_SASL = "there is no authentication"
+_BOOTSTRAP = "the bootstrap servers are always among those that are asked"
+
+WITHOUT_EFFECT: Mapping[str, str] = {
+    "client.dns.lookup": "the first address of a name is used",
+    "connections.max.idle.ms": "connections stay open until a broker closes them",
+    "enable.metrics.push": "metrics are not pushed to brokers",
+    "metadata.recovery.rebootstrap.trigger.ms": _BOOTSTRAP,
+    "metadata.recovery.strategy": _BOOTSTRAP,
+    "metric.reporters": _NO_TELEMETRY,
+    "metrics.num.samples": _NO_TELEMETRY,
+    "metrics.recording.level": _NO_TELEMETRY,
+    "metrics.sample.window.ms": _NO_TELEMETRY,
+    "partitioner.adaptive.partitioning.enable": "the partitioner does not look at how long the queues of brokers are",
+    "partitioner.availability.timeout.ms": "the partitioner leaves out partitions without a leader, and no others",
+    "share.acknowledgement.mode": _NO_SHARE,
+    "share.acquire.mode": _NO_SHARE,
+    "socket.connection.setup.timeout.max.ms": "the time for a connection does not grow with failures",
+}
+REFUSED: Mapping[str, str] = {
+    "config.providers": "values are taken as they are written",
+    "interceptor.classes": f"{_NO_PLUGINS}; a producer takes Python interceptors as an argument",
+    "key.deserializer": f"{_NO_PLUGINS}; records come as bytes",
+    "key.serializer": f"{_NO_PLUGINS}; a producer takes a function as an argument",
+    "security.providers": _NO_TLS,
+    "transaction.two.phase.commit.enable": "two-phase commit by the client (KIP-939) is not served",
+    "value.deserializer": f"{_NO_PLUGINS}; records come as bytes",
+    "value.serializer": f"{_NO_PLUGINS}; a producer takes a function as an argument",
+}
+_REFUSED_FAMILIES = {"ssl.": _NO_TLS, "sasl.": _NO_SASL}
+NOTES: Mapping[str, Mapping[str, str]] = {
+    "producer": {
+        "bootstrap.servers": "",
+        "partitioner.class": "round_robin, or the name of Kafka's RoundRobinPartitioner; a function as an argument",
+        "security.protocol": "PLAINTEXT alone",
+    },
+    "consumer": {
+        "client.rack": "told to the group; fetching from followers is not served",
+        "enable.auto.commit": "only with a group.id; refused if it is asked for without",
+        "group.remote.assignor": "with group.protocol=consumer alone",
+        "heartbeat.interval.ms": "with group.protocol=classic alone",
+        "partition.assignment.strategy": "with group.protocol=classic alone; by name or by Java's class",
+        "security.protocol": "PLAINTEXT alone",
+        "session.timeout.ms": "with group.protocol=classic alone",
+    },
+}
+
+
+@cache
+def kafka_client_settings(scope: str) -> Mapping[str, KafkaClientSetting]:
+    """`producer` or `consumer`: by name."""
+    found: dict[str, KafkaClientSetting] = {}
+    for line in NAMES_FILE.read_text().splitlines():
+        of_scope, name, kind, default = line.split("\t")
+        if of_scope == scope:
+            found[name] = KafkaClientSetting(name=name, kind=kind, default=default)
+    return found
+
+
+@cache
+def honoured(scope: str) -> frozenset[str]:
+    return frozenset(property_name(each.name) for each in fields(SCOPES[scope]))
+
+
+def support_of(scope: str, name: str) -> tuple[str, str] | None:
+    """(honoured | accepted without effect | refused, note); None for what is no setting of Kafka's."""
+    if name in honoured(scope):
+        return HONOURED, NOTES[scope].get(name, "")
+    if name not in kafka_client_settings(scope):
+        return None
+    if name in WITHOUT_EFFECT:
+        return WITHOUT, WITHOUT_EFFECT[name]
+    if name in REFUSED:
+        return REFUSED_, REFUSED[name]
+    for prefix, note in _REFUSED_FAMILIES.items():
+        if name.startswith(prefix):
+            return REFUSED_, note
+    return None
+
+
+def screen(scope: str, properties: Mapping[str, object]) -> dict[str, object]:
+    """The honoured ones, and those that no table knows: the parser names the nearest. Raises ConfigurationError for a
+    refused one with another value than Kafka's default."""
+    left: dict[str, object] = {}
+    for name, value in properties.items():
+        support = support_of(scope, name)
+        if support is None or support[0] == HONOURED:
+            left[name] = value
+        elif support[0] == WITHOUT:
+            _LOG.warning("event=setting_without_effect name=%s why=%r", name, support[1])
+        elif not _asks_for_nothing(value, kafka_client_settings(scope)[name].default):
+            raise ConfigurationError(f"{name}: {support[1]}")
+    return left
+
+
+def _asks_for_nothing(value: object, default: str) -> bool:
+    text = "" if value is None else str(value).strip()
+    return text in ("", default) or text.lower() == default.lower()

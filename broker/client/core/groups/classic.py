@@ -1,0 +1,506 @@
+"""A member under the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, assignments made by the leader.
+
+Owns: the state of the membership and all of its time limits (KIP-62: heartbeats go on between polls, and a member whose
+application does not poll for max.poll.interval.ms leaves). Eager members give everything up before they join,
+cooperative ones only what moved, and then join again (KIP-429). Static members keep their place (KIP-345), a leader
+that comes back may be told to keep the assignment (KIP-814). Knows no socket and no thread.
+Shown by tests/broker_client/test_client_classic_member.py.
+"""
+
+from __future__ import annotations
+
+import random
+from enum import Enum
+
+from broker.client.core.backoff import backoff_ms
+from broker.client.core.config import ConsumerConfig
+from broker.client.core.errors import KafkaError
+from broker.client.core.groups.assignors import ASSIGNORS_BY_NAME, Member, RebalanceProtocol, rebalance_protocol
+from broker.client.core.groups.encodings import (
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from broker.client.core.groups.events import (
+    NO_GENERATION,
+    NO_MEMBER_ID,
+    Action,
+    AskTopics,
+    CoordinatorGone,
+    CoordinatorReady,
+    DropCoordinator,
+    Event,
+    GroupCounters,
+    HeartbeatAnswered,
+    Joined,
+    Leave,
+    LeftAnswered,
+    Out,
+    Partitions,
+    Rejoin,
+    SendHeartbeat,
+    SendJoin,
+    SendLeave,
+    SendSync,
+    Step,
+    StepDone,
+    StepKind,
+    Subscribe,
+    Synced,
+    Tick,
+    TopicsKnown,
+)
+from broker.wire.errors import ErrorCode, RemoteProtocolError
+
+NEVER_MS = 2**62
+
+
+class State(Enum):
+    OUT = "out"  # not subscribed
+    PREPARING = "preparing"  # the application gives up partitions before a join
+    JOINING = "joining"
+    ASKING = "asking"  # the leader asks how many partitions there are
+    SYNCING = "syncing"
+    COMPLETING = "completing"  # the application takes what it was assigned
+    STABLE = "stable"
+    LEAVING = "leaving"
+    FAILED = "failed"
+
+
+_MEMBER = frozenset({State.PREPARING, State.COMPLETING, State.STABLE})  # heartbeats are sent, as far as it has joined
+_COORDINATOR_ERRORS = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinator_not_available})
+_LOST_ERRORS = frozenset({ErrorCode.unknown_member_id, ErrorCode.illegal_generation})
+_REPEATED = frozenset({ErrorCode.coordinator_load_in_progress, ErrorCode.rebalance_in_progress})
+
+
+class ClassicMember:
+    """Invariant: a step is offered in PREPARING and COMPLETING only, and `_taken` is it while the application works."""
+
+    def __init__(self, config: ConsumerConfig, rng: random.Random) -> None:
+        self._config = config
+        self._random = rng
+        self._names = config.partition_assignment_strategy
+        self._protocol = rebalance_protocol(self._names)
+        self._topics: frozenset[str] = frozenset()
+        self._step: Step | None = None
+        self._taken: Step | None = None
+        self._lost_while_taken = False
+        self._has_coordinator = False
+        self._is_sent = False  # the request of JOINING, SYNCING or LEAVING waits for its answer
+        self._is_beating = False  # so does a heartbeat
+        self._beaten_ms = 0  # when the last heartbeat was sent
+        self._heard_ms = 0  # when the coordinator last answered as it should
+        self._polled_ms = 0
+        self._not_before_ms = 0
+        self._attempts = 0
+        self._reason = ""  # of the next join, for the coordinator's log (KIP-800)
+        self._wanted_again = ""  # why to join once more as soon as the rebalance under way is over
+        self._is_leader = False
+        self._skips_assignment = False
+        self._assignor = ""
+        self._last_assigned: Partitions = frozenset()  # and in which generation: what a sticky assignor goes by
+        self._last_generation = NO_GENERATION
+        self._members: tuple[Member, ...] = ()
+        self._counts: dict[str, int] = {}  # partitions that the last assignment of this leader knew
+        self._assignments: tuple[tuple[str, bytes], ...] = ()
+        self.state = State.OUT
+        self.generation = NO_GENERATION
+        self.member_id = NO_MEMBER_ID
+        self.owned: Partitions = frozenset()
+        self.error: KafkaError | None = None
+        self.group_topics: frozenset[str] = frozenset()
+        self.counters = GroupCounters()
+
+    # -- the door -------------------------------------------------------------------------------------------------
+
+    def handle(self, event: Event, now_ms: int) -> list[Action]:
+        match event:
+            case Tick():
+                self._polled_ms = max(self._polled_ms, event.polled_ms)
+                actions: list[Action] = []
+            case Subscribe():
+                actions = self._on_subscribe(event, now_ms)
+            case Rejoin():
+                actions = self._want_rejoin(event.reason, now_ms)
+            case Leave():
+                actions = self._on_leave(event, now_ms)
+            case StepDone():
+                actions = self._on_step_done(now_ms)
+            case TopicsKnown():
+                actions = self._on_topics(event, now_ms)
+            case CoordinatorReady():
+                self._has_coordinator = True
+                self._heard_ms = now_ms
+                actions = []
+            case CoordinatorGone():
+                self._has_coordinator = self._is_sent = self._is_beating = False
+                actions = []
+            case Joined():
+                actions = self._on_joined(event, now_ms)
+            case Synced():
+                actions = self._on_synced(event, now_ms)
+            case HeartbeatAnswered():
+                actions = self._on_heartbeat(event, now_ms)
+            case LeftAnswered():
+                actions = self._on_left(now_ms)
+            case _:
+                raise AssertionError(f"{event} is not of this protocol")
+        return actions + self._due(now_ms)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it needs the coordinator."""
+        return self.state not in (State.OUT, State.FAILED)
+
+    def step(self) -> Step | None:
+        return self._step
+
+    def begin_step(self) -> Step:
+        assert self._step is not None
+        assert self._taken is None
+        self._taken, self._step = self._step, None
+        return self._taken
+
+    def next_deadline_ms(self) -> int:
+        """When a Tick has something to do."""
+        deadlines = [NEVER_MS]
+        if self._is_member():
+            deadlines.append(self._polled_ms + self._config.max_poll_interval_ms)
+            if self._has_coordinator:
+                deadlines.append(self._heard_ms + self._config.session_timeout_ms)
+                if not self._is_beating:
+                    deadlines.append(max(self._beaten_ms + self._config.heartbeat_interval_ms, self._not_before_ms))
+        if self._has_coordinator and not self._is_sent and self.state in (State.JOINING, State.SYNCING):
+            deadlines.append(self._not_before_ms)
+        return min(deadlines)
+
+    # -- what the application wants -------------------------------------------------------------------------------
+
+    def _on_subscribe(self, event: Subscribe, now_ms: int) -> list[Action]:
+        if event.topics == self._topics and self.state is not State.OUT:
+            return []
+        self._topics = event.topics
+        self.group_topics = self.group_topics | event.topics
+        self._polled_ms = max(self._polled_ms, now_ms)
+        if self.state is State.OUT:
+            self.error = None
+            self._prepare(now_ms, reason="subscribed")
+            return []
+        return self._want_rejoin("the subscription changed", now_ms)
+
+    def _on_leave(self, event: Leave, now_ms: int) -> list[Action]:
+        """The application has given everything up already."""
+        was_known = bool(self.member_id)
+        self._step = self._taken = None
+        self._lost_while_taken = False
+        self.owned = frozenset()
+        self._topics = self.group_topics = frozenset()
+        if self.state in (State.OUT, State.FAILED, State.LEAVING):
+            self.state = State.OUT
+            return [Out()]
+        leaves = self._config.group_instance_id == "" if event.leaves_group is None else event.leaves_group
+        if not (leaves and was_known and self._has_coordinator):
+            return self._on_left(now_ms)
+        self.state = State.LEAVING
+        self._is_sent = True
+        return [SendLeave(member_id=self.member_id, reason=event.reason)]
+
+    def _on_left(self, now_ms: int) -> list[Action]:
+        if self.state is not State.LEAVING and (self.state is State.OUT or self._topics):
+            return []  # of a member that went because it was not polled
+        self.state = State.OUT
+        self._forget_membership()
+        if self._topics:  # subscribed again before the answer came
+            self._prepare(now_ms, reason="subscribed")
+        return [Out()]
+
+    # -- steps of the application ---------------------------------------------------------------------------------
+
+    def _prepare(self, now_ms: int, *, reason: str, is_lost: bool = False) -> None:
+        """To join, the application has to come by: one that never polls must not hold partitions."""
+        self.counters.began(now_ms)
+        self.state = State.PREPARING
+        self._reason = reason
+        self._is_sent = False
+        if self._taken is not None:
+            self._lost_while_taken = self._lost_while_taken or is_lost
+            return
+        if is_lost:
+            self._step = Step(kind=StepKind.LOST, revoked=self.owned)
+            return
+        if self._protocol is RebalanceProtocol.EAGER:
+            revoked = self.owned
+        else:
+            revoked = frozenset([each for each in self.owned if each.topic not in self._topics])
+        self._step = Step(kind=StepKind.PREPARE, revoked=revoked, remaining=self.owned - revoked)
+
+    def _on_step_done(self, now_ms: int) -> list[Action]:
+        if self._taken is None:
+            return []  # the member left meanwhile
+        taken, self._taken = self._taken, None
+        self.owned = taken.remaining
+        if self.state is State.FAILED:
+            self._offer_last_step()
+            return []
+        if self.state is State.PREPARING:
+            if self._lost_while_taken or taken.kind is StepKind.COMPLETE:
+                is_lost, self._lost_while_taken = self._lost_while_taken, False
+                self._prepare(now_ms, reason=self._reason, is_lost=is_lost)
+            else:
+                self._set_joining()
+            return []
+        if self.state is State.COMPLETING:
+            self.state = State.STABLE
+            self.counters.ended(now_ms)
+            if self._wanted_again:
+                self._prepare(now_ms, reason=self._wanted_again)
+        return []
+
+    def _set_joining(self) -> None:
+        self.state = State.JOINING
+        self._is_sent = False
+
+    def _want_rejoin(self, reason: str, now_ms: int) -> list[Action]:
+        """From STABLE at once; while an assignment is under way after it."""
+        if self.state is State.STABLE:
+            self._prepare(now_ms, reason=reason)
+        elif self.state is State.COMPLETING and self._taken is None:
+            # What was assigned and not taken yet never becomes the application's: the next join tells what it has.
+            self._prepare(now_ms, reason=reason)
+        elif self.state in (State.COMPLETING, State.ASKING, State.SYNCING, State.JOINING):
+            self._wanted_again = reason
+        return []
+
+    # -- what the coordinator says --------------------------------------------------------------------------------
+
+    def _on_joined(self, event: Joined, now_ms: int) -> list[Action]:
+        if self.state is not State.JOINING:
+            return []
+        self._is_sent = False
+        if event.error is ErrorCode.member_id_required:
+            self.member_id = event.member_id  # KIP-394: the next try carries it
+            return []
+        if event.error is not ErrorCode.none:
+            return self._on_error(event.error, "JoinGroup", now_ms)
+        self._settled(now_ms)
+        self.counters.joins += 1
+        self.member_id, self.generation = event.member_id, event.generation
+        self._assignor = event.assignor
+        self._is_leader = event.leader == event.member_id
+        self._assignments = ()
+        if event.assignor not in ASSIGNORS_BY_NAME:
+            return self._fail(
+                KafkaError(ErrorCode.inconsistent_group_protocol, f"the group chose {event.assignor!r}, not ours")
+            )
+        self.state = State.SYNCING
+        self.group_topics = self._topics
+        self._skips_assignment = event.skips_assignment
+        if not self._is_leader:
+            return []
+        try:
+            self._members = tuple(
+                Member(member_id=member_id, instance_id=instance_id, subscription=decode_subscription(metadata))
+                for member_id, instance_id, metadata in event.members
+            )
+        except RemoteProtocolError as error:
+            return self._fail(KafkaError(ErrorCode.inconsistent_group_protocol, f"a member of the group sent {error}"))
+        topics = frozenset().union(*[each.subscription.topics for each in self._members], self._topics)
+        self.group_topics = topics
+        self.state = State.ASKING
+        return [AskTopics(topics=topics)]
+
+    def _on_topics(self, event: TopicsKnown, now_ms: int) -> list[Action]:
+        counts = {name: info.partitions for name, info in event.topics.items()}
+        if self.state is State.ASKING and event.is_answer:
+            self._counts = {topic: counts.get(topic, 0) for topic in self.group_topics}
+            if not self._skips_assignment:
+                existing = {topic: count for topic, count in self._counts.items() if count}
+                result = ASSIGNORS_BY_NAME[self._assignor].assign(self._members, existing)
+                self._assignments = tuple((member_id, encode_assignment(held)) for member_id, held in result.items())
+            self.state = State.SYNCING
+            self._is_sent = False
+            return []
+        if self._is_leader and not event.is_answer and self._counts:
+            changed = sorted(
+                topic for topic in self.group_topics & counts.keys() if self._counts.get(topic, 0) != counts[topic]
+            )
+            if changed:
+                self._counts.update({topic: counts[topic] for topic in changed})  # told once
+                return self._want_rejoin(f"partitions of {', '.join(changed[:3])} changed", now_ms)
+        return []
+
+    def _on_synced(self, event: Synced, now_ms: int) -> list[Action]:
+        if self.state is not State.SYNCING:
+            return []
+        self._is_sent = False
+        if event.error is ErrorCode.rebalance_in_progress:
+            self._prepare(now_ms, reason="the group is rebalancing")
+            return []
+        if event.error is not ErrorCode.none:
+            return self._on_error(event.error, "SyncGroup", now_ms)
+        self._settled(now_ms)
+        self.counters.syncs += 1
+        try:
+            assigned = decode_assignment(event.assignment)
+        except RemoteProtocolError as error:
+            return self._fail(KafkaError(ErrorCode.inconsistent_group_protocol, f"the leader sent {error}"))
+        self._beaten_ms = now_ms
+        self.state = State.COMPLETING
+        self._last_assigned, self._last_generation = assigned, self.generation
+        if self._protocol is RebalanceProtocol.EAGER:
+            self._step = Step(kind=StepKind.COMPLETE, assigned=assigned, remaining=assigned)
+            return []
+        revoked = self.owned - assigned
+        if revoked:
+            self._wanted_again = "partitions were given up for others to take"
+        self._step = Step(kind=StepKind.COMPLETE, revoked=revoked, assigned=assigned - self.owned, remaining=assigned)
+        return []
+
+    def _on_heartbeat(self, event: HeartbeatAnswered, now_ms: int) -> list[Action]:
+        self._is_beating = False
+        if event.error is ErrorCode.none:
+            self._heard_ms = now_ms
+            self.counters.last_heartbeat_ms = now_ms
+            self._attempts = 0
+            return []
+        if not self._is_member():
+            return []  # of a generation that is over
+        if event.error is ErrorCode.rebalance_in_progress:
+            self._heard_ms = now_ms
+            return self._want_rejoin("the group is rebalancing", now_ms)
+        return self._on_error(event.error, "Heartbeat", now_ms)
+
+    def _on_error(self, error: ErrorCode, what: str, now_ms: int) -> list[Action]:
+        if error in _COORDINATOR_ERRORS:
+            self._back_off(now_ms)
+            self._has_coordinator = self._is_sent = self._is_beating = False
+            return [DropCoordinator(reason=f"{what}: {error.name}")]
+        if error in _LOST_ERRORS:
+            return self._lose(now_ms, reason=f"{what}: {error.name}", keeps_id=error is ErrorCode.illegal_generation)
+        if error in _REPEATED or error.retriable:
+            self._back_off(now_ms)
+            return []
+        return self._fail(KafkaError(error, f"{what} of group {self._config.group_id!r}"))
+
+    def _lose(self, now_ms: int, *, reason: str, keeps_id: bool) -> list[Action]:
+        """The coordinator does not count us any more: what we had may be somebody else's."""
+        self.counters.failed_rebalances += 1
+        member_id = self.member_id
+        self._forget_membership()
+        if keeps_id:
+            self.member_id = member_id
+        self._back_off(now_ms)
+        if self.owned or self._taken is not None:
+            self._prepare(now_ms, reason=reason, is_lost=True)
+        elif self.state is not State.PREPARING:
+            self._reason = reason
+            self._set_joining()
+        return []
+
+    def _fail(self, error: KafkaError) -> list[Action]:
+        self.error = error
+        self.state = State.FAILED
+        self._forget_membership()
+        self._offer_last_step()
+        return []
+
+    def _offer_last_step(self) -> None:
+        self._step = None
+        if self._taken is None and self.owned:
+            self._step = Step(kind=StepKind.LOST, revoked=self.owned)
+
+    # -- what time asks for ---------------------------------------------------------------------------------------
+
+    def _due(self, now_ms: int) -> list[Action]:
+        if self._is_member() and now_ms >= self._polled_ms + self._config.max_poll_interval_ms:
+            return self._leave_for_not_polling(now_ms)
+        if not self._has_coordinator:
+            return []
+        if self._is_member() and now_ms >= self._heard_ms + self._config.session_timeout_ms:
+            self._has_coordinator = self._is_sent = self._is_beating = False
+            return [DropCoordinator(reason="no answer to a heartbeat within session.timeout.ms")]
+        if now_ms < self._not_before_ms:
+            return []
+        if self.state is State.JOINING and not self._is_sent:
+            self._is_sent = True
+            self._wanted_again = ""
+            return [SendJoin(member_id=self.member_id, protocols=self._protocols(), reason=self._reason)]
+        if self.state is State.SYNCING and not self._is_sent:
+            self._is_sent = True
+            return [
+                SendSync(
+                    member_id=self.member_id,
+                    generation=self.generation,
+                    assignor=self._assignor,
+                    assignments=self._assignments,
+                )
+            ]
+        interval_ms = self._config.heartbeat_interval_ms
+        if self._is_member() and not self._is_beating and now_ms >= self._beaten_ms + interval_ms:
+            self._is_beating = True
+            self._beaten_ms = now_ms
+            self.counters.heartbeats += 1
+            return [SendHeartbeat(member_id=self.member_id, generation=self.generation)]
+        return []
+
+    def _leave_for_not_polling(self, now_ms: int) -> list[Action]:
+        """A static member only falls silent: its place is kept until the session times out (KIP-345)."""
+        member_id = self.member_id
+        has_coordinator = self._has_coordinator
+        self._lose(now_ms, reason="the application did not poll for max.poll.interval.ms", keeps_id=False)
+        if self.state is State.JOINING:  # it had nothing to lose, and joins when the application comes by
+            self._prepare(now_ms, reason=self._reason)
+        if self._config.group_instance_id or not has_coordinator:
+            return []
+        return [SendLeave(member_id=member_id, reason="max.poll.interval.ms was exceeded")]
+
+    def _protocols(self) -> tuple[tuple[str, bytes], ...]:
+        result = []
+        for name in self._names:
+            assignor = ASSIGNORS_BY_NAME[name]
+            result.append(
+                (
+                    assignor.name,
+                    encode_subscription(
+                        Subscription(
+                            topics=self._topics,
+                            owned=self.owned,
+                            generation=self.generation,
+                            user_data=assignor.user_data(self._last_assigned, self._last_generation),
+                            rack=self._config.client_rack or None,
+                        )
+                    ),
+                )
+            )
+        return tuple(result)
+
+    # -- small things ---------------------------------------------------------------------------------------------
+
+    def _is_member(self) -> bool:
+        return self.state in _MEMBER and self.generation != NO_GENERATION
+
+    def _forget_membership(self) -> None:
+        self.generation = NO_GENERATION
+        self.member_id = NO_MEMBER_ID
+        self._is_leader = False
+        self._is_sent = self._is_beating = False
+
+    def _settled(self, now_ms: int) -> None:
+        self._attempts = 0
+        self._not_before_ms = 0
+        self._heard_ms = now_ms
+
+    def _back_off(self, now_ms: int) -> None:
+        self._attempts += 1
+        first_ms, longest_ms = self._config.retry_backoff_ms, self._config.retry_backoff_max_ms
+        self._not_before_ms = now_ms + backoff_ms(self._attempts, first_ms, longest_ms, self._random)
+
+    def check_invariants(self) -> None:
+        assert self._step is None or self.state in (State.PREPARING, State.COMPLETING, State.FAILED)
+        assert not (self._step is not None and self._taken is not None)
+        assert self.generation == NO_GENERATION or self.member_id != NO_MEMBER_ID
+        assert self.error is None or self.state in (State.FAILED, State.OUT)
+        if self.state in (State.PREPARING, State.COMPLETING):
+            assert self._step is not None or self._taken is not None

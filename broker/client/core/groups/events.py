@@ -1,0 +1,267 @@
+"""What a member's core is told and what it wants done. Shared by both group protocols.
+
+A *step* is a change of the assignment that the application's own thread has to carry out, inside `poll`: give up
+partitions, take new ones, tell the listener. The core offers one step at a time; `begin_step` marks it as taken, and
+until `StepDone` the core counts on nothing that it would change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol, TypeAlias
+from uuid import UUID
+
+from broker.client.core.batch import TopicPartition
+from broker.client.core.errors import KafkaError
+from broker.wire.errors import ErrorCode
+
+Partitions: TypeAlias = frozenset[TopicPartition]
+NO_GENERATION = -1
+NO_MEMBER_ID = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicInfo:
+    partitions: int
+    topic_id: str  # empty when the broker does not tell
+
+
+# -- events ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribe:
+    """The topics to read from now on, patterns resolved."""
+
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """For good, or until the next Subscribe. `leaves_group` None: as the kind of member has it (static ones stay)."""
+
+    reason: str
+    leaves_group: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejoin:
+    """The application asks for a rebalance."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Time has passed. `polled_ms` is when the application last came for records."""
+
+    polled_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDone:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsKnown:
+    """Answer to AskTopics, or news of topics. What is missing does not exist."""
+
+    topics: Mapping[str, TopicInfo]
+    is_answer: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorReady:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorGone:
+    """Whatever waited for an answer gets none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """Of JoinGroup. `members` is empty for all but the leader: (member id, instance id, metadata)."""
+
+    error: ErrorCode = ErrorCode.none
+    generation: int = NO_GENERATION
+    assignor: str = ""
+    leader: str = ""
+    member_id: str = NO_MEMBER_ID
+    skips_assignment: bool = False
+    members: tuple[tuple[str, str | None, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    error: ErrorCode = ErrorCode.none
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatAnswered:
+    error: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerHeartbeatAnswered:
+    """Of ConsumerGroupHeartbeat. `assignment` None: as before."""
+
+    error: ErrorCode = ErrorCode.none
+    message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    interval_ms: int = 0
+    assignment: frozenset[tuple[UUID, int]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftAnswered:
+    """Or no answer is to come any more: the member is out either way, at the latest after its session timeout."""
+
+
+Event: TypeAlias = (
+    Subscribe
+    | Leave
+    | Rejoin
+    | Tick
+    | StepDone
+    | TopicsKnown
+    | CoordinatorReady
+    | CoordinatorGone
+    | Joined
+    | Synced
+    | HeartbeatAnswered
+    | ConsumerHeartbeatAnswered
+    | LeftAnswered
+)
+
+# -- actions --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendJoin:
+    member_id: str
+    protocols: tuple[tuple[str, bytes], ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendSync:
+    member_id: str
+    generation: int
+    assignor: str
+    assignments: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendHeartbeat:
+    member_id: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendConsumerHeartbeat:
+    """None: as told before."""
+
+    member_id: str
+    member_epoch: int
+    topics: frozenset[str] | None
+    owned: frozenset[tuple[UUID, int]] | None
+    is_full: bool  # also name what never changes: rebalance timeout, assignor, rack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendLeave:
+    member_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskTopics:
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropCoordinator:
+    """It is not the coordinator any more, or does not answer: look for it again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Out:
+    """The member has left: nothing of it is left to wait for."""
+
+
+Action: TypeAlias = (
+    SendJoin | SendSync | SendHeartbeat | SendConsumerHeartbeat | SendLeave | AskTopics | DropCoordinator | Out
+)
+
+
+class StepKind(Enum):
+    PREPARE = "prepare"  # before a rebalance: give up `revoked`
+    COMPLETE = "complete"  # after one: give up `revoked`, take `assigned`
+    LOST = "lost"  # `revoked` belongs to others already: commits would be refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    kind: StepKind
+    revoked: Partitions = frozenset()
+    assigned: Partitions = frozenset()
+    remaining: Partitions = frozenset()  # all that the member has after the step
+
+
+@dataclass(slots=True)
+class GroupCounters:
+    """What the metrics are made of."""
+
+    joins: int = 0
+    syncs: int = 0
+    heartbeats: int = 0
+    rebalances: int = 0
+    failed_rebalances: int = 0
+    rebalance_ms_sum: int = 0
+    rebalance_ms_max: int = 0
+    rebalance_ms_last: int = 0
+    last_heartbeat_ms: int | None = None
+    last_rebalance_end_ms: int | None = None
+    began_ms: int | None = field(default=None, repr=False)
+
+    def began(self, now_ms: int) -> None:
+        if self.began_ms is None:
+            self.began_ms = now_ms
+
+    def ended(self, now_ms: int) -> None:
+        if self.began_ms is None:
+            return
+        self.rebalance_ms_last = now_ms - self.began_ms
+        self.rebalance_ms_sum += self.rebalance_ms_last
+        self.rebalance_ms_max = max(self.rebalance_ms_max, self.rebalance_ms_last)
+        self.rebalances += 1
+        self.began_ms = None
+        self.last_rebalance_end_ms = now_ms
+
+
+class MemberCore(Protocol):
+    """One of the two protocols. `owned` is what the application has been told that it has."""
+
+    generation: int  # or the member epoch
+    member_id: str
+    owned: Partitions
+    error: KafkaError | None  # why the member cannot go on
+    group_topics: frozenset[str]  # topics whose partitions it should be told of
+    counters: GroupCounters
+
+    @property
+    def is_active(self) -> bool: ...
+    def handle(self, event: Event, now_ms: int) -> list[Action]: ...
+    def step(self) -> Step | None: ...
+    def begin_step(self) -> Step: ...
+    def next_deadline_ms(self) -> int: ...
+    def check_invariants(self) -> None: ...

@@ -1,0 +1,250 @@
+"""Requests and answers of consumer groups, as the values of core/groups. No I/O.
+
+Join, sync, heartbeat and leave of the classic protocol, the heartbeat of the new one, commits and committed offsets.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from broker.client.core.batch import TopicPartition
+from broker.client.core.config import ConsumerConfig
+from broker.client.core.errors import KafkaError
+from broker.client.core.groups.events import (
+    Action,
+    ConsumerHeartbeatAnswered,
+    Event,
+    HeartbeatAnswered,
+    Joined,
+    LeftAnswered,
+    SendConsumerHeartbeat,
+    SendHeartbeat,
+    SendJoin,
+    SendLeave,
+    SendSync,
+    Synced,
+)
+from broker.client.core.transactions import OffsetAndMetadata
+from broker.client.protocol import by_topic
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request, to_ms
+
+PROTOCOL_TYPE = "consumer"
+_JOIN_GRACE_MS = 5000  # beyond the rebalance timeout, as Java: the coordinator answers a little after it
+_GROUPS_SINCE = 8  # of OffsetFetch: several groups in one request
+_INSTANCE_SINCE = 3  # of LeaveGroup: members are listed
+Send = SendJoin | SendSync | SendHeartbeat | SendLeave | SendConsumerHeartbeat
+API_OF: Mapping[type[Action], ApiKey] = {
+    SendJoin: ApiKey.JOIN_GROUP,
+    SendSync: ApiKey.SYNC_GROUP,
+    SendHeartbeat: ApiKey.HEARTBEAT,
+    SendLeave: ApiKey.LEAVE_GROUP,
+    SendConsumerHeartbeat: ApiKey.CONSUMER_GROUP_HEARTBEAT,
+}
+
+
+class Identity(NamedTuple):
+    """Who commits: what fences an old member."""
+
+    generation: int
+    member_id: str
+
+
+def timeout_ms(action: Send, config: ConsumerConfig) -> int:
+    """A join waits for the other members."""
+    if isinstance(action, SendJoin):
+        return max(config.request_timeout_ms, config.max_poll_interval_ms + _JOIN_GRACE_MS)
+    return config.request_timeout_ms
+
+
+def membership_request(action: Send, version: int, config: ConsumerConfig) -> Message:
+    instance_id = config.group_instance_id or None
+    match action:
+        case SendJoin():
+            return request(
+                ApiKey.JOIN_GROUP,
+                version,
+                group_id=config.group_id,
+                session_timeout=config.session_timeout_ms,
+                rebalance_timeout=config.max_poll_interval_ms,
+                member_id=action.member_id,
+                group_instance_id=instance_id,
+                protocol_type=PROTOCOL_TYPE,
+                protocols=[{"name": name, "metadata": metadata} for name, metadata in action.protocols],
+                reason=action.reason or None,
+            )
+        case SendSync():
+            return request(
+                ApiKey.SYNC_GROUP,
+                version,
+                group_id=config.group_id,
+                generation_id=action.generation,
+                member_id=action.member_id,
+                group_instance_id=instance_id,
+                protocol_type=PROTOCOL_TYPE,
+                protocol_name=action.assignor,
+                assignments=[
+                    {"member_id": member_id, "assignment": assignment} for member_id, assignment in action.assignments
+                ],
+            )
+        case SendHeartbeat():
+            return request(
+                ApiKey.HEARTBEAT,
+                version,
+                group_id=config.group_id,
+                generation_id=action.generation,
+                member_id=action.member_id,
+                group_instance_id=instance_id,
+            )
+        case SendLeave():
+            member = {"member_id": action.member_id, "group_instance_id": instance_id, "reason": action.reason}
+            if version < _INSTANCE_SINCE:
+                return request(ApiKey.LEAVE_GROUP, version, group_id=config.group_id, member_id=action.member_id)
+            return request(ApiKey.LEAVE_GROUP, version, group_id=config.group_id, members=[member])
+        case SendConsumerHeartbeat():
+            return _consumer_heartbeat(action, version, config)
+
+
+def _consumer_heartbeat(action: SendConsumerHeartbeat, version: int, config: ConsumerConfig) -> Message:
+    owned: list[dict[str, object]] | None = None
+    if action.owned is not None:
+        by_id = defaultdict(list)
+        for topic_id, partition in sorted(action.owned):
+            by_id[topic_id].append(partition)
+        owned = [{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in by_id.items()]
+    return request(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        version,
+        group_id=config.group_id,
+        member_id=action.member_id,
+        member_epoch=action.member_epoch,
+        instance_id=config.group_instance_id or None,
+        rack_id=(config.client_rack or None) if action.is_full else None,
+        rebalance_timeout=config.max_poll_interval_ms if action.is_full else -1,
+        subscribed_topic_names=None if action.topics is None else sorted(action.topics),
+        server_assignor=(config.group_remote_assignor or None) if action.is_full else None,
+        topic_partitions=owned,
+    )
+
+
+def membership_event(action: Send, answer: Message) -> Event:
+    match action:
+        case SendJoin():
+            return Joined(
+                error=answer.error_code,
+                generation=answer.generation_id,
+                assignor=answer.protocol_name or "",
+                leader=answer.leader,
+                member_id=answer.member_id,
+                skips_assignment=getattr(answer, "skip_assignment", False),
+                members=tuple(
+                    (each.member_id, getattr(each, "group_instance_id", None), bytes(each.metadata))
+                    for each in answer.members
+                ),
+            )
+        case SendSync():
+            return Synced(error=answer.error_code, assignment=bytes(answer.assignment))
+        case SendHeartbeat():
+            return HeartbeatAnswered(error=answer.error_code)
+        case SendLeave():
+            return LeftAnswered()
+        case SendConsumerHeartbeat():
+            if action.member_epoch < 0:
+                return LeftAnswered()
+            given = answer.assignment
+            return ConsumerHeartbeatAnswered(
+                error=answer.error_code,
+                message=answer.error_message,
+                member_id=answer.member_id,
+                member_epoch=answer.member_epoch,
+                interval_ms=to_ms(answer.heartbeat_interval),
+                assignment=None
+                if given is None
+                else frozenset((each.topic_id, index) for each in given.topic_partitions for index in each.partitions),
+            )
+
+
+# -- offsets --------------------------------------------------------------------------------------------------------
+
+
+def commit_request(
+    version: int, config: ConsumerConfig, who: Identity, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> Message:
+    return request(
+        ApiKey.OFFSET_COMMIT,
+        version,
+        group_id=config.group_id,
+        member_id=who.member_id,
+        group_instance_id=config.group_instance_id or None,
+        generation_id_or_member_epoch=who.generation,
+        retention_time=-1,
+        topics=by_topic(commit_entries(offsets), name="name"),
+    )
+
+
+def commit_entries(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+) -> list[tuple[TopicPartition, dict[str, object]]]:
+    return [
+        (
+            partition,
+            {
+                "partition_index": partition.partition,
+                "committed_offset": offset,
+                "committed_leader_epoch": leader_epoch,
+                "committed_metadata": metadata,
+            },
+        )
+        for partition, (offset, leader_epoch, metadata) in offsets.items()
+    ]
+
+
+def commit_error(answer: Message) -> KafkaError | None:
+    """The first partition that failed: the others may have been committed."""
+    for topic in answer.topics:
+        for each in topic.partitions:
+            if each.error_code is not ErrorCode.none:
+                return KafkaError(each.error_code, f"commit of {topic.name}-{each.partition_index}")
+    return None
+
+
+def committed_request(
+    version: int, config: ConsumerConfig, who: Identity, partitions: Iterable[TopicPartition]
+) -> Message:
+    """`require_stable`: offsets of a transaction that is not decided are waited for (KIP-447)."""
+    indexes = defaultdict(list)
+    for topic, partition in partitions:
+        indexes[topic].append(partition)
+    topics = [{"name": topic, "partition_indexes": found} for topic, found in indexes.items()]
+    if version < _GROUPS_SINCE:
+        return request(ApiKey.OFFSET_FETCH, version, group_id=config.group_id, topics=topics, require_stable=True)
+    group: dict[str, object] = {"group_id": config.group_id, "topics": topics}
+    if config.group_protocol == "consumer" and version >= 9 and who.generation >= 0:
+        group |= {"member_id": who.member_id, "member_epoch": who.generation}
+    elif version >= 9:
+        group |= {"member_id": None, "member_epoch": -1}
+    return request(ApiKey.OFFSET_FETCH, version, groups=[group], require_stable=True)
+
+
+def committed_offsets(answer: Message) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    """None: nothing was ever committed. Raises KafkaError."""
+    group = answer.groups[0] if hasattr(answer, "groups") else answer
+    code = getattr(group, "error_code", ErrorCode.none)
+    if code is not ErrorCode.none:
+        raise KafkaError(code, "committed offsets")
+    found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    for topic in group.topics:
+        for each in topic.partitions:
+            if each.error_code is not ErrorCode.none:
+                raise KafkaError(each.error_code, f"committed offset of {topic.name}-{each.partition_index}")
+            found[TopicPartition(topic.name, each.partition_index)] = (
+                None
+                if each.committed_offset < 0
+                else OffsetAndMetadata(
+                    each.committed_offset, getattr(each, "committed_leader_epoch", -1), each.metadata or ""
+                )
+            )
+    return found

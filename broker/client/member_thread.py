@@ -1,0 +1,446 @@
+"""The thread behind a member of a group: talks to the coordinator while the application works between its polls.
+
+Owns: its own connections, the search for the coordinator, the order in which the core hears of things, commits and
+look-ups of committed offsets with their retries. Decisions are in core/groups. The application's thread and this one
+meet in `submit`, `call`, `take_step` and the lock; callbacks never run here.
+Shown by tests/broker_client/test_client_groups.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from broker.client import native
+from broker.client.clock import now_ms
+from broker.client.core.backoff import backoff_ms
+from broker.client.core.config import ConsumerConfig
+from broker.client.core.errors import LOCAL_ERROR_CODE, ClosedError, KafkaError, TimedOutError
+from broker.client.core.groups.classic import ClassicMember
+from broker.client.core.groups.consumer import ConsumerMember
+from broker.client.core.groups.events import (
+    Action,
+    AskTopics,
+    ConsumerHeartbeatAnswered,
+    CoordinatorGone,
+    CoordinatorReady,
+    DropCoordinator,
+    Event,
+    HeartbeatAnswered,
+    Joined,
+    LeftAnswered,
+    MemberCore,
+    Out,
+    SendConsumerHeartbeat,
+    SendHeartbeat,
+    SendJoin,
+    SendSync,
+    Step,
+    Synced,
+    Tick,
+    TopicInfo,
+    TopicsKnown,
+)
+from broker.client.core.metadata import BrokerAddress
+from broker.client.group_requests import API_OF, Identity, Send, membership_event, membership_request, timeout_ms
+from broker.client.network import Answered, Connected, Lost, Network, NetworkEvent
+from broker.client.protocol import HIGHEST, metadata_answer, metadata_request
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request
+
+_LOG = logging.getLogger(__name__)
+_WAIT_MS_MAX = 1000  # the loop looks around at least this often
+_LOOK_MS = 50  # while there is no connection to ask for the coordinator
+CALLS_MAX = 1000  # commits and look-ups that wait for the coordinator; more are refused
+_COORDINATOR_ERRORS = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinator_not_available})
+
+
+class GroupCall:
+    """One commit or look-up. `build` is asked anew for each attempt: the member may have another generation by then."""
+
+    __slots__ = (
+        "api_key",
+        "attempts",
+        "began_ms",
+        "build",
+        "deadline_ms",
+        "done",
+        "error",
+        "is_repeated",
+        "not_before_ms",
+        "on_done",
+        "parse",
+        "result",
+    )
+
+    def __init__(
+        self,
+        api_key: ApiKey,
+        build: Callable[[int, Identity], Message],
+        parse: Callable[[Message], Any],  # Any: each API has its own result
+        deadline_ms: int,
+        *,
+        is_repeated: bool,
+        on_done: Callable[[GroupCall], None] | None = None,
+    ) -> None:
+        self.api_key = api_key
+        self.build = build
+        self.parse = parse
+        self.deadline_ms = deadline_ms
+        self.is_repeated = is_repeated
+        self.on_done = on_done
+        self.done = native.Event()
+        self.result: Any = None
+        self.error: KafkaError | None = None
+        self.attempts = 0
+        self.not_before_ms = 0
+        self.began_ms = now_ms()
+
+
+class _Find(NamedTuple):
+    pass
+
+
+class _Topics(NamedTuple):
+    topics: frozenset[str]
+
+
+class _Sent(NamedTuple):
+    incarnation: int  # of the coordinator: what an earlier one answers does not count
+    action: Send
+
+
+def make_core(config: ConsumerConfig, rng: random.Random) -> MemberCore:
+    return ConsumerMember(config, rng) if config.group_protocol == "consumer" else ClassicMember(config, rng)
+
+
+class MemberThread:
+    """`wake` ends a wait of the application's thread; it may be called from here at any time."""
+
+    def __init__(self, config: ConsumerConfig, rng: random.Random, wake: Callable[[], None]) -> None:
+        self._config = config
+        self._random = rng
+        self._wake = wake
+        self._network = Network(config, rng, now_ms)
+        self._lock = native.new_lock()
+        self.core = make_core(config, rng)
+        self.polled_ms = now_ms()  # the application writes it, this thread reads it
+        self.has_step = False
+        self.failure: BaseException | None = None
+        self._inbox: deque[Event] = deque()
+        self._new_calls: deque[GroupCall] = deque()
+        self._calls: list[GroupCall] = []  # that wait to be sent
+        self._in_flight: set[GroupCall] = set()
+        self._questions: list[_Topics] = []
+        self._coordinator: int | None = None
+        self._is_ready = False
+        self._incarnation = 0
+        self._is_finding = False
+        self._find_attempts = 0
+        self._find_not_before_ms = 0
+        self._left: native.Event | None = None
+        self._is_stopping = False
+        self._ended = native.start_thread(self._run)
+
+    # -- for the application's thread -----------------------------------------------------------------------------
+
+    def submit(self, event: Event) -> None:
+        self._inbox.append(event)
+        self._network.wake()
+
+    def call(self, call: GroupCall) -> None:
+        if len(self._new_calls) + len(self._calls) + len(self._in_flight) >= CALLS_MAX:
+            raise KafkaError(
+                LOCAL_ERROR_CODE, f"{CALLS_MAX} requests wait for the coordinator", name="LOCAL_QUEUE_FULL"
+            )
+        if self._ended.is_set():
+            raise ClosedError("the consumer is closed")
+        self._new_calls.append(call)
+        self._network.wake()
+
+    def take_step(self) -> Step | None:
+        """What to carry out now; `submit(StepDone())` when it is done."""
+        with self._lock:
+            self.has_step = False
+            return None if self.core.step() is None else self.core.begin_step()
+
+    def identity(self) -> Identity:
+        with self._lock:
+            return Identity(self.core.generation, self.core.member_id)
+
+    def leave(self, event: Event, timeout_ms: int) -> None:
+        """Tell the coordinator, and wait for its answer at most this long."""
+        self._left = left = native.Event()
+        self.submit(event)
+        left.wait(timeout_ms / 1000)
+
+    def stop(self, timeout_ms: int) -> None:
+        self._is_stopping = True
+        self._network.wake()
+        self._ended.wait(timeout_ms / 1000)
+
+    # -- the loop -------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopping:
+                self._round()
+        except BaseException as error:  # a process entry: whatever it was, nobody may wait for ever
+            _LOG.exception("event=member_thread_died group=%s", self._config.group_id)
+            self.failure = error
+        finally:
+            for call in (*self._new_calls, *self._calls, *self._in_flight):
+                self._finish(call, ClosedError("the consumer was closed before the coordinator answered"))
+            self._network.close()
+            if self._left is not None and not self._left.is_set():
+                self._left.set()
+            self._wake()
+
+    def _round(self) -> None:
+        time_ms = now_ms()
+        had_error = self.core.error is not None
+        with self._lock:
+            actions: list[Action] = []
+            while self._inbox:
+                actions += self.core.handle(self._inbox.popleft(), time_ms)
+            actions += self.core.handle(Tick(polled_ms=self.polled_ms), time_ms)
+            had_step, self.has_step = self.has_step, self.core.step() is not None
+            deadline_ms = self.core.next_deadline_ms()
+        for action in actions:
+            self._perform(action)
+        if (self.has_step and not had_step) or (self.core.error is not None and not had_error):
+            self._wake()
+        while self._new_calls:
+            self._calls.append(self._new_calls.popleft())
+        self._find_coordinator(time_ms)
+        deadline_ms = min(deadline_ms, self._send_calls(time_ms))
+        self._ask_topics()
+        if self._inbox:
+            return  # what was just found out concerns the core
+        if self._coordinator is None and self._is_wanted() and not self._is_finding:
+            # Without a ready connection the network tells when there is one, or when it may be tried again.
+            deadline_ms = min(deadline_ms, max(self._find_not_before_ms, time_ms + _LOOK_MS))
+        for event in self._network.poll(max(0, min(deadline_ms - now_ms(), _WAIT_MS_MAX))):
+            self._on_network(event)
+
+    def _perform(self, action: Action) -> None:
+        match action:
+            case AskTopics():
+                self._questions.append(_Topics(action.topics))
+            case DropCoordinator():
+                self._drop_coordinator(action.reason)
+            case Out():
+                if self._left is not None and not self._left.is_set():
+                    self._left.set()
+            case _:
+                self._send(action)
+
+    def _send(self, action: Send) -> None:
+        node = self._coordinator
+        if node is None or not self._network.is_ready(node):
+            self._inbox.append(CoordinatorGone())
+            return
+        api_key = API_OF[type(action)]
+        version = self._network.version(node, api_key, HIGHEST[api_key])
+        if version is None:
+            self._inbox.append(_refusal(action, f"broker {node} offers no version of {api_key.name} that we speak"))
+            return
+        message = membership_request(action, version, self._config)
+        context = _Sent(self._incarnation, action)
+        self._network.send(node, api_key, version, message, context, timeout_ms=timeout_ms(action, self._config))
+
+    # -- the coordinator ------------------------------------------------------------------------------------------
+
+    def _is_wanted(self) -> bool:
+        return self.core.is_active or bool(self._calls)
+
+    def _find_coordinator(self, time_ms: int) -> None:
+        if self._coordinator is not None:
+            if not self._network.is_ready(self._coordinator):
+                self._network.connect(self._coordinator)
+            return
+        if self._is_finding or time_ms < self._find_not_before_ms or not self._is_wanted():
+            return
+        node = self._network.any_ready()
+        if node is None:
+            return
+        version = self._network.version(node, ApiKey.FIND_COORDINATOR, HIGHEST[ApiKey.FIND_COORDINATOR])
+        assert version is not None, "every broker offers FindCoordinator"
+        group_id = self._config.group_id
+        message = request(ApiKey.FIND_COORDINATOR, version, key=group_id, key_type=0, coordinator_keys=[group_id])
+        self._is_finding = True
+        self._network.send(node, ApiKey.FIND_COORDINATOR, version, message, _Find())
+
+    def _on_found(self, answer: Message) -> None:
+        self._is_finding = False
+        found = answer.coordinators[0] if hasattr(answer, "coordinators") else answer
+        if found.error_code is not ErrorCode.none:
+            self._back_off_finding()
+            if not found.error_code.retriable:
+                error = KafkaError(found.error_code, f"coordinator of group {self._config.group_id!r}")
+                for call in self._calls:
+                    self._finish(call, error)
+                self._calls.clear()
+                self._inbox.append(_fatal(self.core, found.error_code))
+            return
+        self._find_attempts = 0
+        address = BrokerAddress(broker_id=found.node_id, host=found.host, port=found.port)
+        self._network.update_nodes([address])
+        self._coordinator = found.node_id
+        self._incarnation += 1
+        self._network.connect(found.node_id)
+
+    def _drop_coordinator(self, reason: str) -> None:
+        node, self._coordinator = self._coordinator, None
+        self._is_ready = False
+        self._back_off_finding()
+        if node is not None:
+            _LOG.info("event=coordinator_unknown group=%s broker=%d reason=%r", self._config.group_id, node, reason)
+            self._network.close_node(node, reason)
+
+    def _back_off_finding(self) -> None:
+        self._find_attempts += 1
+        first_ms, longest_ms = self._config.retry_backoff_ms, self._config.retry_backoff_max_ms
+        self._find_not_before_ms = now_ms() + backoff_ms(self._find_attempts, first_ms, longest_ms, self._random)
+
+    # -- what the network says ------------------------------------------------------------------------------------
+
+    def _on_network(self, event: NetworkEvent) -> None:
+        if isinstance(event, Connected):
+            if event.node == self._coordinator:
+                self._is_ready = True
+                self._inbox.append(CoordinatorReady())
+        elif isinstance(event, Lost):
+            self._on_lost(event)
+        elif isinstance(event, Answered):
+            context = event.context
+            if isinstance(context, GroupCall):
+                self._on_call_answered(context, event.message)
+            elif isinstance(context, _Find):
+                self._on_found(event.message)
+            elif isinstance(context, _Topics):
+                self._on_topics(event.message)
+            elif isinstance(context, _Sent) and context.incarnation == self._incarnation:
+                self._inbox.append(membership_event(context.action, event.message))
+
+    def _on_lost(self, event: Lost) -> None:
+        for context in (*event.unanswered, *event.unsent):
+            if isinstance(context, GroupCall):
+                is_definite = context in event.unsent
+                self._on_call_failed(
+                    context, KafkaError(ErrorCode.network_exception, event.reason, definite=is_definite)
+                )
+            elif isinstance(context, _Find):
+                self._is_finding = False
+                self._back_off_finding()
+            elif isinstance(context, _Topics):
+                self._questions.append(context)
+        if event.node == self._coordinator:
+            self._coordinator = None
+            self._is_ready = False
+            self._back_off_finding()
+            self._inbox.append(CoordinatorGone())
+
+    def _ask_topics(self) -> None:
+        if not self._questions:
+            return
+        node = self._network.any_ready()
+        if node is None:
+            return
+        version = self._network.version(node, ApiKey.METADATA, HIGHEST[ApiKey.METADATA])
+        assert version is not None, "every broker offers Metadata"
+        for question in self._questions:
+            message = metadata_request(version, sorted(question.topics), auto_create=False)
+            self._network.send(node, ApiKey.METADATA, version, message, question)
+        self._questions.clear()
+
+    def _on_topics(self, message: Message) -> None:
+        found = {
+            topic.name: TopicInfo(partitions=len(topic.partitions), topic_id=topic.topic_id)
+            for topic in metadata_answer(message).topics
+            if topic.partitions
+        }
+        self._inbox.append(TopicsKnown(topics=found, is_answer=True))
+
+    # -- commits and look-ups -------------------------------------------------------------------------------------
+
+    def _send_calls(self, time_ms: int) -> int:
+        """Returns when to look again."""
+        waiting, self._calls = self._calls, []
+        look_ms = time_ms + _WAIT_MS_MAX
+        node = self._coordinator
+        for call in waiting:
+            if time_ms >= call.deadline_ms:
+                last = f"; last failure: {call.error}" if call.error is not None else ""
+                self._finish(call, TimedOutError(f"{call.api_key.name}: no success in time{last}", definite=False))
+            elif node is None or not self._network.is_ready(node) or time_ms < call.not_before_ms:
+                self._calls.append(call)
+                look_ms = min(look_ms, call.deadline_ms)
+                if call.not_before_ms > time_ms:
+                    look_ms = min(look_ms, call.not_before_ms)
+            else:
+                version = self._network.version(node, call.api_key, HIGHEST[call.api_key])
+                if version is None:
+                    text = f"broker {node} offers no version of {call.api_key.name} that we speak"
+                    self._finish(call, KafkaError(ErrorCode.unsupported_version, text))
+                    continue
+                try:
+                    message = call.build(version, self.identity())
+                except KafkaError as error:
+                    self._finish(call, error)
+                    continue
+                self._in_flight.add(call)
+                left_ms = max(1, min(self._config.request_timeout_ms, call.deadline_ms - time_ms))
+                self._network.send(node, call.api_key, version, message, call, timeout_ms=left_ms)
+        return look_ms
+
+    def _on_call_answered(self, call: GroupCall, message: Message) -> None:
+        try:
+            call.result = call.parse(message)
+        except KafkaError as error:
+            self._on_call_failed(call, error)
+            return
+        self._in_flight.discard(call)
+        self._finish(call, None)
+
+    def _on_call_failed(self, call: GroupCall, error: KafkaError) -> None:
+        self._in_flight.discard(call)
+        if error.code in _COORDINATOR_ERRORS and self._coordinator is not None:
+            self._drop_coordinator(str(error))
+            self._inbox.append(CoordinatorGone())
+        is_worth_it = error.retriable or error.code == ErrorCode.stale_member_epoch
+        if not (call.is_repeated and is_worth_it) or now_ms() >= call.deadline_ms:
+            self._finish(call, error)
+            return
+        call.error = error
+        call.attempts += 1
+        first_ms, longest_ms = self._config.retry_backoff_ms, self._config.retry_backoff_max_ms
+        call.not_before_ms = now_ms() + backoff_ms(call.attempts, first_ms, longest_ms, self._random)
+        self._calls.append(call)
+
+    def _finish(self, call: GroupCall, error: KafkaError | None) -> None:
+        call.error = error
+        if call.on_done is not None:
+            call.on_done(call)
+        call.done.set()
+        self._wake()
+
+
+def _refusal(action: Send, text: str) -> Event:
+    """As if the broker had answered so."""
+    error = ErrorCode.unsupported_version
+    answers: Mapping[type[Any], Event] = {
+        SendJoin: Joined(error=error),
+        SendSync: Synced(error=error),
+        SendHeartbeat: HeartbeatAnswered(error=error),
+        SendConsumerHeartbeat: ConsumerHeartbeatAnswered(error=error, message=text),
+    }
+    return answers.get(type(action), LeftAnswered())
+
+
+def _fatal(core: MemberCore, error: ErrorCode) -> Event:
+    return Joined(error=error) if isinstance(core, ClassicMember) else ConsumerHeartbeatAnswered(error=error)

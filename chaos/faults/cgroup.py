@@ -1,0 +1,92 @@
+"""What the kernel's control groups say of one process: its limits, and how often they held it back.
+
+Reads version 1 (a hierarchy for each controller) and version 2 (one for all), from the host's side: a container's
+process has the same files there. Knows no engine and changes nothing. Shown by tests/harness/test_harness_docker.py.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path("/sys/fs/cgroup")
+_CHARGE_BATCH_BYTES: Final = 64 * 4096  # memory is charged ahead by so much for each core
+_UNLIMITED: Final = 1 << 62  # version 1 writes "no limit" as the largest multiple of a page
+
+
+def cgroup_file(pid: int, controller: str, v1_name: str, v2_name: str) -> Path | None:
+    """The file of the process' group under one of its two names; None when the kernel has neither."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        if controller in names.split(","):
+            found = ROOT / controller / path.lstrip("/") / v1_name
+        elif not names:
+            found = ROOT / path.lstrip("/") / v2_name
+        else:
+            continue
+        if found.is_file():
+            return found
+    return None
+
+
+def cpu_cores_max(pid: int) -> float | None:
+    """The share of the cores that the group may use; None without a limit."""
+    quota = _text(cgroup_file(pid, "cpu", "cpu.cfs_quota_us", "cpu.max")).split()
+    if not quota or quota[0] in ("-1", "max"):
+        return None
+    period = quota[1] if len(quota) > 1 else _text(cgroup_file(pid, "cpu", "cpu.cfs_period_us", "cpu.max")).split()[0]
+    return int(quota[0]) / int(period)
+
+
+def cpu_throttled(pid: int) -> int:
+    """In how many periods the group was stopped because its share was used up."""
+    return _counter(_text(cgroup_file(pid, "cpu", "cpu.stat", "cpu.stat")), "nr_throttled")
+
+
+def memory_bytes_max(pid: int) -> int | None:
+    """None without a limit."""
+    text = _text(cgroup_file(pid, "memory", "memory.limit_in_bytes", "memory.max"))
+    return int(text) if text.isdigit() and int(text) < _UNLIMITED else None
+
+
+def memory_limit_hits(pid: int) -> int:
+    """How often the group wanted more memory than it may have, and something had to be given up for it.
+
+    Version 1 no longer counts what reclaim could satisfy (Linux 6.18), so there it is 1 while the group holds all that
+    it may: whatever it takes then must be given up elsewhere first.
+    """
+    text = _text(cgroup_file(pid, "memory", "memory.failcnt", "memory.events"))
+    if not text.isdigit():
+        return _counter(text, "max")
+    limit = memory_bytes_max(pid)
+    usage = _text(cgroup_file(pid, "memory", "memory.usage_in_bytes", "memory.current"))
+    is_full = (
+        limit is not None and usage.isdigit() and limit - int(usage) <= _CHARGE_BATCH_BYTES * (os.cpu_count() or 1)
+    )
+    return int(text) + (1 if is_full else 0)
+
+
+def anonymous_bytes(pid: int) -> int:
+    """What the group's processes hold themselves; the page cache, which can be given up, is not in it."""
+    text = _text(cgroup_file(pid, "memory", "memory.stat", "memory.stat"))
+    return _counter(text, "total_rss") or _counter(text, "anon")
+
+
+def _text(path: Path | None) -> str:
+    try:
+        return "" if path is None else path.read_text().strip()
+    except OSError:  # the group went with its last process
+        return ""
+
+
+def _counter(text: str, name: str) -> int:
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        if key == name:
+            return int(value)
+    return 0

@@ -1,0 +1,185 @@
+"""Faults that only a broker in a container can have: off its network, a share of a core, hardly any memory.
+
+They need `--cluster docker`. Each is proved by the kernel, not by the engine that was told: the network interface gone
+from the broker's namespace, periods in which its group was stopped, requests for memory that were refused.
+A crash of the harness needs no lease here: the containers themselves are removed by the next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from chaos.faults import cgroup
+from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
+from chaos.faults.processes import identities
+from chaos.lease import is_alive
+from chaos.port import Containers
+
+ENGINES: Final = ("docker",)
+MEBIBYTE: Final = 1 << 20
+
+
+class NoContainers(Exception):
+    """The cluster's brokers are processes of this host."""
+
+
+def containers(context: FaultContext) -> Containers:
+    found = context.port.containers()
+    if found is None:
+        raise NoContainers("this fault acts on containers: it needs --cluster docker")
+    return found
+
+
+class Disconnect:
+    """Off the network: whoever calls gets no answer at all, while the broker runs on and keeps what it knows."""
+
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._before = identities(context.port, context.brokers)
+        self._disconnected: list[int] = []
+
+    def inject(self) -> None:
+        engine = containers(self._context)
+        for broker in self._context.brokers:
+            self._disconnected.append(broker)
+            engine.disconnect(broker)
+
+    def heal(self) -> None:
+        while self._disconnected:
+            containers(self._context).reconnect(self._disconnected[-1])
+            self._disconnected.pop()
+
+    def prove(self) -> Proof:
+        detail: dict[str, object] = {}
+        is_effective = bool(self._before)
+        for broker, identity in self._before.items():
+            interfaces = network_interfaces(identity.pid)
+            detail[f"broker {broker}"] = {"pid": identity.pid, "interfaces": interfaces}
+            is_effective &= is_alive(identity) and interfaces == ["lo"]
+        return Proof(is_effective=is_effective, detail=detail)
+
+
+def network_interfaces(pid: int) -> list[str]:
+    """Of the process' network namespace; empty when it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
+    except OSError:
+        return []
+    return sorted(line.partition(":")[0].strip() for line in lines)
+
+
+class Limit:
+    """A limit of the kernel's; effective once the broker has run into it, so it is proved when it ends."""
+
+    def __init__(
+        self, context: FaultContext, *, set_limit: Callable[[int, int], None], lift: Callable[[int], None],
+        limit_of: Callable[[int], object], hits_of: Callable[[int], int],
+    ) -> None:  # fmt: skip
+        self._context, self._set_limit, self._lift = context, set_limit, lift
+        self._limit_of, self._hits_of = limit_of, hits_of
+        self._before = identities(context.port, context.brokers)
+        self._hits: dict[int, int] = {}
+
+    def inject(self) -> None:
+        for broker, identity in self._before.items():
+            self._hits[broker] = self._hits_of(identity.pid)
+            self._set_limit(broker, identity.pid)
+
+    def heal(self) -> None:
+        for broker in list(self._hits):
+            self._lift(broker)
+            if not self._context.port.is_running(broker):  # the kernel ended it: it wanted more than it may have
+                self._context.port.restart(broker)
+            del self._hits[broker]
+
+    def prove(self) -> Proof:
+        detail: dict[str, object] = {}
+        is_effective = bool(self._hits)
+        for broker, hits in self._hits.items():
+            identity = self._before[broker]
+            is_running = is_alive(identity)
+            grown = self._hits_of(identity.pid) - hits if is_running else 0
+            detail[f"broker {broker}"] = {
+                "pid": identity.pid,
+                "limit": self._limit_of(identity.pid) if is_running else None,
+                "times_limited": grown,
+                "state": "alive" if is_running else "gone",
+            }
+            is_effective &= grown > 0 or not is_running
+        return Proof(is_effective=is_effective, detail=detail)
+
+
+def _limit_cpu(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
+    percent = int(parameters["percent"])
+    return Limit(
+        context,
+        set_limit=lambda broker, _: containers(context).limit_cpu(broker, percent / 100),
+        lift=lambda broker: containers(context).limit_cpu(broker, None),
+        limit_of=cgroup.cpu_cores_max,
+        hits_of=cgroup.cpu_throttled,
+    )
+
+
+def _limit_memory(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
+    headroom = int(parameters["headroom_mib"]) * MEBIBYTE
+
+    def squeeze(broker: int, pid: int) -> None:
+        containers(context).limit_memory(broker, cgroup.anonymous_bytes(pid) + headroom)
+
+    return Limit(
+        context,
+        set_limit=squeeze,
+        lift=lambda broker: containers(context).limit_memory(broker, None),
+        limit_of=cgroup.memory_bytes_max,
+        hits_of=cgroup.memory_limit_hits,
+    )
+
+
+def _cpu_problem(parameters: Mapping[str, Parameter]) -> str | None:
+    percent = int(parameters["percent"])
+    return None if 1 <= percent <= 6400 else f"percent (of one core) is {percent}, expected 1 to 6400"
+
+
+def _memory_problem(parameters: Mapping[str, Parameter]) -> str | None:
+    headroom = int(parameters["headroom_mib"])
+    return None if headroom >= 0 else f"headroom_mib is {headroom}, expected at least 0"
+
+
+SPECS: tuple[FaultSpec, ...] = (
+    FaultSpec(
+        name="disconnect",
+        label="off the network",
+        colour="#1f618d",
+        target_kind="broker",
+        default_target="leader",
+        make=Disconnect,
+        parameters={},
+        engines=ENGINES,
+    ),
+    FaultSpec(
+        name="limit_cpu",
+        label="CPU limited",
+        colour="#5d6d1e",
+        target_kind="broker",
+        default_target="leader",
+        make=_limit_cpu,
+        parameters={"percent": 5},  # of one core
+        problem=_cpu_problem,
+        is_proved_at_heal=True,
+        engines=ENGINES,
+    ),
+    FaultSpec(
+        name="limit_memory",
+        label="memory limited",
+        colour="#76448a",
+        target_kind="broker",
+        default_target="leader",
+        make=_limit_memory,
+        parameters={"headroom_mib": 0},  # beyond what its processes hold when it begins; page cache is not counted
+        problem=_memory_problem,
+        is_proved_at_heal=True,
+        engines=ENGINES,
+    ),
+)

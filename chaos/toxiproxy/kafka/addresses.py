@@ -1,0 +1,205 @@
+"""Where brokers say that they can be reached, replaced in responses, so that clients stay on the proxies.
+
+Metadata, FindCoordinator and DescribeCluster carry addresses; so do Produce from version 10 and Fetch from version 16
+on, as a tagged field beside NOT_LEADER_OR_FOLLOWER (KIP-951). Everything else of a response is copied as it is.
+A version that this file does not know raises MalformedFrame: the caller must not let such a response through, because
+a client that learnt a real address would leave the proxies without a word.
+Left out: ShareFetch and ShareAcknowledge (share groups, KIP-932). Shown by tests/chaos/test_chaos_kafka_addresses.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from chaos.toxiproxy.kafka.fields import MalformedFrame, Reader, Writer
+
+HostPort = tuple[str, int]
+Mapped = Mapping[HostPort, HostPort]
+
+PRODUCE, FETCH, METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER = 0, 1, 3, 10, 60
+# The newest version of each whose layout is known here, and the first that carries addresses.
+_NEWEST: Final = {PRODUCE: 13, FETCH: 18, METADATA: 13, FIND_COORDINATOR: 6, DESCRIBE_CLUSTER: 2}
+_FIRST: Final = {PRODUCE: 10, FETCH: 16, METADATA: 0, FIND_COORDINATOR: 0, DESCRIBE_CLUSTER: 0}
+_NODE_ENDPOINTS_TAG: Final = 0
+
+
+def carries_addresses(api_key: int, version: int) -> bool:
+    return version >= _FIRST.get(api_key, 1 << 15)
+
+
+def rewritten(frame: bytes, api_key: int, version: int, mapped: Mapped) -> bytes:
+    """A response frame, with its length, in which every address that is in `mapped` is the other one."""
+    if version > _NEWEST[api_key]:
+        raise MalformedFrame(f"api key {api_key} version {version}, known up to {_NEWEST[api_key]}")
+    return _REWRITERS[api_key](_Copy(frame, mapped), version)
+
+
+class _Copy:
+    """Reads a response and writes it again: what lies between two edits is copied as one piece."""
+
+    def __init__(self, frame: bytes, mapped: Mapped) -> None:
+        self._frame, self._mapped = frame, mapped
+        self.reader = Reader(frame, position=8)  # behind length and correlation id
+        self._writer = Writer(is_compact=False)
+        self._copied_to = 4
+
+    def begin(self, *, is_flexible: bool) -> Reader:
+        """The body, behind the header's tags."""
+        self.reader.is_compact = is_flexible
+        self._writer = Writer(is_compact=is_flexible)
+        self.reader.skip_tags()
+        return self.reader
+
+    def address(self) -> None:
+        """The reader stands before host and port."""
+        start = self.reader.position
+        host, port = self.reader.text(), self.reader.int32()
+        replacement = self._mapped.get((host or "", port))
+        if replacement is not None:
+            self._flush(start)
+            self._writer.text(replacement[0])
+            self._writer.int32(replacement[1])
+            self._copied_to = self.reader.position
+
+    def replace(self, start: int, content: bytes) -> None:
+        """`content` instead of everything between `start` and the reader."""
+        self._flush(start)
+        self._writer.raw(content)
+        self._copied_to = self.reader.position
+
+    def done(self) -> bytes:
+        self._flush(len(self._frame))
+        return self._writer.frame()
+
+    def endpoints(self, tag: bytes) -> bytes:
+        """The tagged array of node endpoints, which has the encoding of the body: always compact."""
+        inner = _Copy(b"\0\0\0\0" + tag, self._mapped)
+        reader = inner.reader = Reader(inner._frame, position=4, is_compact=True)
+        inner._writer = Writer(is_compact=True)
+        for _ in range(reader.count()):
+            reader.int32()  # node_id
+            inner.address()
+            reader.text()  # rack
+            reader.skip_tags()
+        return inner.done()[4:]
+
+    def _flush(self, end: int) -> None:
+        self._writer.raw(self._frame[self._copied_to : end])
+        self._copied_to = end
+
+
+def _metadata(copy: _Copy, version: int) -> bytes:
+    reader = copy.begin(is_flexible=version >= 9)
+    if version >= 3:
+        reader.int32()  # throttle_time_ms
+    for _ in range(reader.count()):
+        reader.int32()  # node_id
+        copy.address()
+        if version >= 1:
+            reader.text()  # rack
+        reader.skip_tags()
+    return copy.done()
+
+
+def _find_coordinator(copy: _Copy, version: int) -> bytes:
+    reader = copy.begin(is_flexible=version >= 3)
+    if version >= 1:
+        reader.int32()  # throttle_time_ms
+    if version >= 4:
+        for _ in range(reader.count()):
+            reader.text()  # key
+            reader.int32()  # node_id
+            copy.address()
+            reader.int16()  # error_code
+            reader.text()  # error_message
+            reader.skip_tags()
+        return copy.done()
+    reader.int16()  # error_code
+    if version >= 1:
+        reader.text()  # error_message
+    reader.int32()  # node_id
+    copy.address()
+    return copy.done()
+
+
+def _describe_cluster(copy: _Copy, version: int) -> bytes:
+    reader = copy.begin(is_flexible=True)
+    reader.int32()  # throttle_time_ms
+    reader.int16()  # error_code
+    reader.text()  # error_message
+    if version >= 1:
+        reader.int8()  # endpoint_type
+    reader.text()  # cluster_id
+    reader.int32()  # controller_id
+    for _ in range(reader.count()):
+        reader.int32()  # broker_id
+        copy.address()
+        reader.text()  # rack
+        if version >= 2:
+            reader.int8()  # is_fenced
+        reader.skip_tags()
+    return copy.done()
+
+
+def _produce(copy: _Copy, version: int) -> bytes:
+    reader = copy.begin(is_flexible=True)
+    for _ in range(reader.count()):
+        if version >= 13:
+            reader.skip(16)  # topic_id
+        else:
+            reader.text()  # name
+        for _ in range(reader.count()):
+            reader.skip(4 + 2 + 8 + 8 + 8)  # index, error_code, base_offset, log_append_time_ms, log_start_offset
+            for _ in range(reader.count()):
+                reader.int32()  # batch_index
+                reader.text()  # batch_index_error_message
+                reader.skip_tags()
+            reader.text()  # error_message
+            reader.skip_tags()
+        reader.skip_tags()
+    reader.int32()  # throttle_time_ms
+    return _with_endpoints(copy)
+
+
+def _fetch(copy: _Copy, version: int) -> bytes:
+    reader = copy.begin(is_flexible=True)
+    reader.skip(4 + 2 + 4)  # throttle_time_ms, error_code, session_id
+    for _ in range(reader.count()):
+        reader.skip(16)  # topic_id
+        for _ in range(reader.count()):
+            reader.skip(4 + 2 + 8 + 8 + 8)  # index, error_code, high_watermark, last_stable_offset, log_start_offset
+            for _ in range(reader.count()):
+                reader.skip(8 + 8)  # producer_id, first_offset
+                reader.skip_tags()
+            reader.int32()  # preferred_read_replica
+            reader.blob()  # records
+            reader.skip_tags()
+        reader.skip_tags()
+    return _with_endpoints(copy)
+
+
+def _with_endpoints(copy: _Copy) -> bytes:
+    """The tags at the end of a body: node endpoints rewritten, others as they are."""
+    reader = copy.reader
+    for _ in range(reader.varint()):
+        tag = reader.varint()
+        start = reader.position
+        size = reader.varint()
+        begin = reader.position
+        reader.skip(size)
+        if tag == _NODE_ENDPOINTS_TAG:
+            content = copy.endpoints(reader.slice(begin, size))
+            length = Writer(is_compact=True)
+            length.varint(len(content))
+            copy.replace(start, length.frame()[4:] + content)
+    return copy.done()
+
+
+_REWRITERS: Final[Mapping[int, Callable[[_Copy, int], bytes]]] = {
+    PRODUCE: _produce,
+    FETCH: _fetch,
+    METADATA: _metadata,
+    FIND_COORDINATOR: _find_coordinator,
+    DESCRIBE_CLUSTER: _describe_cluster,
+}

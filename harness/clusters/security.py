@@ -1,0 +1,203 @@
+"""How connections to somebody else's cluster are secured: a client's properties file in Kafka's own names, read once.
+
+The harness' probes use it as it is; the proxies take the TLS part of it, so that a client that goes through them has
+only the SASL part left. Stores are PEM files, or trust stores that the JDK's keytool can read. Never shows a password.
+Shown by tests/harness/test_harness_security.py and test_harness_external.py.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from harness.clusters.sasl import MECHANISMS
+from harness.errors import EnvironmentFault, UsageError
+from harness.suite_source import nearest
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PEM: Final = "PEM"
+KEYTOOL_TIMEOUT_S: Final = 60
+# What is looked at here; everything else of the file goes to the clients as it is, which refuse what they do not know.
+_TLS: Final = (
+    "ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type", "ssl.truststore.certificates",
+    "ssl.keystore.location", "ssl.keystore.type", "ssl.endpoint.identification.algorithm",
+)  # fmt: skip
+_JAAS_FIELD: Final = re.compile(r"(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;]+))")
+_SECRET: Final = re.compile(r"password|jaas|ssl\.keystore\.key|secret|token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """`properties` are all of the file; the rest is what of it the harness itself needs."""
+
+    properties: Mapping[str, str] = field(repr=False)
+    is_tls: bool
+    ca_file: str = ""  # empty: the host's own trust store
+    certificate_file: str = ""
+    is_hostname_checked: bool = True
+    mechanism: str = ""  # empty: no SASL
+    username: str = ""
+    password: str = field(default="", repr=False)
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.ca_file or None)
+        context.check_hostname = self.is_hostname_checked
+        if self.certificate_file:
+            context.load_cert_chain(self.certificate_file)
+        return context
+
+    def behind_proxies(self) -> dict[str, str]:
+        """The clients' properties where TLS ends at the proxies, whose listeners are on this host's loopback."""
+        left = {name: value for name, value in self.properties.items() if not name.startswith("ssl.")}
+        left.pop("security.protocol", None)
+        return left | ({"security.protocol": "SASL_PLAINTEXT"} if self.mechanism else {})
+
+    def proxy_tls(self) -> dict[str, object] | None:
+        """`upstream_tls` of the embedded proxies; None where the cluster is in plain text."""
+        if not self.is_tls:
+            return None
+        return {
+            "ca_file": self.ca_file,
+            "certificate_file": self.certificate_file,
+            "is_hostname_checked": self.is_hostname_checked,
+        }
+
+
+def is_secret(name: str) -> bool:
+    """A property whose value belongs into no file of a run."""
+    return _SECRET.search(name) is not None
+
+
+def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
+    return {name: "(not shown)" if is_secret(name) else value for name, value in properties.items()}
+
+
+def read_security(path: Path, scratch: Path) -> Security:
+    """`scratch` takes certificates that are converted. UsageError with file and line or property."""
+    properties = read_properties(path)
+    protocol = properties.get("security.protocol", "PLAINTEXT")
+    if protocol not in PROTOCOLS:
+        raise UsageError(f"{path}: security.protocol is {protocol!r}{nearest(protocol, PROTOCOLS)}")
+    is_tls = protocol.endswith("SSL")
+    if not is_tls and (given := [name for name in _TLS if name in properties]):
+        raise UsageError(f"{path}: {given[0]} has no effect with security.protocol={protocol}")
+    mechanism = username = password = ""
+    if protocol.startswith("SASL"):
+        mechanism, username, password = _sasl(path, properties)
+    security = Security(
+        properties=properties,
+        is_tls=is_tls,
+        ca_file=_trusted(path, properties, scratch) if is_tls else "",
+        certificate_file=_own_certificate(path, properties),
+        is_hostname_checked=properties.get("ssl.endpoint.identification.algorithm", "https") != "",
+        mechanism=mechanism,
+        username=username,
+        password=password,
+    )
+    if is_tls:
+        try:
+            security.context()
+        except OSError as error:
+            raise UsageError(f"{path}: the certificates cannot be used: {error}") from error
+    return security
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """A Java properties file: `name=value` lines, # and ! comments, a backslash at the end goes on."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--client-config {path} cannot be read: {error}") from error
+    found: dict[str, str] = {}
+    pending = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = (pending + line.strip()) if pending else line.strip()
+        if not pending and (not stripped or stripped[0] in "#!"):
+            continue
+        if stripped.endswith("\\"):
+            pending = stripped[:-1]
+            continue
+        pending = ""
+        name, separator, value = stripped.partition("=")
+        if not separator or not name.strip():
+            raise UsageError(f"{path}:{number}: expected name=value, got {stripped[:40]!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _sasl(path: Path, properties: Mapping[str, str]) -> tuple[str, str, str]:
+    mechanism = properties.get("sasl.mechanism", "")
+    if mechanism not in MECHANISMS:
+        raise UsageError(
+            f"{path}: sasl.mechanism is {mechanism!r}, the harness speaks {', '.join(MECHANISMS)}: "
+            "give it a user of one of these"
+        )
+    found = {match[1]: _unquoted(match) for match in _JAAS_FIELD.finditer(properties.get("sasl.jaas.config", ""))}
+    for wanted in ("username", "password"):
+        if wanted not in found:
+            raise UsageError(f'{path}: sasl.jaas.config has no {wanted}, expected ... required {wanted}="...";')
+    return mechanism, found["username"], found["password"]
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    quoted = match[2]
+    return re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else match[3] or match[4] or ""
+
+
+def _trusted(path: Path, properties: Mapping[str, str], scratch: Path) -> str:
+    kind = properties.get("ssl.truststore.type", "JKS").upper()
+    inline = properties.get("ssl.truststore.certificates")
+    location = properties.get("ssl.truststore.location")
+    if inline is not None:
+        return str(_written(scratch / "trusted.pem", inline.replace("\\n", "\n")))
+    if location is None:
+        return ""
+    store = (path.parent / location).resolve()
+    if not store.is_file():
+        raise UsageError(f"{path}: ssl.truststore.location {store} is no file")
+    if kind == PEM:
+        return str(store)
+    return str(_written(scratch / "trusted.pem", _exported(store, properties.get("ssl.truststore.password", ""))))
+
+
+def _own_certificate(path: Path, properties: Mapping[str, str]) -> str:
+    location = properties.get("ssl.keystore.location")
+    if location is None:
+        return ""
+    kind = properties.get("ssl.keystore.type", "JKS").upper()
+    if kind != PEM:
+        raise UsageError(
+            f"{path}: ssl.keystore.type is {kind}, the harness reads PEM: convert it "
+            "(openssl pkcs12 -in STORE -out STORE.pem -nodes) and say ssl.keystore.type=PEM"
+        )
+    return str((path.parent / location).resolve())
+
+
+def _exported(store: Path, password: str) -> str:
+    """The certificates of a JKS or PKCS#12 trust store, by keytool, which takes the password from a file."""
+    keytool = shutil.which("keytool")
+    if keytool is None:
+        raise EnvironmentFault(f"{store} is no PEM file, and keytool (of a JDK) is not here to read it")
+    with tempfile.NamedTemporaryFile("w", suffix=".password") as secret:
+        secret.write(password)
+        secret.flush()
+        done = subprocess.run(
+            [keytool, "-list", "-rfc", "-keystore", str(store), "-storepass:file", secret.name],
+            capture_output=True, text=True, timeout=KEYTOOL_TIMEOUT_S, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    if done.returncode != 0:
+        raise UsageError(f"{store} cannot be read: {(done.stdout + done.stderr).strip()[:200]}")
+    return done.stdout
+
+
+def _written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,134 @@
+"""The clients of the table: what each is called, how its driver is started, what must be installed before.
+
+`prepare` builds or fetches once into the cache and says why it cannot, which then stands in the table.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
+
+DRIVERS = Path(__file__).parent / "drivers"
+BUILD_TIMEOUT_S = 600
+
+
+class CannotPrepare(Exception):
+    """What is missing on this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    version: str
+    command: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientKind:
+    name: str
+    language: str
+    prepare: Callable[[], Prepared]
+
+
+def _python(package: str, driver: str) -> Callable[[], Prepared]:
+    def prepare() -> Prepared:
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError as error:
+            raise CannotPrepare(f"{package} is not installed: make setup-dev") from error
+        return Prepared(version=version, command=(sys.executable, str(DRIVERS / driver)))
+
+    return prepare
+
+
+def _confluent() -> Prepared:
+    prepared = _python("confluent-kafka", "confluent_driver.py")()
+    import confluent_kafka
+
+    return Prepared(
+        version=f"{prepared.version} (librdkafka {confluent_kafka.libversion()[0]})", command=prepared.command
+    )
+
+
+def _kcat() -> Prepared:
+    program = shutil.which("kcat") or shutil.which("kafkacat")
+    if program is None:
+        raise CannotPrepare("kcat is not installed (apt install kcat)")
+    done = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=10, check=False)
+    found = re.search(r"Version (\S+).*librdkafka (\S+)", done.stdout + done.stderr, re.DOTALL)
+    version = f"{found[1]} (librdkafka {found[2]})" if found else "?"
+    command = (sys.executable, str(DRIVERS / "kcat_driver.py"))
+    return Prepared(version=version, command=command, environment={"KCAT": program})
+
+
+def execute(command: list[str], cwd: Path, **environment: str) -> None:
+    if shutil.which(command[0]) is None:
+        raise CannotPrepare(f"{command[0]} is not installed")
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise CannotPrepare(f"{' '.join(command[:3])} failed: {(done.stdout + done.stderr)[-2000:]}")
+
+
+def built(name: str) -> Path:
+    place = cache_directory() / "compatibility" / name
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def compiled(name: str, jars: Path, *sources: str) -> Path:
+    """The directory of the classes of these sources in drivers/java; compiled when they are newer than it."""
+    classes, paths = built(name), [DRIVERS / "java" / each for each in sources]
+    newest = max(path.stat().st_mtime for path in paths)
+    found = [classes / path.with_suffix(".class").name for path in paths]
+    if not all(path.is_file() and path.stat().st_mtime >= newest for path in found):
+        execute(["javac", "-nowarn", "-d", str(classes), "-cp", f"{jars}/*", *map(str, paths)], DRIVERS)
+    return classes
+
+
+def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
+    """What only later libraries have is looked up by name in the source, so that an older one can be tried as well."""
+
+    def prepare() -> Prepared:
+        libraries = jars()
+        classes = compiled(f"java-{version}", libraries, "Driver.java", "Json.java")
+        command = (
+            java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{classes}:{libraries}/*", "Driver",
+        )  # fmt: skip
+        return Prepared(version=version, command=command)
+
+    return prepare
+
+
+def _go(library: str, module: str) -> Callable[[], Prepared]:
+    def prepare() -> Prepared:
+        program, source = built("go") / "driver", DRIVERS / "go"
+        newest = max(path.stat().st_mtime for path in source.iterdir())
+        if not program.is_file() or program.stat().st_mtime < newest:
+            execute(["go", "build", "-o", str(program), "."], source, GOFLAGS="-mod=readonly")
+        found = re.search(rf"{re.escape(module)} v(\S+)", (source / "go.mod").read_text())
+        return Prepared(version=found[1] if found else "?", command=(str(program), library))
+
+    return prepare
+
+
+CLIENTS = (
+    ClientKind(name="confluent-kafka", language="C, Python", prepare=_confluent),
+    ClientKind(name="kcat", language="C", prepare=_kcat),
+    ClientKind(name="Java 4.3.1", language="Java", prepare=_java(ensure_jars, "4.3.1")),
+    ClientKind(name="aiokafka", language="Python", prepare=_python("aiokafka", "aiokafka_driver.py")),
+    ClientKind(name="kafka-python", language="Python", prepare=_python("kafka-python", "kafka_python_driver.py")),
+    ClientKind(name="franz-go", language="Go", prepare=_go("franz", "github.com/twmb/franz-go")),
+)

@@ -1,0 +1,99 @@
+"""docs/compatibility.md from docs/compatibility.json, which holds what the last runs saw. Nothing is by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from tests.compatibility.clients import CLIENTS
+from tests.compatibility.features import SECTIONS
+from tests.compatibility.trial import Cell, Trial
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE, DATA = DOCS / "compatibility.md", DOCS / "compatibility.json"
+
+_HEAD = """# Clients on the reference broker
+
+Written by `make compatibility`, which runs every client against three reference brokers; the cells are what it saw
+(docs/compatibility.json). A client is driven by a program of its own in its own language; what it did is judged by this
+project's reader and by plain requests, never by the client itself (tests/compatibility/features).
+
+*passed*; *client*: the client has no such thing, or cannot be asked for it; *broker*: the reference broker does not
+implement it; **failed**; not tried. Numbers lead to the reasons below each table, in the words of the client or of its
+driver.
+"""
+_WORDS = {"passed": "passed", "client": "client", "broker": "broker", "failed": "**failed**"}
+
+
+def load() -> dict[str, Trial]:
+    """Client -> what its last runs saw."""
+    if not DATA.exists():
+        return {}
+    read = json.loads(DATA.read_text())
+    return {
+        name: Trial(**{**trial, "cells": tuple(Cell(**cell) for cell in trial["cells"])})
+        for name, trial in read.items()
+    }
+
+
+def save(trials: Iterable[Trial]) -> None:
+    """Replaces the cells that were tried, leaves the others, writes both files."""
+    known = load()
+    for trial in trials:
+        known[trial.client] = _merged(known.get(trial.client), trial)
+    DATA.write_text(json.dumps({name: asdict(trial) for name, trial in sorted(known.items())}, indent=1) + "\n")
+    PAGE.write_text(render(known))
+
+
+def _merged(old: Trial | None, new: Trial) -> Trial:
+    """In the table's order. Old cells stay that the new trial did not try, if the client is of the same version."""
+    cells = {cell.feature: cell for cell in old.cells} if old is not None and old.version == new.version else {}
+    cells.update({cell.feature: cell for cell in new.cells})
+    names = [feature.name for features in SECTIONS.values() for feature in features]
+    return replace(new, cells=tuple(cells[name] for name in names if name in cells))
+
+
+def render(known: dict[str, Trial]) -> str:
+    chosen = [known[kind.name] for kind in CLIENTS if kind.name in known]
+    lines = [_HEAD, *_summary(chosen)]
+    for title, features in SECTIONS.items():
+        lines += _section(title, [feature.name for feature in features], chosen)
+    return "\n".join(lines) + "\n"
+
+
+def _summary(trials: Sequence[Trial]) -> list[str]:
+    lines = [
+        "| client | version | language | passed | lacks it | broker lacks it | failed |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for trial in trials:
+        counts = [sum(cell.state == state for cell in trial.cells) for state in _WORDS]
+        lines.append(f"| {trial.client} | {trial.version} | {trial.language} | {' | '.join(map(str, counts))} |")
+    return [*lines, ""]
+
+
+def _section(title: str, names: Sequence[str], trials: Sequence[Trial]) -> list[str]:
+    reasons: dict[str, int] = {}
+    lines = [f"## {title}", "", f"| feature | {' | '.join(trial.client for trial in trials)} |"]
+    lines.append("|---" * (len(trials) + 1) + "|")
+    cells = {trial.client: {cell.feature: cell for cell in trial.cells} for trial in trials}
+    for name in names:
+        shown = [_shown(cells[trial.client].get(name), reasons) for trial in trials]
+        lines.append(f"| {name} | {' | '.join(shown)} |")
+    lines.append("")
+    lines += [f"{number}. {reason}" for reason, number in reasons.items()]
+    return [*lines, ""] if reasons else lines
+
+
+def _shown(cell: Cell | None, reasons: dict[str, int]) -> str:
+    if cell is None:
+        return "not tried"
+    if not cell.reason:
+        return _WORDS[cell.state]
+    return f"{_WORDS[cell.state]} ({reasons.setdefault(_plain(cell.reason), len(reasons) + 1)})"
+
+
+def _plain(reason: str) -> str:
+    return reason.replace("|", "/").replace("<", "&lt;").strip()

@@ -1,0 +1,28 @@
+"""The table of docs/compatibility.md is what its data render to. The data come from `make compatibility` alone."""
+
+from __future__ import annotations
+
+from tests.compatibility import page
+from tests.compatibility.clients import CLIENTS
+from tests.compatibility.features import SECTIONS
+
+
+def test_the_table_is_what_its_data_render_to_and_knows_every_client_and_feature() -> None:
+    known = page.load()
+    assert page.PAGE.read_text() == page.render(known), "run `make compatibility`"
+    features = [each.name for section in SECTIONS.values() for each in section]
+    assert len(features) == len(set(features))
+    assert list(known) == sorted(kind.name for kind in CLIENTS)
+    for name, trial in known.items():
+        assert {cell.feature for cell in trial.cells} <= set(features), name
+
+
+def test_no_cell_of_the_table_failed_without_being_explained() -> None:
+    """A failure stays in the table only as long as nobody knows whose it is: none is merged."""
+    failed = [
+        f"{trial.client}: {cell.feature}: {cell.reason}"
+        for trial in page.load().values()
+        for cell in trial.cells
+        if cell.state == "failed" or (cell.state != "passed" and not cell.reason)
+    ]
+    assert failed == []

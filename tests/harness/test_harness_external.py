@@ -1,0 +1,183 @@
+"""Somebody else's cluster behind our proxies: nobody gets past them, SASL passes, TLS ends there, verdicts hold.
+
+The first half takes a reference cluster for a stranger's. The second (`make test-external`) is Apache Kafka with TLS
+and SASL, started by no harness, under whole scenarios.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from harness.clusters.admin import Admin
+from harness.clusters.base import ClusterKey
+from harness.clusters.external import ExternalCluster
+from harness.clusters.factory import build_cluster
+from harness.clusters.metadata import AuthenticationFailed
+from harness.clusters.ports import PortAllocator
+from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.proxies import LinkProxies
+from harness.clusters.security import read_security
+from harness.errors import EnvironmentFault, ExitCode, UsageError
+from tests.harness.harness_process import HarnessProcess
+from tests.harness.secured_kafka import SecuredKafka
+from workloads.clients.confluent import producer_settings
+
+pytestmark = [pytest.mark.slow]
+DAMAGE = {
+    "chaos-response-lost-idempotence-off": "duplicated",
+    "chaos-request-refused-in-flight-5": "reordered",
+}
+
+
+@pytest.fixture(scope="module")
+def strangers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    key = ClusterKey(engine="reference", proxied=False, brokers=2, settings=())
+    running = build_cluster(key, tmp_path_factory.mktemp("strangers"), proxy_choice="embedded", lease=None, seed=1)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+def proxies(directory: Path) -> LinkProxies:
+    return LinkProxies("embedded", directory=directory / "proxies", lease=None, seed=1, ports=PortAllocator())
+
+
+def test_a_client_that_begins_at_the_proxies_hears_of_no_other_address(
+    strangers: ProcessCluster, tmp_path: Path
+) -> None:
+    cluster = ExternalCluster(strangers.bootstrap_servers, proxies=proxies(tmp_path))
+    try:
+        cluster.start()
+        assert cluster.broker_ids == (1, 2)
+        assert cluster.link_names() == ("client-1", "client-2")
+        Admin(cluster.direct_addresses).create_topic("theirs", partitions=2, replication_factor=2, config={})
+        assert cluster.wait_healthy("theirs", timeout_s=20, replication_factor=2)
+        shown = AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=20)
+        at_proxies = {f"{broker.host}:{broker.port}" for broker in shown.brokers.values()}
+        assert at_proxies == set(cluster.bootstrap_servers.split(","))
+        assert at_proxies.isdisjoint(strangers.bootstrap_servers.split(","))
+        client, name = cluster.link_proxies().kafka("client-1")
+        client.disable(name)
+        client.disable(cluster.link_proxies().kafka("client-2")[1])
+        with pytest.raises(KafkaException):
+            AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=1)
+        assert cluster.state("theirs") is not None, "the harness itself goes past the proxies"
+        with pytest.raises(UsageError, match="not ours"):
+            cluster.kill(1)
+    finally:
+        cluster.stop()
+    assert strangers.is_running(1), "what is not ours stays up"
+
+
+def test_a_cluster_that_does_not_answer_says_what_to_look_at() -> None:
+    with pytest.raises(EnvironmentFault, match="--client-config FILE"):
+        ExternalCluster("127.0.0.1:1").start()
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    kafka = SecuredKafka(tmp_path_factory.mktemp("secured"), brokers=3)
+    try:
+        kafka.start()
+        yield kafka
+    finally:
+        kafka.stop()
+
+
+@pytest.mark.external
+@pytest.mark.kafka
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL"])
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_every_protocol_reaches_the_brokers_and_clients_through_the_proxies(
+    secured: SecuredKafka, tmp_path: Path, protocol: str, mechanism: str
+) -> None:
+    security = read_security(secured.client_config(protocol, mechanism), tmp_path)
+    cluster = ExternalCluster(secured.bootstrap(protocol), security=security, proxies=proxies(tmp_path))
+    try:
+        cluster.start()
+        assert cluster.broker_ids == (1, 2, 3)
+        settings = {
+            name: value
+            for name, value in producer_settings(cluster.client_properties).items()
+            if not name.startswith("queue.")
+        }
+        assert not any(name.startswith("ssl.") for name in settings), "TLS ends at the proxies"
+        shown = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **settings}).list_topics(timeout=20)
+        assert {broker.port for broker in shown.brokers.values()}.isdisjoint(secured.ports)
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.external
+@pytest.mark.kafka
+def test_a_wrong_password_and_an_untrusted_certificate_are_told_in_the_brokers_words(
+    secured: SecuredKafka, tmp_path: Path
+) -> None:
+    wrong = read_security(secured.client_config("SASL_SSL", "SCRAM-SHA-256", password="another"), tmp_path)
+    with pytest.raises(AuthenticationFailed, match="SASL_AUTHENTICATION_FAILED"):
+        ExternalCluster(secured.bootstrap("SASL_SSL"), security=wrong).start()
+    untrusting = tmp_path / "client.properties"
+    untrusting.write_text("security.protocol=SSL\n")
+    with pytest.raises(AuthenticationFailed, match="certificate verify failed"):
+        ExternalCluster(secured.bootstrap("SSL"), security=read_security(untrusting, tmp_path)).start()
+
+
+@pytest.mark.external
+@pytest.mark.kafka
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("protocol", "mechanism", "client"),
+    [("SASL_SSL", "SCRAM-SHA-256", "confluent"), ("SASL_PLAINTEXT", "PLAIN", "java"), ("SSL", "PLAIN", "reference")],
+)
+def test_scenarios_do_the_predicted_damage_on_a_secured_cluster(
+    secured: SecuredKafka, tmp_path: Path, protocol: str, mechanism: str, client: str
+) -> None:
+    for number, (scenario, case) in enumerate(
+        (("response-lost", "idempotence-off"), ("request-refused", "in-flight-5"))
+    ):
+        process = HarnessProcess(
+            tmp_path, "chaos", scenario, "--case", case, "--cluster", "external",
+            "--bootstrap-server", secured.bootstrap(protocol),
+            "--client-config", str(secured.client_config(protocol, mechanism)), "--client", client,
+            "--run-dir", f"run-{number}",
+        )  # fmt: skip
+        try:
+            assert process.wait(400) == ExitCode.PASS, process.screen + process.stdout
+        finally:
+            process.close()
+        (cell,) = json.loads((tmp_path / f"run-{number}" / "results" / "verdicts.json").read_text())["cells"]
+        sets = cell["predicted"][DAMAGE[cell["cell_id"]]]
+        assert sets["predicted"] == sets["observed"] > 0
+        assert sets["only_predicted"] == sets["only_observed"] == 0
+        written = [
+            path for path in (tmp_path / f"run-{number}").rglob("*.json*") if secured.password in path.read_text()
+        ]
+        assert written == [], "the password is in no file of the run"
+
+
+@pytest.mark.external
+@pytest.mark.kafka
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("client", ["confluent", "java"])
+def test_a_suite_runs_on_a_secured_cluster_without_proxies(secured: SecuredKafka, tmp_path: Path, client: str) -> None:
+    process = HarnessProcess(
+        tmp_path, "run", "smoke", "--set", "chaos=[]", "--cluster", "external", "--client", client,
+        "--bootstrap-server", secured.bootstrap("SASL_SSL"), "--no-report", "--run-dir", "run",
+        "--client-config", str(secured.client_config("SASL_SSL", "SCRAM-SHA-256")),
+    )  # fmt: skip
+    try:
+        assert process.wait(300) == ExitCode.PASS, process.screen + process.stdout
+    finally:
+        process.close()
+    cells = [json.loads(path.read_text()) for path in (tmp_path / "run" / "cells").glob("*/cell.json")]
+    assert {cell["outcome"]["status"] for cell in cells} == {"done"}
+    assert all(cell["outcome"]["final_read"]["complete"] for cell in cells)
