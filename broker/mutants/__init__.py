@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 MUTANTS = (
     "aborted_transactions_not_told",

@@ -10,7 +10,7 @@ from broker.mutants import Patch
 from broker.replication import PartitionReplica
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 
 def _is_eligible_to_controller(image: MetadataImage, replica: int, broker_epoch: int) -> bool:

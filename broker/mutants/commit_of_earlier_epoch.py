@@ -9,7 +9,7 @@ from broker.quorum.core import Quorum
 from broker.quorum.roles import Leader
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 
 def _advance_as_leader(self: Quorum, leader: Leader) -> None:

@@ -10,7 +10,7 @@ from broker.wire.errors import CorruptBatchError
 from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, check_header, parse_batch_header
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 
 def _check_batch(self: Segment, position: int, file_bytes: int) -> BatchHeader:

@@ -10,7 +10,7 @@ from broker.quorum.state_file import encode_quorum_state
 from broker.quorum.types import PersistedState
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 
 def persist_state(self: MetadataStore, state: PersistedState) -> None:

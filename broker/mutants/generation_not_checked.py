@@ -9,7 +9,7 @@ from broker.mutants import Patch
 from broker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 
 def apply(patch: Patch) -> None:

@@ -8,7 +8,7 @@ from broker.mutants import Patch
 from broker.replication import PartitionReplica
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 
 def apply(patch: Patch) -> None:

@@ -8,7 +8,7 @@ from broker.coordinator.groups.consumer_group import ConsumerGroup
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 
 def apply(patch: Patch) -> None:

@@ -13,7 +13,7 @@ from broker.mutants import Patch
 from broker.wire.records import BatchHeader
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 
 def apply(patch: Patch) -> None:

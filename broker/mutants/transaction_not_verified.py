@@ -8,13 +8,14 @@ from broker.mutants import Patch
 from broker.node.broker import Broker
 from broker.node.connection import Request
 from broker.node.handlers import api_00_produce
+from broker.node.verification import PRODUCE_ADDS_SINCE_VERSION
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 
 def _must_be_verified(broker: Broker, request: Request) -> bool:
-    return request.version >= api_00_produce.PRODUCE_ADDS_SINCE_VERSION
+    return request.version >= PRODUCE_ADDS_SINCE_VERSION
 
 
 def apply(patch: Patch) -> None:

@@ -8,7 +8,7 @@ from broker.mutants import Patch
 from broker.node.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
-    from broker.sim.plan import Settings
+    from broker.mutants.settings import Settings
 
 
 def apply(patch: Patch) -> None:

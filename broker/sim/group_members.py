@@ -67,6 +67,7 @@ class _Member:
         self.member_id = ""
         self._generation = -1  # or member epoch
         self._positions: dict[int, int] = {}  # of what it owns
+        self._has_overslept = False
 
     async def run(self) -> None:
         while not self.is_over:
@@ -155,8 +156,21 @@ class _Member:
         if fate < 0.01:
             raise _Stop
         if fate < 0.02:
-            await asyncio.sleep(self._rng.uniform(1.2, 2.0))
-        return fate >= 0.03
+            await self._oversleep()
+        elif fate < 0.03:
+            return False
+        elif fate < 0.05 and self._positions:  # one that owns something is the more interesting zombie
+            await self._oversleep()
+        return True
+
+    async def _oversleep(self) -> None:
+        await asyncio.sleep(self._rng.uniform(1.2, 2.0))
+        self._has_overslept = True
+
+    def _wants_to_commit(self) -> bool:
+        """A zombie does as soon as it wakes, before a heartbeat tells it what it is."""
+        has_overslept, self._has_overslept = self._has_overslept, False
+        return bool(self._positions) and (has_overslept or self._rng.random() < 0.6)
 
 
 class ClassicMember(_Member):
@@ -238,7 +252,7 @@ class ClassicMember(_Member):
             if not await self._fate():
                 await self._leave()
                 return False
-            if self._positions and self._rng.random() < 0.6 and await self._commit() in GONE:
+            if self._wants_to_commit() and await self._commit() in GONE:
                 return True
             message = request(
                 ApiKey.HEARTBEAT, 4, group_id=self._group, generation_id=self._generation, member_id=self.member_id
@@ -284,7 +298,7 @@ class ConsumerMember(_Member):
                     self._positions = {}
                     await self._ask_heartbeat(-1)
                     return
-                if self._positions and self._rng.random() < 0.6:
+                if self._wants_to_commit():
                     await self._commit()
         finally:
             self._checker.lets_go(self._group, self.member_id)

@@ -10,7 +10,7 @@ records by its nature, the new leader's log is the new truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,6 +77,7 @@ class PartitionChecker:
         self._truths: dict[Key, _Truth] = {}
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
         self._watched: dict[tuple[int, Key], _Watched] = {}
+        self._marks: dict[int, dict[HostedPartition, tuple[int, int, int, bool]]] = {}  # by node: what tells of a change
         self._to_read_again: set[tuple[int, Key]] = set()  # in a new life the disk may hold anything anywhere
         self._lives: dict[int, Life] = {}
         self._image = MetadataImage()
@@ -112,6 +113,7 @@ class PartitionChecker:
 
     def life_began(self, life: Life) -> None:
         self._lives[life.node_id] = life
+        self._marks.pop(life.node_id, None)
         for node_id, key in list(self._watched):
             if node_id == life.node_id:
                 del self._watched[(node_id, key)]
@@ -143,18 +145,22 @@ class PartitionChecker:
             self._coverage.reached("isr expanded")
             self._check_isr(key)
 
-    def check(self, life: Life, changed: set[Key]) -> None:
+    def check(self, life: Life, changed: Set[Key]) -> None:
         """`changed`: whose files were touched in this event."""
         assert life.broker is not None
+        marks = self._marks.setdefault(life.node_id, {})
         for hosted in life.broker.partitions.all():
             replica = hosted.replica
+            # The last stable offset follows from the log, whose files would have been touched, and the high watermark.
+            mark = (hosted.log.log_end_offset, replica.high_watermark, replica.leader_epoch, replica.is_leader)
+            if marks.get(hosted) == mark and (not changed or hosted.key not in changed):
+                continue
+            marks[hosted] = mark
             stable = hosted.log.last_stable_offset(replica.high_watermark) if replica.is_leader else 0
             now = _Watched(
                 replica.leader_epoch, replica.is_leader, replica.high_watermark, hosted.log.log_end_offset, stable
             )
             before = self._watched.get((life.node_id, hosted.key))
-            if before == now and hosted.key not in changed:
-                continue
             self._watched[(life.node_id, hosted.key)] = now
             is_touched = before is None or hosted.key in changed
             mirror = self._update_mirror(life, hosted) if is_touched else self.mirror(life.node_id, hosted.key)

@@ -82,10 +82,11 @@ class QuorumChecker:
         quorum = life.broker.metadata.quorum
         end = quorum.log_end_offset
         mirror = self._mirrors.setdefault(life.node_id, [])
-        self._note_vote(life.node_id, quorum.epoch, quorum.voted_id)
         start = quorum.log_start_offset
-        seen = (quorum.epoch, quorum.role_name, end, quorum.high_watermark, start)
+        seen = (quorum.epoch, quorum.role_name, end, quorum.high_watermark, start, quorum.voted_id)
         before = self._seen.get(life.node_id)
+        if before is None or before[5] != quorum.voted_id or before[0] != quorum.epoch:
+            self._note_vote(life.node_id, quorum.epoch, quorum.voted_id)
         if before == seen and (end == start or quorum.last_entry is mirror[-1]):
             return
         self._update_mirror(life, mirror)

@@ -10,7 +10,7 @@ import contextlib
 import gc
 import random
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
 from broker.client import clock as client_clock
@@ -35,6 +35,7 @@ from broker.wire.records import decode_records
 RECOVERY_LIMIT_US = 12_000_000  # after healing: many times what elections and catching up take
 LONELY_LIMIT_US = 1_500_000  # replica.lag.time.max.ms is 400: the rest is for asking the controller, twice if need be
 HANDLER_RAISED = "no handler raises"
+NOTHING: frozenset[tuple[str, int]] = frozenset()
 EVENTS_MAX = 3_000_000  # a run that needs more spins
 
 
@@ -153,9 +154,9 @@ class World:
             self.quorum.check(life)
             self.partitions.check(life, changed)
             controller = life.broker.metadata.controller
-            state = (controller.image, controller.is_active)
-            if not _is_same(self._controllers.get(life.node_id), state):
-                self._controllers[life.node_id] = state
+            seen = self._controllers.get(life.node_id)
+            if seen is None or seen[0] is not controller.image or seen[1] != controller.is_active:
+                self._controllers[life.node_id] = (controller.image, controller.is_active)
                 controller.check_invariants()
         except AssertionError as error:
             self.fail("the cores' own invariants", f"broker {life.node_id}: {error!r}")
@@ -175,8 +176,10 @@ class World:
             where = "".join(traceback.format_exception(error)[-3:])
             self.fail("a broker does not fail", f"broker {life.node_id}: {error!r}\n{where}")
 
-    def _changed_partitions(self, life: Life) -> set[tuple[str, int]]:
+    def _changed_partitions(self, life: Life) -> Set[tuple[str, int]]:
         disk = self.cluster.disks[life.node_id]
+        if not disk.changed_paths:
+            return NOTHING
         changed: set[tuple[str, int]] = set()
         for path in disk.changed_paths:
             directory = path.split("/")[2] if path.count("/") >= 2 else ""
@@ -415,10 +418,6 @@ class World:
 
 def _is_controller(life: Life) -> bool:
     return life.broker is not None and life.broker.metadata.controller.is_active
-
-
-def _is_same(before: tuple[MetadataImage, bool] | None, now: tuple[MetadataImage, bool]) -> bool:
-    return before is not None and before[0] is now[0] and before[1] == now[1]
 
 
 def run_seed(seed: int) -> SeedResult:
