@@ -57,6 +57,9 @@ class Expect(_Model):
     lost: Expectation = "none"
     duplicated: Expectation = "none"
     reordered: Expectation = "none"
+    passed_over: Literal["none", "some"] = Field(
+        default="none", description="by a group; some: lawful, and there must be some (commit: before)"
+    )
 
 
 class Step(_Model):
@@ -225,7 +228,7 @@ def draw(swarm: Swarm, seed: int) -> tuple[Step, ...]:
     for number, at_ms in enumerate(moments, start=1):
         chosen = rng.choice(swarm.faults)
         for_ms = rng.randint(*chosen.for_)
-        if FAULTS[chosen.fault].target_kind == "broker":
+        if FAULTS[chosen.fault].target_kind in ("broker", "client"):
             at_ms = max(at_ms, processes_free_ms)
             processes_free_ms = at_ms + for_ms + SWARM_REST_MS
         steps.append(chosen.step(f"swarm-{number}-{chosen.fault.replace('_', '-')}", at_ms, for_ms))

@@ -85,6 +85,31 @@ class ClusterPort(Protocol):
     def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
         """The same for Kafka toxics, on client links."""
 
+    def client_names(self) -> Sequence[str]:
+        """Member processes of this cell's load, like app-0."""
+
+    def client_pids(self) -> Mapping[str, int]:
+        """Of those that run."""
+
+    def kill_client(self, name: str) -> None:
+        """SIGKILL."""
+
+    def leave_client(self, name: str) -> None:
+        """SIGTERM, and wait: it leaves its group."""
+
+    def pause_client(self, name: str) -> None:
+        """SIGSTOP, with what it started."""
+
+    def resume_client(self, name: str) -> None: ...
+
+    def start_client(self, name: str) -> None:
+        """One that does not run, again."""
+
+    def twin_client(self, name: str) -> int:
+        """A second process with the same group and transactional.id; its pid."""
+
+    def end_twins(self) -> None: ...
+
     def acked(self) -> int:
         """Records acknowledged so far in this cell."""
 

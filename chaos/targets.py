@@ -4,6 +4,8 @@ Brokers: `leader`, `followers`, `follower:0`, `heir` (the follower that is elect
 `others` (all but the leader), `controller`, `coordinator` (of the cell's consumer group), `broker:2`, `minority` (the
 leader and as many more as stay below half), `majority` (the rest), `all`.
 
+Clients: `app:0` (member 0 of the reader app, one whose members are processes of their own), `app:all`.
+
 Links: `followers->leader` (connections that the followers open to the leader), `client->leader`, `clients->all`;
 `<->` for both directions; the listener in front where it is not the brokers' own: `controller:leader->controller`, or
 `any:` for both; several with commas. Two shapes after Jepsen's nemeses: `any:ring` (each broker reaches a majority, no
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from chaos.port import ClusterPort
 
 _ROLE = re.compile(r"leader|heir|followers|follower:\d+|others|controller|coordinator|broker:\d+|minority|majority|all")
+_MEMBER = re.compile(r"([a-z0-9][a-z0-9-]*):(\d+|all)")
 _CLIENTS = ("client", "clients")
 _KINDS: dict[str, tuple[str, ...]] = {
     "internal": ("internal",),
@@ -68,6 +71,31 @@ def check_link_target(target: str, *, only_clients: bool = False) -> None:
     for expression in _split_links(target):
         if only_clients and not expression.is_of_clients:
             raise TargetError(f"{target!r}: this fault works on links of clients, like client->leader")
+
+
+def check_client_target(target: str) -> None:
+    if not _MEMBER.fullmatch(target):
+        raise TargetError(f"{target!r} is no client: READER:N or READER:all, like app:0")
+
+
+def resolve_clients(target: str, port: ClusterPort) -> tuple[str, ...]:
+    """Names of member processes, at least one. Raises TargetError if the workload has none such."""
+    found = _MEMBER.fullmatch(target)
+    assert found is not None
+    names = port.client_names()
+    wanted = tuple(
+        name for name in names if name == f"{found[1]}-{found[2]}" or (found[2] == "all" and _reader(name) == found[1])
+    )
+    if not wanted:
+        raise TargetError(
+            f"no member process is {target!r}, there are {', '.join(names) or 'none'} "
+            "(readers of the workload with own_processes: true have them)"
+        )
+    return wanted
+
+
+def _reader(name: str) -> str:
+    return name.rpartition("-")[0]
 
 
 def resolve_brokers(target: str, port: ClusterPort, of: PartitionOfInterest) -> tuple[int, ...]:

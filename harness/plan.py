@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from harness.designs import ONE_AT_A_TIME
 from harness.suite import KAFKA_DEFAULTS, KNOBS, ChaosEntry, Search, Suite, Sweep
 from harness.sweep_plan import SweepConfiguration, sweep_configurations
-from workloads.model import Workload, topic_names
+from workloads.model import Workload, copy_topic, topic_names
 
 Expectation = Literal["none", "predicted", "exact", "any"]
 NO_DAMAGE: Final[Mapping[str, str]] = {"lost": "none", "duplicated": "none", "reordered": "none"}
@@ -97,6 +97,11 @@ class PlannedCell:
     def topic_names(self) -> tuple[str, ...]:
         """All topics of the cell; the first is `topic_name`."""
         return topic_names(self.topic_name, self.workload.topics)
+
+    @property
+    def all_topics(self) -> tuple[str, ...]:
+        """With the one that copiers write to."""
+        return (*self.topic_names, *((copy_topic(self.topic_name),) if self.workload.has_copiers else ()))
 
     @property
     def duration_ms(self) -> int:

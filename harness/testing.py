@@ -111,6 +111,11 @@ class KafkaCluster:
                 total += self._reader(self.topic).end_offset(partition)
         return total
 
+    @property
+    def members(self) -> None:
+        """The clients are the test's own: no fault acts on them."""
+        return None
+
     def coordinator(self) -> int | None:
         """Of a consumer group: which groups a test has is not known here, so this target stays vacant."""
         return None

@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reports import queries
 from reports.criteria import Criteria
+from reports.group_story import DELIVERY_STORIES
 from reports.happenings import findings, suspect_intervals
 from reports.histogram import rate_interval, steady_ratio, summarise
-from reports.history import transactions
+from reports.history import commit_limits, has_copiers, transactions
 from reports.model import (
     LATENCY_KINDS,
     PREDICTED_KINDS,
@@ -45,13 +46,13 @@ SLOT_US_MIN = 100_000
 SLOTS_MAX = 600
 TRANSACTION_COLUMNS = {
     "cell": TEXT,
-    "producer": LONG,
-    "incarnation": LONG,
-    "first_seq": LONG,
-    "last_seq": LONG,
+    "copier": LONG,
+    "copier_incarnation": LONG,
+    "txn": LONG,
     "is_committed": LONG,
-    "ended_us": LONG,
+    "asked_us": LONG,
 }
+COMMIT_LIMIT_COLUMNS = {"cell": TEXT, "reader": LONG, "limit_us": LONG}
 
 
 def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> list[CellFacts]:
@@ -63,6 +64,9 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
     _register_windows(spark, run, slot_us)
     _register_intervals(spark, run, predictions)
     small_table(spark, "transactions", TRANSACTION_COLUMNS, [row for cell in run.cells for row in transactions(cell)])
+    limits = [(cell.cell_id, *limit) for cell in run.cells for limit in commit_limits(cell)]
+    small_table(spark, "commit_limits", COMMIT_LIMIT_COLUMNS, list(limits))
+    small_table(spark, "copying", {"cell": TEXT}, [(cell.cell_id,) for cell in run.cells if has_copiers(cell)])
     kept = _Kept(spark)
     try:
         sets = _sets(kept)
@@ -170,6 +174,7 @@ def _sets(kept: _Kept) -> dict[str, dict[str, SetComparison]]:
     kept.keep("offset_blocks", queries.OFFSET_BLOCKS)
     kept.keep("read_blocks", queries.READ_BLOCKS)
     kept.keep("odd_polls", queries.ODD_POLLS)
+    kept.keep("redeliveries", queries.REDELIVERIES)
     for view, sql in (
         ("realtime_bins", queries.REALTIME_BINS),
         ("readers", queries.READERS),
@@ -218,7 +223,7 @@ def _examples(sets: Mapping[str, Mapping[str, SetComparison]]) -> list[tuple[str
     """For each cell and kind of damage the records whose story is told: from the middle of the largest ranges."""
     chosen: list[tuple[str, str, IdentityRange]] = []
     for cell, kinds in sets.items():
-        for kind in PREDICTED_KINDS:
+        for kind in (*PREDICTED_KINDS, *DELIVERY_STORIES):
             observed = kinds[kind].observed if kind in kinds else IdentitySet()
             largest = sorted(observed.ranges, key=lambda item: -item.count)[:STORIES_PER_KIND]
             for item in largest:
@@ -238,9 +243,10 @@ def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetCompariso
     columns = {"cell": TEXT, "producer": LONG, "incarnation": LONG, "seq": LONG}
     keys = sorted({(cell, one.producer, one.incarnation, one.first_seq) for cell, _, one in examples})
     small_table(kept.spark, "examples", columns, list(keys))
-    frame = kept.collect(queries.STORIES)
     rows: dict[tuple[str, int, int, int, str], list[Json]] = defaultdict(list)
-    for record in frame.to_dict("records"):
+    found = kept.collect(queries.STORIES).to_dict("records")
+    found += [{**record, "stream": "copies"} for record in kept.collect(queries.COPY_STORIES).to_dict("records")]
+    for record in found:
         clean: Json = {
             str(name): None if value is None or value != value else int(value)
             for name, value in record.items()
@@ -253,7 +259,7 @@ def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetCompariso
         key = (cell, one.producer, one.incarnation, one.first_seq)
         by_offset = {
             stream: tuple(sorted(rows.get((*key, stream), []), key=lambda row: row["offset"] or 0))
-            for stream in ("send", "log", "recv")
+            for stream in ("send", "log", "recv", "copies")
         }
         stories[cell].append(
             Story(
@@ -264,6 +270,7 @@ def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetCompariso
                 send=by_offset["send"],
                 log=by_offset["log"],
                 recv=by_offset["recv"],
+                copies=by_offset["copies"],
             )
         )
     return {cell: tuple(items) for cell, items in stories.items()}

@@ -29,6 +29,7 @@ _RECV = "deliveries"
 _JOURNAL = "brokers' journals"
 _EVENTS = "brokers' journals and the harness's probes"
 _HISTORY = "clients' history of groups and transactions"
+_COPIES = "copies in the copiers' topic and their markers"
 _READER = "coalesce(reader, 0)"
 _READERS = f"""readers AS (SELECT cell, {_READER} AS reader, partition, min("offset") AS first, max("offset") AS last
   FROM recv GROUP BY ALL),
@@ -160,6 +161,33 @@ GROUP BY cell, producer, incarnation, seq HAVING count(*) > 1""",
   AND r."offset" = twice."offset" """,
     ),
     Anomaly(
+        name="redelivered",
+        family="duplication",
+        title="Delivered again to its group",
+        rule="A reader got the same offset of the same partition more than once, by whichever of its consumers.",
+        evidence=_RECV,
+        sql=f"""SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r JOIN (
+  SELECT cell, {_READER} AS reader, partition, "offset" FROM recv GROUP BY ALL HAVING count(*) > 1
+) twice ON r.cell = twice.cell AND coalesce(r.reader, 0) = twice.reader AND r.partition = twice.partition
+  AND r."offset" = twice."offset" """,
+    ),
+    Anomaly(
+        name="redelivered_overdue",
+        family="duplication",
+        title="Delivered again, though its commit was due",
+        rule="A group got a record again, and the consumer that had it first was given later records of the partition "
+        "longer than the commit interval and 2 s after it: its offset should have been committed. So redelivery is "
+        "bounded by commit interval times rate. Judged where faults act on clients only.",
+        evidence=_RECV,
+        sql=f"""WITH again AS (SELECT cell, consumer, {_READER} AS reader, partition, producer, incarnation, seq,
+  polled_us, lead(polled_us) OVER (PARTITION BY cell, {_READER}, partition, "offset" ORDER BY polled_us) AS next_us
+  FROM recv)
+SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq FROM again a
+JOIN commit_limits l ON a.cell = l.cell AND a.reader = l.reader
+JOIN recv x ON x.cell = a.cell AND x.consumer = a.consumer AND x.partition = a.partition
+WHERE x.polled_us < a.next_us AND x.polled_us - a.polled_us > l.limit_us""",
+    ),
+    Anomaly(
         name="dup_bound_exceeded",
         family="duplication",
         title="Delivered again below the commit",
@@ -222,25 +250,69 @@ WHERE s.status = 0 AND s."offset" >= 0 AND s.sent_us >= 0 AND EXISTS (SELECT 1 F
     ),
     # --- transactions ---
     Anomaly(
+        name="copy_missing",
+        family="transactions",
+        title="Not copied",
+        rule="The final read finds the record, and no committed copy of it is in the copiers' topic.",
+        evidence=_COPIES,
+        sql="""SELECT cell, producer, incarnation, seq FROM log JOIN copying USING (cell)
+EXCEPT SELECT cell, producer, incarnation, seq FROM copies WHERE outcome = 1""",
+    ),
+    Anomaly(
+        name="copied_twice",
+        family="transactions",
+        title="Copied twice",
+        rule="The copiers' topic holds two committed copies of the record or more.",
+        evidence=_COPIES,
+        sql="""SELECT cell, producer, incarnation, seq FROM copies WHERE outcome = 1
+GROUP BY cell, producer, incarnation, seq HAVING count(*) > 1""",
+    ),
+    Anomaly(
+        name="copy_reordered",
+        family="transactions",
+        title="Copied out of order",
+        rule="The record's first committed copy comes after the first one of a record that the same producer sent "
+        "later to the same partition.",
+        evidence=_COPIES,
+        sql="""WITH firsts AS (SELECT cell, partition, producer, incarnation, seq, min("offset") AS first_offset
+  FROM copies WHERE outcome = 1 GROUP BY cell, partition, producer, incarnation, seq),
+running AS (SELECT *, max(seq) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY first_offset) AS top
+  FROM firsts)
+SELECT DISTINCT cell, producer, incarnation, seq FROM running WHERE seq < top""",
+    ),
+    Anomaly(
         name="aborted_read",
         family="transactions",
         title="Aborted, yet delivered (G1a)",
-        rule="A read_committed consumer got a record of a transaction that was aborted.",
-        evidence=_HISTORY,
+        rule="A read_committed consumer got a copy whose transaction the log does not show as committed.",
+        evidence=_COPIES,
+        sql="""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
+FROM audit a JOIN copies c USING (cell, partition, "offset") WHERE c.outcome <> 1""",
     ),
     Anomaly(
         name="precommitted_read",
         family="transactions",
         title="Delivered before the commit",
-        rule="A read_committed consumer got a record of a transaction before its commit was asked for.",
-        evidence=_HISTORY,
+        rule="A read_committed consumer got a copy before its copier asked for the commit.",
+        evidence=_COPIES,
+        sql="""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
+FROM audit a JOIN copies c USING (cell, partition, "offset") JOIN transactions t
+  ON t.cell = c.cell AND t.copier = c.copier AND t.copier_incarnation = c.copier_incarnation AND t.txn = c.txn
+WHERE c.outcome = 1 AND a.polled_us < t.asked_us""",
     ),
     Anomaly(
         name="torn_txn",
         family="transactions",
         title="Transaction torn",
-        rule="Of a committed transaction the final read has some records; it lacks this one, which was sent.",
-        evidence=_HISTORY,
+        rule="A copy that is not committed, of a transaction of which other copies are or which the copier was told "
+        "is committed; or a committed one of a transaction which the copier was told is aborted.",
+        evidence=_COPIES,
+        sql="""WITH fates AS (SELECT cell, copier, copier_incarnation, txn, max(outcome) AS best FROM copies
+  WHERE txn >= 0 GROUP BY ALL)
+SELECT DISTINCT c.cell, c.producer, c.incarnation, c.seq
+FROM copies c JOIN fates f USING (cell, copier, copier_incarnation, txn)
+LEFT JOIN transactions t USING (cell, copier, copier_incarnation, txn)
+WHERE (c.outcome <> 1 AND (f.best = 1 OR t.is_committed = 1)) OR (c.outcome = 1 AND t.is_committed = 0)""",
     ),
     Anomaly(
         name="zombie_write",
@@ -319,8 +391,9 @@ WHERE s.status = 0 AND s."offset" >= 0 AND s.sent_us >= 0 AND EXISTS (SELECT 1 F
         name="stuck_consumer",
         family="groups",
         title="Stuck consumer",
-        rule="A member's position stands still for 10 s while there is something to read.",
-        evidence=_HISTORY,
+        rule="A member's position stands still for 10 s while there is something to read; or a group had not been "
+        "given all of a partition when the drain was over.",
+        evidence=_HISTORY + ", harness",
     ),
     Anomaly(
         name="spurious_reset",
@@ -350,6 +423,13 @@ WHERE s.status = 0 AND s."offset" >= 0 AND s.sent_us >= 0 AND EXISTS (SELECT 1 F
         family="liveness",
         title="Client hung",
         rule="The load did not come to its end within its planned time, its drain and 45 s.",
+        evidence="harness",
+    ),
+    Anomaly(
+        name="client_died",
+        family="liveness",
+        title="Client gave up",
+        rule="A member or copier process ended, and no fault had ended it.",
         evidence="harness",
     ),
     Anomaly(

@@ -2,10 +2,10 @@
 
 Lines that count here, each with t_us:
 - assigned{group, member, generation, partitions}, revoked{group, member, partitions}
-- committed{group, partition, offset}, position{group, member, partition, offset, end_offset}, reset{group, partition,
+- committed{group, partition, offset}, position{group, member, partition, offset, end_offset?}, reset{group, partition,
   offset, cause}
-- transaction{producer, incarnation, first_seq, last_seq, outcome: committed|aborted|unknown}, t_us is when its end was
-  asked for; balance{total}
+- transaction{copier, incarnation, number, outcome: committed|aborted|unknown, asked_us} as the copier was told;
+  balance{total}
 Pure. Each rule is planted in tests/reports/planted_cases.py.
 """
 
@@ -17,6 +17,8 @@ from typing import Final
 from reports.model import Cell, Json
 
 REBALANCES_PER_MINUTE_MAX: Final = 20
+COMMIT_SLACK_US: Final = 2_000_000  # a commit that is due may take so long
+AUTO_COMMIT_INTERVAL_MS: Final = 5_000  # Kafka's default
 STUCK_US: Final = 10_000_000
 
 
@@ -31,27 +33,55 @@ def group_findings(cell: Cell) -> dict[str, list[str]]:
         "double_owner": _double_owners(cell),
         "rebalance_storm": _rebalance_storms(cell),
         "spurious_reset": _spurious_resets(cell),
-        "stuck_consumer": _stuck_consumers(cell),
+        "stuck_consumer": [*_stuck_consumers(cell), *_left_behind(cell)],
+        "client_died": _died(cell),
         "dup_bound_exceeded": _positions_before_commits(cell),
         "conservation": _unbalanced(cell),
     }
 
 
 def transactions(cell: Cell) -> list[tuple[object, ...]]:
-    """(cell, producer, incarnation, first_seq, last_seq, is_committed, ended_us) of those with a known outcome."""
+    """(cell, copier, copier_incarnation, txn, is_committed, asked_us) of those whose copier knows the outcome."""
     return [
         (
             cell.cell_id,
-            int(line["producer"]),
-            int(line.get("incarnation", 0)),
-            int(line["first_seq"]),
-            int(line["last_seq"]),
+            int(line["copier"]),
+            int(line["incarnation"]),
+            int(line["number"]),
             int(line["outcome"] == "committed"),
-            int(line["t_us"]),
+            int(line["asked_us"]),
         )
         for line in _lines(cell, "transaction")
         if line.get("outcome") in ("committed", "aborted")
     ]
+
+
+def _readers(cell: Cell) -> list[Json]:
+    return [reader for reader in cell.part("workload").get("readers") or () if isinstance(reader, dict)]
+
+
+def has_copiers(cell: Cell) -> bool:
+    return any(reader.get("copies") for reader in _readers(cell))
+
+
+def commit_limits(cell: Cell) -> list[tuple[int, int]]:
+    """(reader, limit_us): how long after its delivery a record's offset is committed at the latest.
+
+    Only for groups whose members are processes, and where no fault keeps brokers from taking a commit.
+    """
+    kinds = {str(line.get("kind")) for line in cell.faults} - {"wait"}
+    if not all(kind.startswith("client_") for kind in kinds):
+        return []
+    limits: list[tuple[int, int]] = []
+    for number, reader in enumerate(_readers(cell)):
+        if not reader.get("own_processes") or reader.get("copies"):
+            continue
+        interval_ms = 0
+        if reader.get("commit", "auto") == "auto":
+            properties = reader.get("properties") or {}
+            interval_ms = int(properties.get("auto.commit.interval.ms", AUTO_COMMIT_INTERVAL_MS))
+        limits.append((number, interval_ms * 1_000 + COMMIT_SLACK_US))
+    return limits
 
 
 def _key(line: Json) -> tuple[str, int]:
@@ -81,7 +111,7 @@ def _double_owners(cell: Cell) -> list[str]:
                 held.pop(member, None)
                 continue
             generation = int(line.get("generation", -1))
-            others = [other for other, its in held.items() if other != member and its == generation]
+            others = [other for other, its in held.items() if other != member and its == generation >= 0]
             if others:
                 cases.append(
                     f"group {group} partition {partition} generation {generation}: {member} while {others[0]} held it"
@@ -127,6 +157,21 @@ def _stuck_consumers(cell: Cell) -> list[str]:
             told.add(key)
             cases.append(f"group {key[0]} member {key[1]} partition {key[2]}: at offset {offset} for 10 s and more")
     return cases
+
+
+def _members(cell: Cell) -> Json:
+    found = cell.outcome.get("members")
+    return found if isinstance(found, dict) else {}
+
+
+def _left_behind(cell: Cell) -> list[str]:
+    """The harness waited for the groups to get everything, and in vain."""
+    found = _members(cell)
+    return [str(found.get("missing"))] if found.get("caught_up") is False else []
+
+
+def _died(cell: Cell) -> list[str]:
+    return [str(line) for line in _members(cell).get("died") or ()]
 
 
 def _positions_before_commits(cell: Cell) -> list[str]:

@@ -28,6 +28,7 @@ class Configuration:
     lost_power: bool = False  # a disk forgot in this cell what was not fsynced
     flushes_each: bool = False
     subscribes: bool = False  # a reader is a consumer group
+    commits_first: bool = False  # a reader commits what it has not processed yet
 
     def text(self) -> str:
         parts = [f"acks={self.acks}", f"idempotence {'on' if self.idempotence else 'off'}"]
@@ -66,6 +67,10 @@ def configuration_of(cell: Cell) -> Configuration:
         lost_power=any(event.get("source") == "disk" for event in cell.events),
         subscribes=any(
             isinstance(reader, dict) and reader.get("mode") == "group"
+            for reader in cell.part("workload").get("readers") or ()
+        ),
+        commits_first=any(
+            isinstance(reader, dict) and reader.get("commit") == "before"
             for reader in cell.part("workload").get("readers") or ()
         ),
         flushes_each=setting("flush.messages", setting("log.flush.interval.messages", "0")) == "1",
@@ -272,6 +277,18 @@ def _poll_skip(c: Configuration) -> Ruling:
     return Ruling(lawful=UNLAWFUL, reason="a poll goes on where the one before ended", source="assign()")
 
 
+def _passed_over(c: Configuration) -> Ruling:
+    if c.commits_first:
+        return Ruling(
+            lawful=LAWFUL,
+            reason="what is committed ahead of its processing is nobody's when the member dies in between",
+            source="at-most-once delivery",
+        )
+    return Ruling(
+        lawful=UNLAWFUL, reason="a reader gets every offset between its first and its last", source="consumer protocol"
+    )
+
+
 def _phantom(_: Configuration) -> Ruling:
     return Ruling(
         lawful=UNLAWFUL,
@@ -282,10 +299,14 @@ def _phantom(_: Configuration) -> Ruling:
 
 _READER = "a consumer with fixed partitions moves forward only"
 _NEVER: dict[str, tuple[str, str]] = {
-    "lost_in_delivery": ("a reader gets every offset between its first and its last", "consumer protocol"),
     "unexpected": ("a log holds what producers sent", "protocol"),
     "corrupt": ("batches carry a CRC from producer to consumer", "record batch v2"),
     "epoch_regression": ("epochs only grow, and each begins where the one before ended", "KIP-101"),
+    "redelivered_overdue": ("with auto-commit an offset is committed once an interval", "auto.commit.interval.ms"),
+    "copy_missing": ("offsets are committed with what was made of their records, or not at all", "KIP-98; KIP-447"),
+    "copied_twice": ("what was made of a record is committed with its offset, or not at all", "KIP-98; KIP-447"),
+    "copy_reordered": ("a copier writes in the order in which it reads, and idempotence keeps it", "KIP-98"),
+    "client_died": ("a client outlives what happens to brokers, links and its peers", "robustness"),
     "aborted_read": ("read_committed leaves out what was aborted", "KIP-98"),
     "precommitted_read": ("read_committed ends at the last stable offset", "KIP-98"),
     "torn_txn": ("a transaction is committed in all its partitions or in none", "KIP-98"),
@@ -319,6 +340,8 @@ _RULES: dict[str, Callable[[Configuration], Ruling]] = {
     "send_realtime_violation": _realtime,
     "dup_delivered": _delivered_twice,
     "nonmonotonic_poll": _delivered_twice,
+    "lost_in_delivery": _passed_over,
+    "redelivered": _delivered_twice,
     "poll_skip": _poll_skip,
     "unseen_pending": _always(LAWFUL, "a reader that is stopped has not read on", "consumer protocol"),
     "rebalance_storm": _always(LAWFUL, "members that come and go make the group rebalance each time", "group protocol"),

@@ -15,6 +15,8 @@ LATENCY_KINDS: tuple[str, ...] = ("corrected", "uncorrected", "end_to_end", "sch
 PREDICTED_KINDS: tuple[str, ...] = ("lost", "duplicated", "reordered")
 DELIVERY_KINDS: tuple[str, ...] = (
     "dup_delivered",
+    "redelivered",
+    "redelivered_overdue",
     "lost_in_delivery",
     "unseen_pending",
     "read_above_hw",
@@ -22,7 +24,14 @@ DELIVERY_KINDS: tuple[str, ...] = (
     "poll_skip",
 )
 INTERVAL_KINDS: tuple[str, ...] = ("acked_below_min_isr", "two_leaders_ack")
-TRANSACTION_KINDS: tuple[str, ...] = ("aborted_read", "precommitted_read", "torn_txn")
+TRANSACTION_KINDS: tuple[str, ...] = (
+    "copy_missing",
+    "copied_twice",
+    "copy_reordered",
+    "aborted_read",
+    "precommitted_read",
+    "torn_txn",
+)
 SET_KINDS: tuple[str, ...] = (
     *PREDICTED_KINDS,
     "recovered",
@@ -256,6 +265,7 @@ class Story:
     send: tuple[Json, ...] = ()
     log: tuple[Json, ...] = ()
     recv: tuple[Json, ...] = ()
+    copies: tuple[Json, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from reports.group_story import final_step, group_steps
 from reports.model import PREDICTED_KINDS, CellFacts, Json, Story
 from reports.outputs import Judged
 from reports.predict import leader_change_us
@@ -128,6 +129,8 @@ def story_steps(facts: CellFacts, story: Story) -> list[Step]:
     steps: list[Step] = []
     for row in story.send:
         steps += _send_steps(facts, story, row)
+    for found in group_steps(facts.cell, story):
+        steps.append(Step(t_us=found.t_us, what=found.what, detail=found.detail, bad=found.bad))
     for row in story.recv:
         place = f"consumer {row['code']} at partition {row['partition']} offset {row['offset']}"
         steps.append(Step(t_us=row["t_us"], what="delivered", detail=place))
@@ -264,6 +267,9 @@ def _wire_steps(facts: CellFacts, crcs: set[object]) -> list[Step]:
 
 
 def _final_steps(facts: CellFacts, story: Story) -> list[Step]:
+    end = final_step(story)
+    if end is not None:
+        return [Step(t_us=None, what=end.what, detail=end.detail, bad=end.bad)]
     if not story.log:
         text = "the final read finds it at no offset"
         if not story.recv:

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports import chart_data, generator, search, waterfall
-from reports.anomalies import ANOMALIES
+from reports.anomalies import ANOMALIES, BY_NAME
 from reports.charts import specifications
 from reports.criteria import Criteria
 from reports.definitions import DEFINITIONS
@@ -260,6 +260,7 @@ def _story_view(facts: CellFacts, story: Story) -> Json:
     steps: list[Step] = story_steps(facts, story)
     return {
         "kind": story.kind,
+        "title": story.kind if story.kind in PREDICTED_KINDS else BY_NAME[story.kind].title,
         "identity": f"{story.producer}/{story.incarnation}/{story.seq}",
         "steps": [
             {

@@ -245,24 +245,64 @@ WHERE i.kind IN ('acked_below_min_isr', 'two_leaders_ack') AND s.status = 0 AND 
   AND s.acked_us >= i.after_us AND s.acked_us < i.before_us
 """
 
-# `transactions`: cell, producer, incarnation, first_seq, last_seq, is_committed, ended_us.
-TRANSACTIONAL = """
-SELECT /*+ BROADCAST(t) */ DISTINCT r.cell, IF(t.is_committed = 1, 'precommitted_read', 'aborted_read') AS kind,
-       r.producer, r.incarnation, r.seq
-FROM recv r JOIN transactions t ON r.cell = t.cell AND r.producer = t.producer AND r.incarnation = t.incarnation
- AND r.seq >= t.first_seq AND r.seq <= t.last_seq
-WHERE t.is_committed = 0 OR r.polled_us < t.ended_us
+# Deliveries of an offset that its reader got more than once, each with the time of the next.
+REDELIVERIES = """
+SELECT * FROM (
+  SELECT /*+ BROADCAST(w) */ r.cell, r.consumer, r.partition, r.producer, r.incarnation, r.seq, r.polled_us, w.reader,
+         count(*) OVER (PARTITION BY r.cell, w.reader, r.partition, r.offset) AS times,
+         lead(r.polled_us) OVER (PARTITION BY r.cell, w.reader, r.partition, r.offset ORDER BY r.polled_us) AS next_us
+  FROM recv r JOIN
+       (SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, partition, shiftright(offset, 6) AS word
+        FROM recv GROUP BY cell, coalesce(reader, CAST(0 AS SMALLINT)), partition, shiftright(offset, 6)
+        HAVING count(*) <> bit_count(bit_or(shiftleft(1L, CAST(offset & 63 AS INT))))) w
+    ON r.cell = w.cell AND coalesce(r.reader, CAST(0 AS SMALLINT)) = w.reader AND r.partition = w.partition
+   AND shiftright(r.offset, 6) = w.word)
+WHERE times > 1
+"""
+
+# `commit_limits`: cell, reader, limit_us. Polls stand for their records: all of a poll have its time.
+REDELIVERED_OVERDUE = """
+SELECT /*+ BROADCAST(d) */ DISTINCT d.cell, d.producer, d.incarnation, d.seq
+FROM (SELECT DISTINCT cell, consumer, partition, polled_us FROM recv) x
+JOIN (SELECT /*+ BROADCAST(l) */ r.*, l.limit_us FROM redeliveries r
+      JOIN commit_limits l ON r.cell = l.cell AND r.reader = l.reader WHERE r.next_us IS NOT NULL) d
+  ON x.cell = d.cell AND x.consumer = d.consumer AND x.partition = d.partition
+WHERE x.polled_us < d.next_us AND x.polled_us - d.polled_us > d.limit_us
+"""
+
+# `copying`: the cells with copiers. `transactions`: cell, copier, copier_incarnation, txn, is_committed, asked_us, as
+# copiers were told. Copies are made in chaos cells only, some ten thousand of them: plain joins do.
+COPY_ANOMALIES = """
+SELECT /*+ BROADCAST(c) */ l.cell, 'copy_missing' AS kind, l.producer, l.incarnation, l.seq
+FROM log l LEFT SEMI JOIN copying c ON l.cell = c.cell
+LEFT ANTI JOIN (SELECT * FROM copies WHERE outcome = 1) d
+  ON l.cell = d.cell AND l.producer = d.producer AND l.incarnation = d.incarnation AND l.seq = d.seq
 UNION ALL
-SELECT cell, 'torn_txn', producer, incarnation, seq
-FROM (SELECT *, count(found) OVER (PARTITION BY cell, producer, incarnation, first_seq) AS present
-      FROM (SELECT t.cell, t.producer, t.incarnation, t.first_seq, s.seq, max(l.seq) AS found
-            FROM (SELECT *, explode(sequence(first_seq, last_seq)) AS wanted FROM transactions WHERE is_committed = 1) t
-            JOIN send s ON s.cell = t.cell AND s.producer = t.producer AND s.incarnation = t.incarnation
-             AND s.seq = t.wanted
-            LEFT JOIN log l ON l.cell = t.cell AND l.producer = t.producer AND l.incarnation = t.incarnation
-             AND l.seq = t.wanted
-            GROUP BY t.cell, t.producer, t.incarnation, t.first_seq, s.seq))
-WHERE found IS NULL AND present > 0
+SELECT cell, 'copied_twice', producer, incarnation, seq FROM copies WHERE outcome = 1
+GROUP BY cell, producer, incarnation, seq HAVING count(*) > 1
+UNION ALL
+SELECT cell, 'copy_reordered', producer, incarnation, seq
+FROM (SELECT *, max(seq) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY first_offset) AS top
+      FROM (SELECT cell, partition, producer, incarnation, seq, min(offset) AS first_offset
+            FROM copies WHERE outcome = 1 GROUP BY cell, partition, producer, incarnation, seq))
+WHERE seq < top
+UNION ALL
+SELECT a.cell, 'aborted_read', a.producer, a.incarnation, a.seq
+FROM audit a JOIN copies c ON a.cell = c.cell AND a.partition = c.partition AND a.offset = c.offset
+WHERE c.outcome <> 1
+UNION ALL
+SELECT a.cell, 'precommitted_read', a.producer, a.incarnation, a.seq
+FROM audit a JOIN copies c ON a.cell = c.cell AND a.partition = c.partition AND a.offset = c.offset
+JOIN transactions t ON t.cell = c.cell AND t.copier = c.copier AND t.copier_incarnation = c.copier_incarnation
+ AND t.txn = c.txn
+WHERE c.outcome = 1 AND a.polled_us < t.asked_us
+UNION ALL
+SELECT c.cell, 'torn_txn', c.producer, c.incarnation, c.seq
+FROM (SELECT *, max(outcome) OVER (PARTITION BY cell, copier, copier_incarnation, txn) AS best
+      FROM copies WHERE txn >= 0) c
+LEFT JOIN transactions t ON t.cell = c.cell AND t.copier = c.copier AND t.copier_incarnation = c.copier_incarnation
+ AND t.txn = c.txn
+WHERE (c.outcome <> 1 AND (c.best = 1 OR t.is_committed = 1)) OR (c.outcome = 1 AND t.is_committed = 0)
 """
 
 OBSERVED = f"""
@@ -280,7 +320,9 @@ UNION ALL SELECT cell, 'read_above_hw', producer, incarnation, seq FROM ({READ_A
 UNION ALL SELECT cell, 'nonmonotonic_poll', producer, incarnation, seq FROM ({NONMONOTONIC_POLL})
 UNION ALL SELECT cell, 'poll_skip', producer, incarnation, seq FROM ({POLL_SKIP})
 UNION ALL SELECT cell, kind, producer, incarnation, seq FROM ({FROM_INTERVALS})
-UNION ALL SELECT cell, kind, producer, incarnation, seq FROM ({TRANSACTIONAL})
+UNION ALL SELECT DISTINCT cell, 'redelivered', producer, incarnation, seq FROM redeliveries
+UNION ALL SELECT cell, 'redelivered_overdue', producer, incarnation, seq FROM ({REDELIVERED_OVERDUE})
+UNION ALL SELECT DISTINCT cell, kind, producer, incarnation, seq FROM ({COPY_ANOMALIES})
 """
 
 PREDICTED = """
@@ -458,4 +500,11 @@ SELECT /*+ BROADCAST(e) */ e.cell, 'recv', r.producer, r.incarnation, r.seq, r.p
        CAST(r.consumer AS INT), NULL, r.intended_us, NULL, r.polled_us
 FROM recv r JOIN examples e ON r.cell = e.cell AND r.producer = e.producer AND r.incarnation = e.incarnation
  AND r.seq = e.seq
+"""
+
+COPY_STORIES = """
+SELECT /*+ BROADCAST(e) */ e.cell, c.producer, c.incarnation, c.seq, c.partition, c.offset, c.copier,
+       c.copier_incarnation, c.txn, c.outcome
+FROM copies c JOIN examples e ON c.cell = e.cell AND c.producer = e.producer AND c.incarnation = e.incarnation
+ AND c.seq = e.seq
 """

@@ -16,7 +16,7 @@ import altair as alt
 
 from reports.model import Json
 from reports.outputs import Judged
-from reports.sweep.behaviour import client_figures
+from reports.sweep.behaviour import mean_record_queue_us
 
 LABELS_MAX: Final = 40  # of the chart over all cells; the table has all
 LEVELS: Final = (
@@ -36,6 +36,7 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
     "intended_to_poll": "due to polled: end to end",
 }
 ACKED, POLLED = "to the acknowledgement", "to the reader"
+UNDER_FAULTS: Final = "under faults"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def _figure(stages: Json, stage: str, column: str) -> float | None:
 def waterfalls(item: Judged) -> list[Waterfall]:
     """Every level that the sample carries, on both ways."""
     stages = stages_of(item)
-    queue_us = client_figures(item.facts).get("queue_ms", 0.0) * 1000
+    queue_us = mean_record_queue_us(item.facts) or 0.0
     found = []
     for level, column in LEVELS:
         for path, whole in ((ACKED, "intended_to_ack"), (POLLED, "intended_to_poll")):
@@ -130,8 +131,8 @@ def rows(labelled: Iterable[tuple[str, Waterfall]]) -> dict[str, list[Json]]:
 def charts(judged: Sequence[Judged]) -> dict[str, Json]:
     """Chart name -> entry in the page: means of all cells for each way, and all levels of each cell."""
     found: dict[str, Json] = {}
-    for name, path in (("acked", ACKED), ("polled", POLLED)):
-        data = rows(_means(judged, path)[:LABELS_MAX])
+    for name, _, falls in _over_cells(judged):
+        data = rows(falls[:LABELS_MAX])
         if data["stages"]:
             found[f"waterfall-{name}"] = {"spec": "waterfall", "data": data}
     for item in judged:
@@ -143,6 +144,18 @@ def charts(judged: Sequence[Judged]) -> dict[str, Json]:
 
 def in_order(falls: Sequence[Waterfall]) -> list[Waterfall]:
     return [fall for path in (ACKED, POLLED) for fall in falls if fall.path == path and len(fall.parts) > 1]
+
+
+def _over_cells(judged: Sequence[Judged]) -> list[tuple[str, str, list[tuple[str, Waterfall]]]]:
+    """Name, heading and bars of each chart over cells. Cells under faults have charts of their own: seconds without a
+    leader would flatten the milliseconds of the others."""
+    undisturbed = [item for item in judged if item.facts.cell.kind != "chaos"]
+    faulted = [item for item in judged if item.facts.cell.kind == "chaos"]
+    found = []
+    for name, path in (("acked", ACKED), ("polled", POLLED)):
+        found.append((name, path, _means(undisturbed, path)))
+        found.append((f"{name}-under-faults", f"{path}, {UNDER_FAULTS}", _means(faulted, path)))
+    return [chart for chart in found if chart[2]]
 
 
 def _means(judged: Sequence[Judged], path: str) -> list[tuple[str, Waterfall]]:
@@ -202,26 +215,24 @@ def cell_rows(item: Judged) -> list[Json]:
 
 def view(judged: Sequence[Judged]) -> Json:
     """What the section over all cells needs; empty without figures."""
-    acked, polled = _means(judged, ACKED), _means(judged, POLLED)
-    if not acked and not polled:
+    drawn = _over_cells(judged)
+    if not drawn:
         return {}
-    shown = [(path, label, fall) for path, falls in ((ACKED, acked), (POLLED, polled)) for label, fall in falls]
     return {
-        "charts": [
-            (name, path) for name, path, falls in (("acked", ACKED, acked), ("polled", POLLED, polled)) if falls
-        ],
+        "charts": [(name, heading) for name, heading, _ in drawn],
         "series": SERIES,
         "rows": [
             {
-                "path": path,
+                "path": heading,
                 "label": label,
                 "parts": [sum(part.us for part in fall.parts if part.series == name) or None for name in SERIES],
                 "whole_us": fall.whole_us,
                 "n": fall.n,
             }
-            for path, label, fall in shown
+            for _, heading, falls in drawn
+            for label, fall in falls
         ],
-        "more": max(0, len(acked) - LABELS_MAX),
+        "more": max(0, *(len(falls) - LABELS_MAX for _, _, falls in drawn)),
     }
 
 

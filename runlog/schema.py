@@ -129,4 +129,21 @@ BATCHES = Stream(
     ),
 )
 
-STREAMS: dict[str, Stream] = {stream.name: stream for stream in (SEND, RECV, LOG, BATCHES)}
+COPIES = Stream(
+    name="copies",
+    live=False,
+    columns=(
+        _column("partition", "h", "partition of the copiers' topic"),
+        _column("offset", "q", "offset there"),
+        *_IDENTITY,
+        _column("crc_ok", "b", "1 if the payload's own CRC matched"),
+        _column("copier", "h", "consumer number of the copier, from the record's header; -1 none"),
+        _column("copier_incarnation", "i", "start of the copier, from the header; -1 none"),
+        _column("txn", "q", "number of the transaction within that start, from the header; -1 none"),
+        _column("outcome", "b", "what its marker in the log says: 1 committed, 0 aborted, -1 open at the end"),
+    ),
+)
+
+AUDIT = Stream(name="audit", live=False, columns=RECV.columns)  # `recv` of those who read the copiers' topic
+
+STREAMS: dict[str, Stream] = {stream.name: stream for stream in (SEND, RECV, LOG, BATCHES, COPIES, AUDIT)}

@@ -63,7 +63,7 @@ class Conductor:
             self._fleet.quit()
 
     def _wait_ready(self) -> bool:
-        users = self._plan.workload.producers + self._plan.workload.consumers
+        users = self._plan.workload.producers + self._plan.workload.consumers_inside
         deadline_s = time.monotonic() + CONNECT_TIMEOUT_S + 5.0
         while (state := self._fleet.state())["ready"] < users:
             if state["errors"]:
@@ -142,7 +142,8 @@ class Conductor:
         self._next_progress_s = time.monotonic() + TELL_INTERVAL_S
         state = self._fleet.state()
         progress = {name: state[name] for name in _PROGRESS}
-        progress |= live_figures(state, len(self._plan.workload.reader_groups))
+        readers_inside = sum(not reader.own_processes for reader in self._plan.workload.reader_groups)
+        progress |= live_figures(state, readers_inside)
         self._emit({"event": "progress", "t_us": self._clock.now_us(), **progress})
         self._stat("progress", progress)
         if state["client"]:

@@ -29,7 +29,7 @@ class ConsumerUserLoop:
     def __init__(self, context: LoadContext) -> None:
         plan, workload = context.plan, context.plan.workload
         self._context = context
-        self.number = context.claim_number("consumer", workload.consumers)
+        self.number = context.claim_number("consumer", workload.consumers_inside)
         self.reader_number, member = reader_of(workload.reader_groups, self.number)
         self.reader = workload.reader_groups[self.reader_number]
         topics = plan.topic_names

@@ -78,7 +78,7 @@ class LoadContext:
         return ClientSetup(
             bootstrap_servers=plan.bootstrap_servers,
             topics=plan.topic_names,
-            properties=plan.consumer_properties,
+            properties={**plan.consumer_properties, **reader.properties},
             runtime=plan.runtime,
             group_id=f"{plan.topic}-{reader.name}" if reader.mode == "group" else None,
             start=reader.start,

@@ -55,12 +55,12 @@ class Fleet(Protocol):
 
 def make_environment(plan: Plan) -> Any:
     """Locust's Environment, which has no usable types."""
-    classes = user_classes(plan.workload.producers, plan.workload.consumers)
+    classes = user_classes(plan.workload.producers, plan.workload.consumers_inside)
     return Environment(user_classes=classes, stop_timeout=None, catch_exceptions=True)
 
 
 def user_count(plan: Plan) -> int:
-    return plan.workload.producers + plan.workload.consumers
+    return plan.workload.producers + plan.workload.consumers_inside
 
 
 class LocalFleet:

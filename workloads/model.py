@@ -15,6 +15,7 @@ from runlog.payload import HEADER_BYTES
 from workloads.clients import client_names
 
 KeyDistribution = Literal["none", "uniform", "zipf", "hot"]
+Commit = Literal["auto", "after", "before"]
 RECORD_SIZE_BYTES_DEFAULT = 1024
 COMPRESSIBILITY_DEFAULT = 0.5
 
@@ -159,6 +160,25 @@ class ReaderGroup(_Model):
         description="a catch-up reader: begins so long after the measured window did, behind a backlog; none: at once",
     )
     processing_us: int = Field(default=0, ge=0, le=60_000_000, description="what the application takes for each record")
+    properties: dict[str, str] = Field(default_factory=dict, description="consumer properties, Kafka's names")
+    producer_properties: dict[str, str] = Field(
+        default_factory=dict, description="of a copier's producer, beside linger.ms and the like of the load's own"
+    )
+    own_processes: bool = Field(
+        default=False, description="each member is a process of its own, which a fault can kill, pause or make leave"
+    )
+    commit: Commit = Field(
+        default="auto",
+        description="auto: enable.auto.commit; after: when a poll's records are processed; before: ahead of processing",
+    )
+    copies: bool = Field(
+        default=False,
+        description="a transactional copier: what a poll gives goes to the topic <topic>-copy, with the offsets of the "
+        "group, in one transaction",
+    )
+    reads: Literal["topic", "copies"] = Field(
+        default="topic", description="copies: an auditor, who reads what copiers have written"
+    )
     deduplicate: Literal["none", "table", "redis"] = Field(
         default="none",
         description="remove records that come again, by a table in each load process or by a Redis server",
@@ -170,6 +190,30 @@ class ReaderGroup(_Model):
         default=600_000, ge=1, le=86_400_000, description="of Redis: what is older than that is forgotten"
     )
     redis_url: str = Field(default="redis://127.0.0.1:6379/0", pattern=r"^(redis|rediss|unix)://", max_length=500)
+
+    @field_validator("properties", "producer_properties", mode="before")
+    @classmethod
+    def _as_strings(cls, value: object) -> object:
+        """Kafka properties are text: false and 500 of a YAML file become "false" and "500"."""
+        return {name: _property_text(setting) for name, setting in value.items()} if isinstance(value, dict) else value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> ReaderGroup:
+        if self.own_processes and self.mode != "group":
+            raise ValueError(f"reader {self.name}: own_processes needs mode: group, got mode: {self.mode}")
+        if self.own_processes and self.start_after_ms is not None:
+            raise ValueError(f"reader {self.name}: start_after_ms is for readers inside the load process")
+        if not self.own_processes and (self.commit != "auto" or self.copies or self.reads != "topic"):
+            raise ValueError(f"reader {self.name}: commit, copies and reads need own_processes: true")
+        if self.own_processes and self.deduplicate != "none":
+            raise ValueError(f"reader {self.name}: deduplicate is for readers inside the load process")
+        if self.copies and self.reads != "topic":
+            raise ValueError(f"reader {self.name}: a copier reads the topic, not the copies")
+        if self.producer_properties and not self.copies:
+            raise ValueError(f"reader {self.name}: producer_properties belong to copies: true")
+        if self.copies and self.commit != "auto":
+            raise ValueError(f"reader {self.name}: a copier commits its offsets in the transaction: leave commit out")
+        return self
 
 
 class Workload(_Model):
@@ -206,6 +250,15 @@ class Workload(_Model):
         return (ReaderGroup(name="tail", consumers=self.consumers),)
 
     @property
+    def consumers_inside(self) -> int:
+        """Those that are threads of the load process; the others, which come after them, are processes."""
+        return sum(reader.consumers for reader in self.reader_groups if not reader.own_processes)
+
+    @property
+    def has_copiers(self) -> bool:
+        return any(reader.copies for reader in self.readers)
+
+    @property
     def is_closed_loop(self) -> bool:
         return isinstance(self.schedule, Closed)
 
@@ -224,7 +277,14 @@ class Workload(_Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Workload:
-        if self.processes > self.producers + self.consumers:
+        kinds = [reader.own_processes for reader in self.readers]
+        if kinds != sorted(kinds):
+            raise ValueError("readers with own_processes come after the others")
+        if any(reader.reads == "copies" for reader in self.readers) and not self.has_copiers:
+            raise ValueError("a reader of copies needs a reader with copies: true that writes them")
+        if self.has_copiers and self.topics > 1:
+            raise ValueError(f"copiers work on one topic, got topics: {self.topics}")
+        if self.processes > self.producers + self.consumers_inside:
             raise ValueError(f"processes is {self.processes}, more than producers and consumers together")
         in_readers = sum(reader.consumers for reader in self.readers)
         if self.readers and self.consumers != in_readers:
@@ -244,6 +304,11 @@ class Workload(_Model):
         if self.keys != "hot" and self.key_hot_share != 0.5:
             raise ValueError(f"key_hot_share belongs to keys: hot, keys is {self.keys}")
         return self
+
+
+def copy_topic(topic: str) -> str:
+    """Where the copiers of a cell write to."""
+    return f"{topic}-copy"
 
 
 def topic_names(first: str, count: int) -> tuple[str, ...]:

@@ -174,6 +174,8 @@ class Producer:
         is_plain = key is None and timestamp_ms is None and not headers
         if timestamp_ms is None:
             timestamp_ms = int(time() * 1000)
+        else:
+            sender.metrics.is_stamped_by_user = True
         with self._lock:
             chosen = partition
             if chosen is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -210,6 +211,8 @@ class SenderThread:
             if batch.encoded is None:
                 batch.encoded, plain_bytes = encode_records(batch, self._codec, self.config.compression_level)
                 self.metrics.on_batch(sum(map(len, batch.encoded)), plain_bytes, time_ms - batch.created_ms)
+                if not self.metrics.is_stamped_by_user:
+                    self.metrics.on_records(batch.record_count, batch.waited_ms(int(time.time() * 1000)))
         if not self.network.is_ready(action.node):
             self._never_sent.add(action.request_id)  # its Lost event is on the way
             return

@@ -15,13 +15,15 @@ from chaos.port import ClusterPort
 from chaos.targets import (
     PartitionOfInterest,
     check_broker_target,
+    check_client_target,
     check_link_target,
     resolve_brokers,
+    resolve_clients,
     resolve_links,
 )
 
 Parameter = int | str
-TargetKind = Literal["broker", "link", "client_link"]
+TargetKind = Literal["broker", "link", "client_link", "client"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +34,13 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultContext:
-    """What one application of a fault works on. `resolved` are broker ids or link names."""
+    """What one application of a fault works on. Broker ids, link names, or names of client processes."""
 
     port: ClusterPort
     lease: Lease | None
     brokers: tuple[int, ...] = ()
     links: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()
     toxic_name: str
     of: PartitionOfInterest
 
@@ -76,6 +79,8 @@ class FaultSpec:
         """Raises TargetError."""
         if self.target_kind == "broker":
             check_broker_target(target)
+        elif self.target_kind == "client":
+            check_client_target(target)
         else:
             check_link_target(target, only_clients=self.target_kind == "client_link")
 
@@ -87,5 +92,8 @@ class FaultSpec:
             return FaultContext(
                 port=port, lease=lease, brokers=resolve_brokers(target, port, of), toxic_name=toxic_name, of=of
             )
+        if self.target_kind == "client":
+            clients = resolve_clients(target, port)
+            return FaultContext(port=port, lease=lease, clients=clients, toxic_name=toxic_name, of=of)
         links = resolve_links(target, port, of)
         return FaultContext(port=port, lease=lease, links=links, toxic_name=toxic_name, of=of)

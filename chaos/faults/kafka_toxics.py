@@ -20,6 +20,7 @@ _LABELS = {
     "kafka_delay_response": ("responses delayed", "#6c3483"),
     "kafka_edit_response": ("responses replaced", "#b9770e"),
     "kafka_hide_topic": ("topic hidden", "#117864"),
+    "kafka_hold_request": ("requests held back", "#145a32"),
     "kafka_cut_frame": ("frames cut", "#943126"),
     "kafka_corrupt_batch": ("batches corrupted", "#641e16"),
 }
@@ -29,6 +30,8 @@ class KafkaToxic:
     def __init__(self, kind: str, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
         self._attributes = dict(parameters)
+        # What was held back shows nothing before it has come.
+        self._counter = "released" if kind == "kafka_hold_request" else "acted"
         self._toxics = LinkToxics(door=context.port.kafka, lease=context.lease, name=context.toxic_name, type=kind)
 
     def inject(self) -> None:
@@ -39,7 +42,7 @@ class KafkaToxic:
 
     def prove(self) -> Proof:
         counters = {link: state.counters for link, state in self._toxics.states().items()}
-        acted = sum(counter.get("acted", 0) for counter in counters.values())
+        acted = sum(counter.get(self._counter, 0) for counter in counters.values())
         return Proof(is_effective=acted > 0, detail={"acted": acted, "links": counters})
 
 

@@ -327,6 +327,9 @@ class Connection:
     def emit(self, data: bytes) -> None:
         self.downstream.enqueue(data)
 
+    def forward_late(self, data: bytes) -> None:
+        self._server.write(data)
+
     def cut_client(self) -> None:
         """The client reads what was sent to it, then the end. What it sends from now on is read and thrown away."""
         self.downstream.enqueue(None)

@@ -22,10 +22,12 @@ from harness.errors import CellError, hints
 from harness.plan import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
+from harness.run.copies import read_copies
 from harness.run.deposed import answers_of, deposed_events
 from harness.run.document import cell_document
 from harness.run.final_read import FinalRead, read_log
 from harness.run.log_reader import SeveralTopics, TopicLogReader
+from harness.run.members import MemberProcesses
 from harness.run.recorders import (
     EXIT_INTERVAL_S,
     HIGH_WATERMARK_INTERVAL_S,
@@ -46,6 +48,7 @@ from harness.run.wire_log import WireLogTail
 from harness.run.workload_process import Event, WorkloadProcess
 from runlog.compact import compact_cell
 from runlog.events import JsonlWriter, cell_directory, events_path, read_jsonl, write_cell
+from workloads.model import copy_topic
 
 HEALTH_TIMEOUT_S: Final = 45.0
 TOPIC_TIMEOUT_S: Final = 20.0
@@ -73,6 +76,8 @@ class Outcome:
     final_read: dict[str, Any] = field(
         default_factory=lambda: {"complete": False, "reason": "not reached", "end_offsets": {}}
     )
+    members: dict[str, Any] = field(default_factory=dict)  # of member processes: caught_up, missing, died, deliveries
+    copies: dict[str, Any] = field(default_factory=dict)  # the read of the copiers' topic: complete, reason
     anomaly: str = ""  # no_recovery, hang: a failure of the cell that says something of cluster or client
     notes: list[str] = field(default_factory=list)
 
@@ -109,10 +114,12 @@ class CellRun:
         self._cluster_events = JsonlWriter(events_path(context.run_dir, planned.cell_id, "cluster"))
         self._stats = JsonlWriter(events_path(context.run_dir, planned.cell_id, "stats"))
         self._dead_logs = DeadLogs(planned.topic_name, planned.partitions)
+        self._members = MemberProcesses(planned, context, cluster.bootstrap_servers)
         self._timeline_ended_us: int | None = None
         self._is_load_asked_to_stop = False
         if chaos is not None:
             chaos.on_cluster_event = self._cluster_events.append
+            chaos.members = self._members
         # The orchestrator starts the next load process from here.
         self.on_load_finished: Callable[[], object] = _nothing
 
@@ -127,8 +134,10 @@ class CellRun:
         try:
             with self._recording():
                 self._prepare_topic()
+                self._start_members()
                 self._run_load()
                 self._heal_and_wait()
+                self._await_members()
                 self._read_back()
             outcome.status, outcome.reason = self._verdict_of_run()
         except CellError as error:
@@ -144,14 +153,14 @@ class CellRun:
     def _prepare_topic(self) -> None:
         planned = self._planned
         self._context.progress.phase("topic")
-        for topic in planned.topic_names:
+        for topic in planned.all_topics:
             self._admin.create_topic(
                 topic,
                 partitions=planned.partitions,
                 replication_factor=planned.replication_factor,
                 config=planned.topic_config,
             )
-        for topic in planned.topic_names:
+        for topic in planned.all_topics:
             if not self._cluster.wait_healthy(
                 topic, timeout_s=TOPIC_TIMEOUT_S, replication_factor=planned.replication_factor
             ):
@@ -260,7 +269,7 @@ class CellRun:
         planned = self._planned
         if not all(
             self._cluster.wait_healthy(topic, timeout_s=HEALTH_TIMEOUT_S, replication_factor=planned.replication_factor)
-            for topic in planned.topic_names
+            for topic in planned.all_topics
         ):
             state = f":\n{self._cluster.describe()}" if isinstance(self._cluster, ProcessCluster) else ""
             raise CellError(
@@ -301,6 +310,28 @@ class CellRun:
             self._cluster_events.append(event)
         self._outcome.notes += problems
 
+    def _start_members(self) -> None:
+        if self._members.are_there and not isinstance(self._cluster, ProcessCluster):
+            raise CellError("readers with own_processes need a cluster of our own: --cluster reference or kafka")
+        self._members.start()
+
+    def _await_members(self) -> None:
+        """Members read on until they have all; one that does not get there, or ended unasked, is told of."""
+        if not self._members.are_there or self._context.stop.is_set():
+            return
+        self._context.progress.phase("members")
+        missing = self._members.await_caught_up(self._end_offset, self._planned.workload.drain_ms / 1000)
+        self._outcome.members = {
+            "caught_up": not missing,
+            "missing": missing,
+            "died": self._members.unasked_ends(),
+            "deliveries": self._members.finish(),
+        }
+
+    def _end_offset(self, topic: str, partition: int) -> int | None:
+        found = self._cluster.end_offset(topic, partition) if isinstance(self._cluster, ProcessCluster) else None
+        return None if found is None else found[1]
+
     def _read_back(self) -> None:
         """The ground truth. An interrupted run skips it: the log would be read while it is taken down."""
         if self._context.stop.is_set():
@@ -316,6 +347,13 @@ class CellRun:
             should_stop=self._context.stop.is_set,
         )
         self._outcome.final_read = result.as_json()
+        if self._planned.workload.has_copiers:
+            self._outcome.copies = read_copies(
+                self._context.run_dir,
+                self._planned.cell_id,
+                reader=self._topic_reader(copy_topic(self._planned.topic_name)),
+                partitions=range(self._planned.partitions),
+            ).as_json()
         self._compare_replicas()
 
     def _topic_reader(self, topic: str) -> TopicLogReader:
@@ -414,6 +452,7 @@ class CellRun:
             self._load.stop(INTERRUPT_GRACE_S)
         else:
             self._load.stop(STOP_GRACE_S)
+        self._members.finish()
         result = compact_cell(context.run_dir, self._planned.cell_id)
         if result.producers:
             outcome.producers = [
@@ -427,12 +466,12 @@ class CellRun:
         self._stats.close()
         self._write()
         if not context.stop.is_set():
-            for topic in self._planned.topic_names:
+            for topic in self._planned.all_topics:
                 self._admin.delete_topic(topic)
         elif isinstance(self._cluster, ExternalCluster):  # it stays, and so would our topics
             deadline = time.monotonic() + LAST_DELETE_TIMEOUT_S
             admin = Admin(self._cluster.direct_addresses, should_stop=lambda: time.monotonic() > deadline)
-            for topic in self._planned.topic_names:
+            for topic in self._planned.all_topics:
                 admin.delete_topic(topic)
 
     def _write(self) -> None:

@@ -14,6 +14,7 @@ from chaos.lease import ProcessIdentity, is_alive
 from harness.errors import UsageError
 from runlog.compact import CompactionResult, compact_cell
 from runlog.events import events_path, manifest_path, read_cell, read_json, read_jsonl, write_cell, write_manifest
+from workloads.members.transcribe import transcribe_cell
 
 RUNNING: Final = "running"
 _REASON: Final = "the harness was killed in the middle of this cell"
@@ -32,7 +33,11 @@ def recover_run(run_dir: Path) -> list[str]:
             f"{run_dir} is still being written by process {owner.pid}: wait for it, or stop it with Ctrl-C"
         )
     cells = run_dir / "cells"
-    done = [_recover_cell(run_dir, path.name) for path in sorted(cells.iterdir())] if cells.is_dir() else []
+    done = (
+        [_recover_cell(run_dir, path.name, int(manifest["t0_monotonic_ns"])) for path in sorted(cells.iterdir())]
+        if cells.is_dir()
+        else []
+    )
     write_manifest(run_dir, {**manifest, "status": "killed"})
     return [line for line in done if line]
 
@@ -44,7 +49,7 @@ def _owner(manifest: dict[str, Any]) -> ProcessIdentity | None:
     return ProcessIdentity(pid=int(owner["pid"]), start_ticks=int(owner["start_ticks"]))
 
 
-def _recover_cell(run_dir: Path, cell_id: str) -> str:
+def _recover_cell(run_dir: Path, cell_id: str, t0_monotonic_ns: int) -> str:
     result = compact_cell(run_dir, cell_id)
     try:
         document = read_cell(run_dir, cell_id)
@@ -53,6 +58,7 @@ def _recover_cell(run_dir: Path, cell_id: str) -> str:
     outcome = document.get("outcome")
     if not isinstance(outcome, dict) or outcome.get("ended_us") is not None:
         return ""
+    transcribe_cell(run_dir, cell_id, topic=str(document["topic"]["name"]), t0_monotonic_ns=t0_monotonic_ns)
     outcome |= {"status": "interrupted", "reason": _REASON}
     outcome |= _measured_window(run_dir, cell_id)
     if result.producers:

@@ -21,6 +21,7 @@ from harness.errors import UsageError
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
 from harness.run.log_reader import TopicLogReader
+from harness.run.members import MemberProcesses
 from harness.run.power_loss import drop_unsynced
 from harness.run.truncation import read_partition_headers
 from harness.scenarios import load_scenario
@@ -39,6 +40,8 @@ class Driver(Protocol):
 
     @property
     def acked(self) -> int: ...
+    @property
+    def members(self) -> MemberProcesses | None: ...
     def coordinator(self) -> int | None: ...
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]: ...
 
@@ -55,6 +58,7 @@ class TimelineDriver:
         self._thread: threading.Thread | None = None
         self._is_finished = False
         self.acked: int = 0
+        self.members: MemberProcesses | None = None
         self.problem = ""
         self.on_cluster_event: Callable[[dict[str, Any]], object] = _forget
 
@@ -211,6 +215,39 @@ class CellPort:
 
     def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
         return self._cluster.link_proxies().kafka(link)
+
+    def client_names(self) -> Sequence[str]:
+        return () if self._driver.members is None else self._driver.members.names()
+
+    def client_pids(self) -> Mapping[str, int]:
+        return {} if self._driver.members is None else self._driver.members.pids()
+
+    def kill_client(self, name: str) -> None:
+        self._members.kill(name)
+
+    def leave_client(self, name: str) -> None:
+        self._members.leave(name)
+
+    def pause_client(self, name: str) -> None:
+        self._members.pause(name)
+
+    def resume_client(self, name: str) -> None:
+        self._members.resume(name)
+
+    def start_client(self, name: str) -> None:
+        self._members.start_again(name)
+
+    def twin_client(self, name: str) -> int:
+        return self._members.twin(name)
+
+    def end_twins(self) -> None:
+        self._members.end_twins()
+
+    @property
+    def _members(self) -> MemberProcesses:
+        members = self._driver.members
+        assert members is not None, "a target that is a client was resolved, so there are members"
+        return members
 
     def acked(self) -> int:
         return self._driver.acked

@@ -97,6 +97,38 @@ def client_figures(facts: CellFacts) -> dict[str, float]:
     return result
 
 
+def mean_record_queue_us(facts: CellFacts) -> float | None:
+    """What the average record of the measured window waited in its client before it was sent, in microseconds.
+
+    None where a client does not count it by records: Kafka's record-queue-time-avg is that of batches, which begins
+    with the first record of each, so it is longer than what their records wait on average. The counters are those of
+    the last sample before the window and of the first after it.
+    """
+    start_us, end_us = facts.cell.window_us()
+    samples: dict[str, list[tuple[int, float, float]]] = {}
+    for line in facts.cell.stats:
+        if line.get("name") != "client" or not isinstance(line.get("values"), dict):
+            continue
+        for producer, values in line["values"].items():
+            if not isinstance(values, dict):
+                continue
+            count, sum_ms = (
+                _float(values.get("record-accumulate-total")),
+                _float(values.get("record-accumulate-time-total")),
+            )
+            if count is not None and sum_ms is not None:
+                name = f"{line.get('source', '')}/{producer}"
+                samples.setdefault(name, []).append((int(line.get("t_us", -1)), count, sum_ms))
+    count, sum_ms = 0.0, 0.0
+    for own in samples.values():
+        own.sort()
+        _, count_before, sum_before = max((one for one in own if one[0] <= start_us), default=(0, 0.0, 0.0))
+        _, count_after, sum_after = min((one for one in own if one[0] >= end_us), default=own[-1])
+        count += count_after - count_before
+        sum_ms += sum_after - sum_before
+    return sum_ms / count * 1000 if count > 0 else None
+
+
 def _first(values: Mapping[str, object], aliases: tuple[str, ...]) -> float | None:
     return next((number for alias in aliases if (number := _float(values.get(alias))) is not None), None)
 

@@ -26,7 +26,7 @@ _FIGURES: Final = (
     _Figure(name="records a batch", read=lambda own: own.records_per_batch),
     _Figure(name="batch fill", read=lambda own: own.fill, scale=100, unit=" %"),
     _Figure(name="requests/s", read=lambda own: own.requests_per_s),
-    _Figure(name="wait for linger or a free request", read=lambda own: own.queue_ms, unit=" ms"),
+    _Figure(name="a batch waits for linger or a free request", read=lambda own: own.queue_ms, unit=" ms"),
     _Figure(name="request round trip", read=lambda own: own.request_ms, unit=" ms"),
     _Figure(name="bytes a record", read=lambda own: own.wire_bytes_per_record, unit=" B"),
     _Figure(name="retries", read=lambda own: own.retries),

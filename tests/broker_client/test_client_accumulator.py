@@ -102,3 +102,12 @@ def test_keys_and_headers_that_come_late_leave_earlier_records_without() -> None
     add(accumulator, 10)
     assert batch.keys == [None, b"k", None]
     assert not batch.takes_plain
+
+
+def test_what_records_waited_is_less_than_what_their_batch_did() -> None:
+    accumulator = make()
+    batch, *others = [add(accumulator, 10, now_ms=stamp_ms) for stamp_ms in (1_000, 1_000, 1_004, 1_010)]
+    assert batch is not None
+    assert others == [batch] * 3
+    assert batch.waited_ms(1_010) == 10 + 10 + 6 + 0
+    assert batch.waited_ms(1_002) == 2 + 2, "a wall clock that was set back makes no negative wait"

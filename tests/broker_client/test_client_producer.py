@@ -120,6 +120,19 @@ def test_without_acks_the_broker_gets_everything_and_offsets_stay_unknown(broker
     assert broker.acks_seen == {0}
 
 
+def test_every_record_counts_what_it_waited_unless_the_user_gives_the_timestamps(broker: TinyBroker) -> None:
+    with make(broker, linger_ms=50) as producer:
+        producer.send("t", b"first", partition=0)
+        time.sleep(0.02)
+        producer.send("t", b"later", partition=0).get(10)
+        metrics = producer.metrics()
+        assert metrics["record-accumulate-total"] == 2
+        first_ms = metrics["record-queue-time-avg"]
+        assert 0 < metrics["record-accumulate-time-total"] <= 2 * first_ms - 15
+        producer.send("t", b"stamped", partition=0, timestamp_ms=1).get(10)
+        assert "record-accumulate-total" not in producer.metrics()
+
+
 def test_a_dropped_connection_is_retried_and_duplicates_without_sequence_checks() -> None:
     with TinyBroker(plan=lambda number: "drop" if number == 0 else None) as broker:
         with make(broker, acks="1") as producer:

@@ -200,3 +200,92 @@ def test_every_fault_has_a_label_and_a_colour_of_its_own():
     assert len({spec.colour for spec in specs}) == len(FAULTS)
     for spec in specs:
         spec.check_target(spec.default_target)
+
+
+class ClientsPort:
+    """Two sleeping processes as members of the reader app."""
+
+    def __init__(self):
+        self.processes = {name: subprocess.Popen(SLEEPER) for name in ("app-0", "app-1")}
+        self.twins = []
+
+    def client_names(self):
+        return tuple(self.processes)
+
+    def client_pids(self):
+        return {name: process.pid for name, process in self.processes.items() if process.poll() is None}
+
+    def kill_client(self, name):
+        self.processes[name].kill()
+        self.processes[name].wait()
+
+    def leave_client(self, name):
+        self.processes[name].terminate()
+        self.processes[name].wait()
+
+    def pause_client(self, name):
+        self.processes[name].send_signal(19)
+
+    def resume_client(self, name):
+        self.processes[name].send_signal(18)
+
+    def start_client(self, name):
+        if self.processes[name].poll() is not None:
+            self.processes[name] = subprocess.Popen(SLEEPER)
+
+    def twin_client(self, name):
+        self.twins.append(subprocess.Popen(SLEEPER))
+        return self.twins[-1].pid
+
+    def end_twins(self):
+        for process in self.twins:
+            process.kill()
+            process.wait()
+
+    def close(self):
+        self.end_twins()
+        for name in self.processes:
+            self.kill_client(name)
+
+
+@pytest.fixture
+def clients():
+    port = ClientsPort()
+    yield port
+    port.close()
+
+
+@pytest.mark.parametrize("name", ["client_kill", "client_leave"])
+def test_a_client_that_is_ended_is_another_process_after_healing(clients, name):
+    fault = make(name, clients, target="app:1")
+    before = clients.client_pids()
+    assert not fault.prove().is_effective
+    fault.inject()
+    assert becomes(lambda: fault.prove().is_effective)
+    assert clients.client_pids() == {"app-0": before["app-0"]}
+    fault.heal()
+    assert set(clients.client_pids()) == {"app-0", "app-1"}
+    assert clients.client_pids()["app-1"] != before["app-1"]
+
+
+def test_a_paused_client_is_in_the_lease_until_it_goes_on(clients, tmp_path):
+    lease = Lease(tmp_path)
+    fault = make("client_pause", clients, lease, target="app:all")
+    fault.inject()
+    assert becomes(lambda: fault.prove().is_effective)
+    assert [read_state(pid) for pid in clients.client_pids().values()] == ["T", "T"]
+    assert "stopped" in next(tmp_path.glob("*.json")).read_text()
+    fault.heal()
+    assert becomes(lambda: all(read_state(pid) in "SR" for pid in clients.client_pids().values()))
+    assert not fault.prove().is_effective
+    lease.close()
+
+
+def test_a_twin_runs_beside_the_first_and_ends_with_the_fault(clients):
+    fault = make("client_twin", clients, target="app:0")
+    assert not fault.prove().is_effective
+    fault.inject()
+    assert fault.prove().is_effective
+    fault.heal()
+    assert not fault.prove().is_effective
+    assert set(clients.client_pids()) == {"app-0", "app-1"}

@@ -238,6 +238,26 @@ def test_latency_behind_a_dropped_response_loses_no_earlier_one(toxiproxy, kafka
         assert kf.read_frame(connection) == b""
 
 
+def test_a_held_request_reaches_the_broker_after_what_its_client_sent_next(toxiproxy, kafka):
+    toxiproxy.add_toxic("client-1", "kafka_hold_request", {"api": "Produce", "skip": 1, "count": 1, "delay_ms": 400})
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 1))
+        assert answer(connection)[0] == 1
+        connection.sendall(kf.produce_frame(9, 2))
+        assert kf.read_frame(connection) == b""  # the end: it will send that again
+    with connect(toxiproxy) as connection:
+        connection.sendall(kf.produce_frame(9, 3))
+        assert answer(connection)[0] == 3
+    assert [entry[0] for entry in kafka.appended] == [1, 3]
+    kafka.wait_appended(3)
+    assert [entry[0] for entry in kafka.appended] == [1, 3, 2]
+    deadline = time.monotonic() + 5
+    while "answered" not in (counters := toxiproxy.toxics("client-1")["kafka_hold_request_downstream"].counters):
+        assert time.monotonic() < deadline, counters
+        time.sleep(0.02)
+    assert (counters["acted"], counters["released"], counters["answered"]) == (1, 1, 1)
+
+
 def test_nothing_is_logged_while_nothing_is_armed_and_kafka_log_turns_it_on(wire_server, toxiproxy, kafka, wire):
     with connect(toxiproxy) as connection:
         connection.sendall(kf.produce_frame(9, 1))

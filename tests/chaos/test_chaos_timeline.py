@@ -14,7 +14,16 @@ from chaos.faults import FAULTS
 from chaos.faults.base import FaultSpec, Proof
 from chaos.model import Scenario, builtin_scenarios, load_builtin, parse_scenario
 from chaos.scenario_page import render
-from chaos.targets import PartitionOfInterest, TargetError, bridge, resolve_brokers, resolve_links, ring
+from chaos.targets import (
+    PartitionOfInterest,
+    TargetError,
+    bridge,
+    check_client_target,
+    resolve_brokers,
+    resolve_clients,
+    resolve_links,
+    ring,
+)
 
 OF = PartitionOfInterest(topic="t")
 
@@ -75,6 +84,9 @@ class FakePort:
 
     def link_names(self):
         return self.links
+
+    def client_names(self):
+        return ("app-0", "app-1", "my-app-0")
 
     def acked(self):
         return self.acked_count
@@ -313,6 +325,25 @@ def test_broker_targets(target, brokers):
 
 
 @pytest.mark.parametrize(
+    ("target", "clients"), [("app:1", ("app-1",)), ("app:all", ("app-0", "app-1")), ("my-app:0", ("my-app-0",))]
+)
+def test_client_targets(target, clients):
+    assert resolve_clients(target, FakePort()) == clients
+
+
+@pytest.mark.parametrize("target", ["app:7", "none:all"])
+def test_client_targets_that_nobody_fits_name_what_there_is(target):
+    with pytest.raises(TargetError, match="there are app-0, app-1, my-app-0"):
+        resolve_clients(target, FakePort())
+
+
+@pytest.mark.parametrize("target", ["app", "leader", "app:one", ""])
+def test_what_is_no_client_is_refused_when_the_scenario_is_read(target):
+    with pytest.raises(TargetError, match="READER:N"):
+        check_client_target(target)
+
+
+@pytest.mark.parametrize(
     ("target", "links"),
     [
         ("followers->leader", ("internal-1-2", "internal-3-2")),
@@ -395,7 +426,7 @@ def test_built_in_scenarios_say_where_they_are_from_and_fit_on_a_screen(name):
 
 
 def test_an_unknown_scenario_names_those_that_exist():
-    with pytest.raises(KeyError, match="there are bit-flip, control"):
+    with pytest.raises(KeyError, match="there are bit-flip, consumer-kill, control"):
         load_builtin("none")
 
 

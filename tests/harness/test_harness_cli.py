@@ -129,7 +129,7 @@ def test_schema_is_json_schema_of_the_models(capsys: pytest.CaptureFixture[str])
     assert {"name", "workload", "sweep", "chaos"} <= set(schema["properties"])
     assert schema["additionalProperties"] is False
     assert execute(["schema", "runlog"]) == ExitCode.PASS
-    assert set(json.loads(capsys.readouterr().out)["streams"]) == {"send", "recv", "log", "batches"}
+    assert set(json.loads(capsys.readouterr().out)["streams"]) == {"send", "recv", "log", "batches", "copies", "audit"}
 
 
 def test_a_run_directory_is_never_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from runlog.parquet import write_part
 from runlog.schema import STREAMS, SendStatus
+from tests.reports import planted_copies
 
 Identity = tuple[int, int, int]
 START_US, STEP_US, ACK_AFTER_US = 1_000_000, 20_000, 4_000
@@ -61,6 +62,11 @@ class Case:
     history: list[dict[str, Any]] = field(default_factory=list)
     outcome: dict[str, Any] = field(default_factory=dict)
     batches: list[tuple[int, int, int, int]] = field(default_factory=list)  # partition, first, last, epoch
+    group_polls: list[tuple[Record, int, int]] = field(default_factory=list)  # record, consumer, time: of reader 1
+    wants_copies: bool = False
+    uncopied: set[Identity] = field(default_factory=set)
+    more_copies: list[planted_copies.Copy] = field(default_factory=list)
+    own_transaction: dict[Identity, int] = field(default_factory=dict)  # of the regular copy
     truth: dict[str, set[Identity]] = field(default_factory=lambda: defaultdict(set))
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     plants: list[str] = field(default_factory=list)
@@ -177,6 +183,7 @@ def dup_delivered(case: Case) -> None:
     record = case.take()
     case.late_polls.append((record, record.offset))
     case.note("dup_delivered", record)
+    case.note("redelivered", record)
     case.note("nonmonotonic_poll", record)
 
 
@@ -224,38 +231,6 @@ def two_leaders_ack(case: Case) -> None:
     case.event("appended", record.sent_us + 60, broker=1, leader_epoch=0, base_offset=record.offset,
                last_offset=record.offset, crc=record.offset, **common)  # fmt: skip
     case.note("two_leaders_ack", record)
-
-
-def aborted_read(case: Case) -> None:
-    record = case.take()
-    case.history.append(_transaction(record, record, "aborted", record.acked_us))
-    case.note("aborted_read", record)
-
-
-def precommitted_read(case: Case) -> None:
-    record = case.take()
-    case.history.append(_transaction(record, record, "committed", LATE_US * 2))
-    case.note("precommitted_read", record)
-
-
-def torn_txn(case: Case) -> None:
-    record = case.take()
-    after = case.neighbour(record)
-    record.in_log = record.delivered = False
-    record.status, record.acked_offset = SendStatus.UNKNOWN, -1
-    case.history.append(_transaction(record, after, "committed", 1))
-    case.note("torn_txn", record)
-
-
-def whole_txn(case: Case) -> None:
-    """Nothing is wrong with a transaction that is there, or not there at all."""
-    record = case.take()
-    case.history.append(_transaction(record, case.neighbour(record), "committed", 1))
-
-
-def _transaction(first: Record, last: Record, outcome: str, t_us: int) -> dict[str, Any]:
-    return {"t_us": t_us, "kind": "transaction", "producer": first.producer, "incarnation": 0,
-            "first_seq": first.seq, "last_seq": last.seq, "outcome": outcome}  # fmt: skip
 
 
 def unseen_pending(case: Case) -> None:
@@ -386,6 +361,22 @@ def stuck_consumer(case: Case) -> None:
     case.counts["stuck_consumer"] += 1
 
 
+def _members(case: Case) -> dict[str, Any]:
+    found: dict[str, Any] = case.outcome.setdefault("members", {"caught_up": True, "missing": "", "died": []})
+    return found
+
+
+def left_behind(case: Case) -> None:
+    if _members(case)["caught_up"]:
+        _members(case).update(caught_up=False, missing="app, partition 0: given up to 5, the end is 9")
+        case.counts["stuck_consumer"] += 1
+
+
+def client_died(case: Case) -> None:
+    _members(case)["died"].append("member app-0 ended by itself: KeyError")
+    case.counts["client_died"] += 1
+
+
 def spurious_reset(case: Case) -> None:
     for cause in ("", "out of range"):
         case.history.append({"t_us": 1, "kind": "reset", "group": group(case), "partition": 1, "offset": 0,
@@ -416,10 +407,11 @@ def conservation(case: Case) -> None:
 PLANTS: tuple[Callable[[Case], None], ...] = (
     lost, recovered, phantom, failed_and_absent, unexpected, corrupt, duplicated, reordered, offset_reused,
     send_realtime_violation, dup_delivered, lost_in_delivery, poll_skip, read_above_hw, acked_below_min_isr,
-    two_leaders_ack, aborted_read, precommitted_read, torn_txn, whole_txn, unseen_pending, epoch_regression,
+    two_leaders_ack, unseen_pending, epoch_regression,
     hw_regression, truncate_below_hw, isr_never_recovers, replica_divergence, zombie_write, two_controllers,
     crashed, no_recovery, hang, harness_error, commit_regression, double_owner, rebalance_storm,
-    stuck_consumer, spurious_reset, dup_bound_exceeded, conservation,
+    stuck_consumer, left_behind, client_died, spurious_reset, dup_bound_exceeded, conservation,
+    *planted_copies.PLANTS,
 )  # fmt: skip
 
 
@@ -468,9 +460,11 @@ def _write_case(directory: Path, case: Case) -> None:
                "ended_us": START_US + 70_000_000, "final_read": {"complete": True}} | case.outcome  # fmt: skip
     document = {
         "cell_id": case.cell_id,
+        "run_directory": str(directory),
         "kind": "chaos",
         "topic": {"name": "t", "replication_factor": 3, "config": {"min.insync.replicas": "2"}},
         "properties": {"acks": "all", "enable.idempotence": "true"},
+        "workload": {"readers": planted_copies.readers_of(case)},
         "outcome": outcome,
         "has_faults": False,
     }
@@ -478,6 +472,8 @@ def _write_case(directory: Path, case: Case) -> None:
     for name, lines in (("cluster", case.events), ("history", case.history)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     for name, rows in _rows(case).items():
+        if not rows:
+            continue
         columns = [column.name for column in STREAMS[name].columns]
         data = {column: [row.get(column, DEFAULTS.get(column, -1)) for row in rows] for column in columns}
         write_part(directory, STREAMS[name], case.cell_id, data, part="0")
@@ -485,6 +481,7 @@ def _write_case(directory: Path, case: Case) -> None:
 
 def _rows(case: Case) -> dict[str, list[dict[str, int]]]:
     rows: dict[str, list[dict[str, int]]] = {"send": [], "log": [], "recv": [], "batches": []}
+    rows["copies"], rows["audit"] = planted_copies.copy_rows(case)
     polled_us = START_US
     for row in case.records.values():
         for record in row:
@@ -505,6 +502,7 @@ def _rows(case: Case) -> dict[str, list[dict[str, int]]]:
     for record, offset in sorted(case.late_polls, key=_order_of_late):
         polled_us += STEP_US
         rows["recv"].append(_recv_row(record, offset, polled_us))
+    rows["recv"] += planted_copies.group_rows(case)
     for partition, first, last, epoch in case.batches:
         rows["batches"].append(
             {"partition": partition, "base_offset": first, "last_offset": last, "leader_epoch": epoch}

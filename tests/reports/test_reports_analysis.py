@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
-import duckdb
 import numpy as np
 import pytest
 
 from reports.anomalies import ANOMALIES
 from reports.model import IdentitySet
+from reports.rundir import read_run
 from runlog.schema import SendStatus
 from tests.reports.conftest import Planted
+from tests.reports.duck_rules import sets_by_rule
 from tests.reports.synthetic_run import Identity, SyntheticCell
 
 pytestmark = pytest.mark.spark
@@ -30,22 +30,6 @@ def identities(found: IdentitySet) -> set[Identity]:
     }
 
 
-def oracle(directory: Path) -> dict[str, dict[str, set[Identity]]]:
-    connection = duckdb.connect()
-    for stream in ("send", "recv", "log"):
-        files = [str(path) for path in sorted(directory.glob(f"{stream}/*/*.parquet"))]
-        connection.execute(
-            f"CREATE VIEW {stream} AS SELECT * FROM read_parquet({files!r}, hive_partitioning = true, "
-            "hive_types = {'cell': 'VARCHAR'})"
-        )
-    result: dict[str, dict[str, set[Identity]]] = {}
-    for anomaly in WITH_SQL:
-        by_cell = result.setdefault(anomaly.name, {})
-        for cell, producer, incarnation, seq in connection.execute(anomaly.sql).fetchall():
-            by_cell.setdefault(cell, set()).add((producer, incarnation, seq))
-    return result
-
-
 @pytest.mark.parametrize("kind", PLANTED)
 def test_each_anomaly_is_the_planted_set_in_every_cell(planted: Planted, kind: str) -> None:
     for cell, facts in zip(planted.cells, planted.facts, strict=True):
@@ -58,7 +42,7 @@ def test_planting_was_no_empty_exercise(planted: Planted) -> None:
 
 
 def test_duckdb_finds_the_same_sets_with_the_rules_as_they_are_written(planted: Planted) -> None:
-    expected = oracle(planted.directory)
+    expected = sets_by_rule(read_run(planted.directory))
     for cell, facts in zip(planted.cells, planted.facts, strict=True):
         for anomaly in WITH_SQL:
             found, wanted = facts.observed[anomaly.name], expected[anomaly.name].get(cell.cell_id, set())

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from reports.__main__ import main
 from reports.analyse import analyse
+from reports.happenings import findings
+from reports.model import Cell
 from reports.outputs import Judged, write_results
 from reports.page import write_page
 from reports.rundir import RunDirectoryError, read_run
@@ -88,3 +90,16 @@ def test_times_of_wire_lines_are_put_on_the_runs_clock(tmp_path: Path) -> None:
     cell = read_run(tmp_path).cells[0]
     assert [line["t_us"] for line in cell.wire] == [2500]
     assert any("1 unreadable" in note for note in cell.notes)
+
+
+@pytest.mark.parametrize(("status", "found"), [("done", 1), ("interrupted", 0)])
+def test_an_isr_is_only_short_at_the_end_of_a_cell_that_came_to_its_end(status: str, found: int) -> None:
+    """A run killed under its faults ends with a short ISR: nobody had healed them yet."""
+    changes = tuple(
+        {"kind": "isr_changed", "t_us": t_us, "topic": "t", "partition": 0, "broker": 1, "leader_epoch": 0, "isr": isr}
+        for t_us, isr in ((0, [1, 2, 3]), (9, [1]))
+    )
+    topic = {"name": "t", "replication_factor": 3}
+    cell = Cell(cell_id="c", document={"topic": topic, "outcome": {"status": status}}, events=changes)
+    told = findings(cell, ())
+    assert (told["isr_never_recovers"].count if "isr_never_recovers" in told else 0) == found

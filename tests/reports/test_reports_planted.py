@@ -17,6 +17,7 @@ from reports.lawful import UNLAWFUL, configuration_of, rule
 from reports.model import CellFacts, IdentitySet
 from reports.rundir import read_run
 from reports.verdict import FAIL, JUDGED_ELSEWHERE, NEEDS_WHOLE_STREAMS, judge
+from tests.reports.duck_rules import sets_by_rule
 from tests.reports.planted_cases import PLANTS, Case, Identity, make_case, write_cases
 
 pytestmark = pytest.mark.spark
@@ -69,6 +70,18 @@ def test_what_was_planted_is_found_and_nothing_else(checked: list[tuple[Case, Ce
                     f"{case.cell_id} {case.plants}: {anomaly.name}: missed {mine - its}, invented {its - mine}"
                 )
     assert wrong == []
+
+
+def test_the_rules_as_they_are_written_give_the_same_sets(checked: list[tuple[Case, CellFacts]]) -> None:
+    directories = {Path(facts.cell.document["run_directory"]) for _, facts in checked}
+    for directory in directories:
+        run = read_run(directory)
+        expected = sets_by_rule(run)
+        known = {cell.cell_id for cell in run.cells}
+        for case, _ in checked:
+            for name, by_cell in expected.items():
+                if case.cell_id in known:
+                    assert by_cell.get(case.cell_id, set()) == case.truth[name], (case.cell_id, case.plants, name)
 
 
 def test_each_unlawful_anomaly_fails_its_cell_with_a_check_of_its_own(checked: list[tuple[Case, CellFacts]]) -> None:

@@ -30,11 +30,28 @@ from tests.reports.synthetic_run import STAGES, stage
 from tests.reports.test_reports_verdict import facts
 
 
-def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str = "c") -> Judged:
-    own = facts(kind="sweep")
+def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str = "c", kind: str = "sweep") -> Judged:
+    own = facts(kind=kind)
     outcome = {**own.cell.outcome, "health": {"stages": stages}}
-    values = {"0": {"record-queue-time-avg": queue_ms}}
-    stats = () if queue_ms is None else ({"name": "client", "source": "workloads", "values": values},)
+    stats: tuple[dict[str, Any], ...] = ()
+    if queue_ms is not None:
+        start_us, end_us = own.cell.window_us()
+        # 1,000 records of the warm-up waited 50 ms each, and those after the window too: neither counts.
+        totals = (
+            (start_us - 1, 1_000, 50_000.0),
+            (end_us + 1, 3_000, 50_000.0 + 2_000 * queue_ms),
+            (end_us + 2, 4_000, 1e6),
+        )
+        stats = tuple(
+            {
+                "name": "client", "source": "workloads", "t_us": at_us,
+                "values": {"0": {
+                    "record-accumulate-total": count, "record-accumulate-time-total": sum_ms,
+                    "record-queue-time-avg": 9.0,
+                }},
+            }
+            for at_us, count, sum_ms in totals
+        )  # fmt: skip
     document = {**own.cell.document, "outcome": outcome, "title": "one title"}
     cell = replace(own.cell, cell_id=cell_id, document=document, stats=stats)
     one = replace(own, cell=cell)
@@ -74,6 +91,13 @@ def test_without_the_leaders_time_the_stages_around_the_append_are_one() -> None
     assert parts(fall(item(blind), POLLED, "p99")) == {LAG: 800}, "percentiles cannot be subtracted"
 
 
+def test_the_queue_of_batches_is_not_that_of_records() -> None:
+    blind = item(STAGES)
+    only_batches = {"name": "client", "source": "workloads", "t_us": 0, "values": {"0": {"record-queue-time-avg": 1.1}}}
+    cell = replace(blind.facts.cell, stats=(only_batches,))
+    assert QUEUE not in parts(fall(replace(blind, facts=replace(blind.facts, cell=cell)), ACKED))
+
+
 def test_repetitions_are_joined_by_the_weight_of_their_records() -> None:
     slow = {**STAGES, "schedule_lag": stage(1_200, n=15_000), "intended_to_ack": stage(3_500, n=15_000)}
     found = view([item(STAGES), item(slow, cell_id="d")])
@@ -85,6 +109,25 @@ def test_bars_of_a_chart_stand_one_after_the_other_and_the_whole_is_marked() -> 
     data = charts([item(STAGES)])["waterfall-acked"]["data"]
     assert [(row["start"], row["end"]) for row in data["stages"]] == [(0.0, 0.2), (0.2, 1.7), (1.7, 2.5)]
     assert data["wholes"] == [{"label": "one title", "whole": 2.5, "n": 5_000}]
+
+
+def test_cells_under_faults_have_charts_of_their_own() -> None:
+    judged = [item(STAGES), item(STAGES, cell_id="d", kind="chaos")]
+    found = charts(judged)
+    for name in (
+        "waterfall-acked",
+        "waterfall-acked-under-faults",
+        "waterfall-polled",
+        "waterfall-polled-under-faults",
+    ):
+        assert len(found[name]["data"]["wholes"]) == 1
+    drawn = view(judged)
+    assert [heading for _, heading in drawn["charts"]] == [
+        ACKED, f"{ACKED}, under faults", POLLED, f"{POLLED}, under faults"
+    ]  # fmt: skip
+    assert [row["path"] for row in drawn["rows"]] == [heading for _, heading in drawn["charts"]]
+    only_faults = charts([item(STAGES, kind="chaos")])
+    assert "waterfall-acked" not in only_faults
 
 
 def test_the_table_has_every_stage_and_what_has_no_end_beside_it() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runlog.compact import compact_cell
+from runlog.events import events_path, read_jsonl
 from runlog.schema import RECV, SEND, SendStatus
 from tests.workloads.load_process import PARTITIONS, Event, Load
 from tests.workloads.reference_broker import ReferenceBroker
@@ -57,6 +58,25 @@ def test_every_record_of_a_python_client_is_acked_logged_once_and_read(
     effective = load.done["effective"]["client"]
     assert effective["linger.ms"] == "2"
     assert client.replace("_", "-") in effective["client.library"]
+
+
+@pytest.mark.parametrize("client", ["reference", "confluent"])
+def test_a_client_counts_what_each_record_waited_before_it_was_sent(
+    tmp_path: Path, broker: ReferenceBroker, client: str
+) -> None:
+    topic = f"waits-{client}"
+    broker.create_topics(topic)
+    workload = {"rate_per_s": 1_000, "record_size_bytes": 100, "consumers": 1}
+    times = {"warmup_ms": 0, "measure_ms": 1_500, "drain_ms": 5_000}
+    load = Load(tmp_path, broker.address, {**workload, **times}, {"linger.ms": 40}, client=client, topic=topic)
+    _check_every_record(load, 1_500)
+    stats = [
+        line["values"]["0"] for line in read_jsonl(events_path(tmp_path, "c1", "stats")) if line["name"] == "client"
+    ]
+    count, waited_ms = stats[-1]["record-accumulate-total"], stats[-1]["record-accumulate-time-total"]
+    assert 500 < count <= 1_500, "librdkafka tells every second or so"
+    # Records come evenly: the first of a batch waits all of linger.ms, the last nothing.
+    assert 10 < waited_ms / count < 60
 
 
 def test_topics_readers_sizes_keys_bursts_and_append_times(tmp_path: Path, broker: ReferenceBroker) -> None:

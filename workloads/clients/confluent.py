@@ -158,6 +158,8 @@ class ConfluentProducer:
         self._batches = 0
         self._batch_records = 0
         self._batch_bytes = 0
+        self._queued_records = 0
+        self._queued_us = 0
         configuration: dict[str, Any] = {
             **self._settings,
             "statistics.interval.ms": _STATISTICS_INTERVAL_MS,
@@ -220,6 +222,9 @@ class ConfluentProducer:
             self._batch_records += topic["batchcnt"]["sum"]
             self._batch_bytes += topic["batchsize"]["sum"]
         brokers = [broker for broker in statistics.get("brokers", {}).values() if broker.get("nodeid", -1) >= 0]
+        for broker in brokers:  # of every record of a Produce request, from the hand-over to the writing of its batch
+            self._queued_records += broker["int_latency"]["cnt"]
+            self._queued_us += broker["int_latency"]["sum"]
         batches = max(1, self._batches)
         self._metrics = {
             "records_sent": float(statistics.get("txmsgs", 0)),
@@ -231,6 +236,8 @@ class ConfluentProducer:
             "batches": float(self._batches),
             "records_per_batch": self._batch_records / batches,
             "batch_size_bytes_avg": self._batch_bytes / batches,
+            "record-accumulate-total": float(self._queued_records),
+            "record-accumulate-time-total": self._queued_us / 1000,
             "round_trip_us_max": float(max((broker.get("rtt", {}).get("max", 0) for broker in brokers), default=0)),
             "records_waiting": float(statistics.get("msg_cnt", 0)),
         }

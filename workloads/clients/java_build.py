@@ -1,4 +1,6 @@
-"""Compiles LoadClient.java against kafka-clients, once into the cache, and says how a JVM is started with it.
+"""Compiles LoadClient.java and the members' Member.java against kafka-clients, once into the cache.
+
+It also says how a JVM is started with them.
 
 Called by the harness, which has the jars; a load process is given the result as `runtime` of its plan.
 Shown by tests/workloads/test_workloads_java.py.
@@ -14,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("LoadClient.java")
+SOURCES = (SOURCE, Path(__file__).parent.parent / "members" / "Member.java")
 _JARS = ("kafka-clients-*", "slf4j-api-*", "slf4j-simple-*", "lz4-java-*", "snappy-java-*", "zstd-jni-*")
 _COMPILE_TIMEOUT_S = 120
 
@@ -30,7 +33,7 @@ def build(jars: Path, cache: Path, java: str) -> dict[str, str]:
     found = sorted(path for pattern in _JARS for path in jars.glob(f"{pattern}.jar"))
     if not any(path.name.startswith("kafka-clients-") for path in found):
         raise JavaError(f"client java needs kafka-clients-*.jar in {jars}, found none")
-    digest = hashlib.sha256(SOURCE.read_bytes())
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES))
     for path in found:
         digest.update(path.name.encode())
     classes = cache / "java-client" / digest.hexdigest()[:16]
@@ -50,7 +53,16 @@ def _compiler(java: str) -> str:
 def _compile(classes: Path, jars: list[Path], compiler: str) -> None:
     classes.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=classes.parent) as temporary:
-        command = [compiler, "--release", "17", "-d", temporary, "-cp", os.pathsep.join(map(str, jars)), str(SOURCE)]
+        command = [
+            compiler,
+            "--release",
+            "17",
+            "-d",
+            temporary,
+            "-cp",
+            os.pathsep.join(map(str, jars)),
+            *map(str, SOURCES),
+        ]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_TIMEOUT_S)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -162,12 +162,17 @@ class KafkaPythonProducer:
         return {**known, "client.library": f"kafka-python {kafka.__version__}"}
 
 
+def consumer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
+    """PropertyError names the first property that the library does not have."""
+    return keyword_arguments(NAME, properties, _CONSUMER, CONSUMER_REFUSED)
+
+
 class KafkaPythonConsumer:
     def __init__(self, setup: ClientSetup) -> None:
         self._topics = setup.topics
         self._is_member = setup.group_id is not None
         self._start = setup.start
-        self._arguments = keyword_arguments(NAME, setup.properties, _CONSUMER, CONSUMER_REFUSED)
+        self._arguments = consumer_arguments(setup.properties)
         self._arguments.setdefault("max_poll_records", RECORDS_PER_POLL_MAX)
         if not self._is_member:
             self._arguments["enable_auto_commit"] = False

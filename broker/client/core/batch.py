@@ -184,6 +184,13 @@ class Batch:
             expanded += [stamp_ms] * (end - start)
         return expanded
 
+    def waited_ms(self, now_ms: int) -> int:
+        """Summed over the records: how long ago each was stamped, by the wall clock; if that was set back, zero."""
+        ends = [start for start, _ in self.stamps[1:]] + [len(self.values)]
+        return sum(
+            max(now_ms - stamp_ms, 0) * (end - start) for (start, stamp_ms), end in zip(self.stamps, ends, strict=True)
+        )
+
     def metadata(self, index: int) -> RecordMetadata:
         """Of one record of an acknowledged batch."""
         outcome = self.outcome

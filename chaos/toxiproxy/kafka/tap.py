@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from chaos.toxiproxy.kafka import addresses, matching, messages, produce
@@ -24,6 +25,7 @@ from chaos.toxiproxy.toxic import Toxic
 HELD_BYTES_MAX = 8 << 20  # responses held behind a refusal; more, and the refusal goes out early
 OUTSTANDING_MAX = 10_000  # requests without response on one connection; beyond it the stream passes unread
 _DECIDED_EARLY = ("kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_cut_frame")
+END_TXN, END_TXN_FLEXIBLE = 26, 3  # and the version from which its header has tags
 SASL_HANDSHAKE = 17
 DRAIN_MS_MAX = 5_000  # how long a dropped connection waits for the broker's outstanding responses
 
@@ -55,6 +57,9 @@ class TapControl(Protocol):
 
     def emit(self, data: bytes) -> None:
         """Send to the client, after all that `backward` returned before."""
+
+    def forward_late(self, data: bytes) -> None:
+        """Send to the broker what was held back, also after `cut_client`."""
 
     def cut_client(self) -> None:
         """End the client's side; what the client still sends goes nowhere; the broker's side stays open."""
@@ -94,6 +99,7 @@ class Exchange:
     cut: Toxic | None = None
     attempts: tuple[int, ...] = ()
     is_logged: bool = False
+    held_by: Toxic | None = None  # its client is gone; the broker gets the request later
     refusal: Refusal | None = None
     response: bytes | None = None
     results: dict[tuple[str, int], produce.PartitionResult] = field(default_factory=dict)
@@ -209,6 +215,8 @@ class KafkaTap:
             exchange.is_logged = self._settings.is_armed() or max(exchange.attempts, default=1) > 1
         if exchange.scope is not None:
             self._prepare(exchange)
+        if exchange.scope is not None and self._try_hold_back(exchange, frame):
+            return b""
         if exchange.cut is not None and exchange.cut.text("frame") == "request":
             self._log(exchange, "unanswered")
             self._end_connection()
@@ -269,6 +277,36 @@ class KafkaTap:
             else:
                 edits.append(toxic)
         exchange.edits = tuple(edits)
+
+    def _try_hold_back(self, exchange: Exchange, frame: bytes) -> bool:
+        """The client's side ends at once; the broker's stays until it has answered what comes late."""
+        assert exchange.scope is not None
+        for toxic in self._settings.of_type("kafka_hold_request"):
+            if not self._acts_here(toxic) or not matching.try_take(toxic, exchange.scope):
+                continue
+            exchange.held_by = toxic
+            self._outstanding.append(exchange)
+            self._is_cut = True
+            self._control.cut_client()
+            delay_ms = toxic.number("delay_ms")
+            self._control.call_later_ms(delay_ms, partial(self._release_held, toxic, frame))
+            self._cancel_drain = self._control.call_later_ms(delay_ms + DRAIN_MS_MAX, self._control.drained)
+            return True
+        return False
+
+    def _release_held(self, toxic: Toxic, frame: bytes) -> None:
+        if not self._is_closed:
+            toxic.counters["released"] = toxic.counters.get("released", 0) + 1
+            self._control.forward_late(frame)
+
+    @staticmethod
+    def _count_late_answer(toxic: Toxic, header: produce.RequestHeader, frame: bytes) -> None:
+        """By its error code where it has one for the whole request: whether the broker took it is what matters."""
+        name = "answered"
+        if header.api_key == END_TXN:
+            position = 8 + (header.api_version >= END_TXN_FLEXIBLE)  # correlation id, tags, throttle time
+            name = f"answered with error {int.from_bytes(frame[position : position + 2], 'big', signed=True)}"
+        toxic.counters[name] = toxic.counters.get(name, 0) + 1
 
     def _end_connection(self) -> None:
         """After what is on its way both sides close; nothing that comes later passes."""
@@ -344,6 +382,8 @@ class KafkaTap:
         self._read_response(exchange, frame)
         frame = self._edited(exchange, self._readdressed(exchange.header, frame))
         exchange.response = frame
+        if exchange.held_by is not None:
+            self._count_late_answer(exchange.held_by, exchange.header, frame)
         if self._is_cut:
             return b""
         if exchange.cut is not None:

@@ -11,6 +11,7 @@ from chaos.toxiproxy.toxics import (
     kafka_drop_response,
     kafka_edit_response,
     kafka_hide_topic,
+    kafka_hold_request,
     kafka_refuse_request,
     latency,
     limit_data,
@@ -43,6 +44,7 @@ KAFKA: dict[str, ToxicSpec] = {
         kafka_drop_response.SPEC,
         kafka_edit_response.SPEC,
         kafka_hide_topic.SPEC,
+        kafka_hold_request.SPEC,
         kafka_refuse_request.SPEC,
     )
 }

@@ -1,0 +1,134 @@
+"""Faults on client processes: members of consumer groups and transactional copiers (readers with own_processes).
+
+client_kill: SIGKILL, no commit and no LeaveGroup. client_leave: SIGTERM, a clean good-bye. client_pause: SIGSTOP, a
+member that sends no heartbeat and closes no socket. client_twin: a second process with the same transactional.id,
+which fences the first. Healing starts, resumes or ends what the fault ended, stopped or started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
+from chaos.lease import ProcessIdentity, is_alive, read_identity, read_state
+from chaos.port import ClusterPort
+
+
+def _identities(port: ClusterPort, names: Sequence[str]) -> dict[str, ProcessIdentity]:
+    """Of those that run."""
+    pids = port.client_pids()
+    found = {name: read_identity(pids[name]) for name in names if name in pids}
+    return {name: identity for name, identity in found.items() if identity}
+
+
+class ClientsEnd:
+    """Clients that are ended, and started again by healing."""
+
+    def __init__(self, context: FaultContext, end: Callable[[str], None]) -> None:
+        self._context, self._end = context, end
+        self._before: dict[str, ProcessIdentity] = {}
+
+    def inject(self) -> None:
+        self._before = _identities(self._context.port, self._context.clients)
+        for name in self._context.clients:
+            self._end(name)
+
+    def heal(self) -> None:
+        for name in self._context.clients:
+            self._context.port.start_client(name)
+
+    def prove(self) -> Proof:
+        alive = {name: is_alive(identity) for name, identity in self._before.items()}
+        return Proof(
+            is_effective=bool(alive) and not any(alive.values()),
+            detail={
+                name: {"pid": self._before[name].pid, "state": "alive" if still else "gone"}
+                for name, still in alive.items()
+            },
+        )
+
+
+class ClientsPaused:
+    def __init__(self, context: FaultContext) -> None:
+        self._context = context
+        self._before: dict[str, ProcessIdentity] = {}
+        self._entries: list[str] = []
+
+    def inject(self) -> None:
+        self._before = _identities(self._context.port, self._context.clients)
+        for name, identity in self._before.items():
+            if self._context.lease:
+                self._entries.append(self._context.lease.add_stopped_process(identity.pid))
+            self._context.port.pause_client(name)
+
+    def heal(self) -> None:
+        for name in self._before:
+            self._context.port.resume_client(name)
+        while self._entries and self._context.lease:
+            self._context.lease.remove(self._entries.pop())
+
+    def prove(self) -> Proof:
+        states = {name: read_state(identity.pid) for name, identity in self._before.items()}
+        return Proof(
+            is_effective=bool(states) and all(state == "T" for state in states.values()),
+            detail={name: {"pid": self._before[name].pid, "state": state} for name, state in states.items()},
+        )
+
+
+class ClientTwins:
+    """Second owners of a transactional.id; that the first is fenced is for the brokers to do, not for this fault."""
+
+    def __init__(self, context: FaultContext) -> None:
+        self._context = context
+        self._twins: dict[str, ProcessIdentity] = {}
+
+    def inject(self) -> None:
+        for name in self._context.clients:
+            identity = read_identity(self._context.port.twin_client(name))
+            if identity is not None:
+                self._twins[name] = identity
+
+    def heal(self) -> None:
+        self._context.port.end_twins()
+
+    def prove(self) -> Proof:
+        first = self._context.port.client_pids()
+        is_effective = bool(self._twins) and all(
+            is_alive(identity) and name in first for name, identity in self._twins.items()
+        )
+        return Proof(
+            is_effective=is_effective,
+            detail={name: {"first": first.get(name), "second": identity.pid} for name, identity in self._twins.items()},
+        )
+
+
+def _kill(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
+    return ClientsEnd(context, context.port.kill_client)
+
+
+def _leave(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
+    return ClientsEnd(context, context.port.leave_client)
+
+
+def _pause(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
+    return ClientsPaused(context)
+
+
+def _twin(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
+    return ClientTwins(context)
+
+
+def _spec(
+    name: str, label: str, colour: str, make: Callable[[FaultContext, Mapping[str, Parameter]], FaultRun]
+) -> FaultSpec:
+    return FaultSpec(
+        name=name, label=label, colour=colour, target_kind="client", default_target="app:0", make=make, parameters={}
+    )
+
+
+SPECS: tuple[FaultSpec, ...] = (
+    _spec("client_kill", "client killed (SIGKILL)", "#b03a2e", _kill),
+    _spec("client_leave", "client left", "#1e8449", _leave),
+    _spec("client_pause", "client paused (SIGSTOP)", "#2471a3", _pause),
+    _spec("client_twin", "second owner of the transactional.id", "#7d3c98", _twin),
+)

@@ -1,0 +1,307 @@
+"""The member processes of one cell: group members and copiers, started, watched, killed, paused, stopped.
+
+`start` before the load, `await_caught_up` and `finish` after it. What faults on clients do goes through `kill`,
+`pause`, `resume`, `leave` and `start_again`, by a member's name (app-0). Each start has a spec and a journal of its
+own under RUN/cells/<cell>/members. Shown by tests/harness/test_harness_members.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from harness.clusters.process import ManagedProcess, spawn, tail_text
+from harness.errors import CellError
+from harness.plan import PlannedCell
+from harness.run.client_runtime import client_runtime
+from harness.run.context import RunContext
+from runlog.events import read_jsonl
+from workloads.clients import BUILTIN
+from workloads.members import COPIERS, JAVA
+from workloads.members.spec import MemberSpec
+from workloads.members.transcribe import members_directory, transcribe_cell
+from workloads.model import ReaderGroup, copy_topic
+
+START_TIMEOUT_S: Final = 45.0
+LEAVE_GRACE_S: Final = 10.0
+CAUGHT_UP_POLL_S: Final = 0.25
+TOLERATED_END_CODES: Final = (0,)
+
+EndOffset = Callable[[str, int], int | None]  # of a topic and partition; None: nobody knows now
+
+
+@dataclass(slots=True, kw_only=True)
+class _Member:
+    spec: MemberSpec
+    process: ManagedProcess | None = None
+    twins: int = 0
+
+
+class MemberProcesses:
+    """Of one cell; without such readers it does nothing. Safe to call from the timeline's thread."""
+
+    def __init__(self, planned: PlannedCell, context: RunContext, bootstrap_servers: str) -> None:
+        self._planned, self._context = planned, context
+        self._directory = members_directory(context.run_dir, planned.cell_id)
+        self._lock = threading.RLock()
+        self._members = {spec.member: _Member(spec=spec) for spec in _specs(planned, bootstrap_servers)}
+        self._twins: list[ManagedProcess] = []
+        self._ended: set[str] = set()  # those that a fault has ended
+        self._seen: dict[Path, tuple[int, dict[tuple[str, int], int]]] = {}
+
+    @property
+    def are_there(self) -> bool:
+        return bool(self._members)
+
+    @property
+    def stderr_path(self) -> Path:
+        return self._directory / "stderr.log"
+
+    def start(self) -> None:
+        """All, until each has said that it started. CellError with what one said instead."""
+        if not self._members:
+            return
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for name in self._members:
+            self._spawn(name)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        waiting = set(self._members)
+        while waiting and not self._context.stop.is_set():
+            waiting -= {name for name in waiting if self._has_started(name)}
+            for name in waiting:
+                process = self._members[name].process
+                if process is not None and not process.is_running():
+                    raise CellError(f"member {name} did not start: {self._last_words(name)}")
+            if waiting and time.monotonic() > deadline:
+                raise CellError(f"members {', '.join(sorted(waiting))} did not start within {START_TIMEOUT_S:.0f} s")
+            time.sleep(0.05)
+
+    # --- what faults do ---------------------------------------------------------------------------------------------
+
+    def names(self) -> Sequence[str]:
+        return tuple(self._members)
+
+    def pids(self) -> Mapping[str, int]:
+        """Of those that run."""
+        with self._lock:
+            running = {name: member.process for name, member in self._members.items()}
+            return {name: process.pid for name, process in running.items() if process and process.is_running()}
+
+    def kill(self, name: str) -> None:
+        """SIGKILL: no commit, no LeaveGroup; the coordinator finds out by the session timeout."""
+        process = self._process(name)
+        if process is not None:
+            self._ended.add(name)
+            process.kill_and_wait()
+
+    def pause(self, name: str) -> None:
+        self._signal(name, signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        self._signal(name, signal.SIGCONT)
+
+    def leave(self, name: str) -> None:
+        """SIGTERM: the member commits what it may, leaves its group, and ends."""
+        process = self._process(name)
+        if process is not None:
+            self._ended.add(name)
+            process.stop(LEAVE_GRACE_S)
+
+    def start_again(self, name: str) -> None:
+        with self._lock:
+            process = self._members[name].process
+            if process is None or not process.is_running():
+                self._spawn(name)
+
+    def twin(self, name: str) -> int:
+        """A second process with the same group and transactional.id beside the first; returns its pid."""
+        with self._lock:
+            return self._spawn(name, is_twin=True).pid
+
+    def end_twins(self) -> None:
+        with self._lock:
+            twins, self._twins = self._twins, []
+        for twin in twins:
+            twin.stop(LEAVE_GRACE_S)
+
+    # --- after the load ---------------------------------------------------------------------------------------------
+
+    def await_caught_up(self, end_offset: EndOffset, timeout_s: float) -> str:
+        """Until every reader was given the last record of every partition; else what is missing."""
+        deadline = time.monotonic() + timeout_s
+        missing = "" if not self._members else "nobody looked"
+        while self._members and not self._context.stop.is_set():
+            missing = self._missing(end_offset)
+            if not missing or time.monotonic() > deadline:
+                break
+            time.sleep(CAUGHT_UP_POLL_S)
+        return missing
+
+    def unasked_ends(self) -> list[str]:
+        """Members that ended although no fault ended them, with their last words."""
+        return [
+            f"member {name} ended by itself: {self._last_words(name)}"
+            for name, member in self._members.items()
+            if member.process is not None and not member.process.is_running() and name not in self._ended
+        ]
+
+    def finish(self) -> int:
+        """Ends all and writes the run log; returns the deliveries. Also after a failure, and twice."""
+        if not self._members:
+            return 0
+        self.end_twins()
+        with self._lock:
+            running = [member.process for member in self._members.values() if member.process]
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGCONT)
+            process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + LEAVE_GRACE_S
+        for process in running:
+            process.wait(max(0.1, deadline - time.monotonic()))
+            process.stop(0.1)
+        planned = self._planned
+        return transcribe_cell(
+            self._context.run_dir,
+            planned.cell_id,
+            topic=planned.topic_name,
+            t0_monotonic_ns=self._context.clock.t0_monotonic_ns,
+        )
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _process(self, name: str) -> ManagedProcess | None:
+        with self._lock:
+            return self._members[name].process
+
+    def _signal(self, name: str, number: signal.Signals) -> None:
+        """To the whole session: a member may have started helpers of its own."""
+        process = self._process(name)
+        if process is not None and process.is_running():
+            os.killpg(process.pid, number)
+
+    def _spawn(self, name: str, *, is_twin: bool = False) -> ManagedProcess:
+        with self._lock:
+            member = self._members[name]
+            # Starts are counted per member, twins too: each has files of its own.
+            incarnation = len(list(self._directory.glob(f"{name}-*.json")))
+            stem = self._directory / f"{name}-{incarnation}"
+            spec = replace(member.spec, incarnation=incarnation, journal=f"{stem}.jsonl")
+            Path(f"{stem}.json").write_text(json.dumps(spec.to_json()), encoding="utf-8")
+            command: tuple[str, ...] = (sys.executable, "-m", "workloads.members", f"{stem}.json")
+            if spec.client == JAVA:
+                Path(f"{stem}.properties").write_text(spec.to_properties(), encoding="utf-8")
+                command = _java_command(f"{stem}.properties")
+            process = spawn(f"member {name}", command, stderr_path=self.stderr_path)
+            if is_twin:
+                self._twins.append(process)
+            else:
+                member.process, member.spec = process, spec
+                self._ended.discard(name)
+            return process
+
+    def _has_started(self, name: str) -> bool:
+        return any(line["kind"] == "started" for line in read_jsonl(Path(self._members[name].spec.journal)))
+
+    def _last_words(self, name: str) -> str:
+        problems = [
+            str(line["message"])
+            for line in read_jsonl(Path(self._members[name].spec.journal))
+            if line["kind"] == "problem"
+        ]
+        if problems:
+            return problems[-1]
+        return tail_text(self.stderr_path, 4) if self.stderr_path.exists() else "it said nothing"
+
+    def _missing(self, end_offset: EndOffset) -> str:
+        given: dict[str, dict[int, int]] = {}
+        for name, member in self._members.items():
+            reader = name.rpartition("-")[0]
+            tops = given.setdefault(f"{reader} of {member.spec.topic}", {})
+            for path in self._directory.glob(f"{name}-*.jsonl"):
+                for (_, partition), offset in self._tops(path).items():
+                    tops[partition] = max(tops.get(partition, -1), offset)
+        for reader, tops in given.items():
+            topic = reader.partition(" of ")[2]
+            if topic == copy_topic(self._planned.topic_name):
+                continue  # markers stand between records there: the end is no record's
+            for partition in range(self._planned.partitions):
+                end = end_offset(topic, partition)
+                if end is None or tops.get(partition, -1) + 1 < end:
+                    return f"{reader}, partition {partition}: given up to {tops.get(partition, -1)}, the end is {end}"
+        return ""
+
+    def _tops(self, path: Path) -> dict[tuple[str, int], int]:
+        """The highest offset by partition; reads only what has been added since the last look."""
+        position, tops = self._seen.get(path, (0, {}))
+        with path.open("rb") as file:
+            file.seek(position)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                position += len(line)
+                if b'"kind":"delivered"' in line:
+                    for topic, partition, offset, *_ in json.loads(line)["records"]:
+                        tops[topic, partition] = max(tops.get((topic, partition), -1), offset)
+        self._seen[path] = (position, tops)
+        return tops
+
+
+def _specs(planned: PlannedCell, bootstrap_servers: str) -> list[MemberSpec]:
+    """One for each member, in the order of the run log's consumer numbers."""
+    specs: list[MemberSpec] = []
+    consumer = 0
+    for number, reader in enumerate(planned.workload.reader_groups):
+        for member in range(reader.consumers):
+            if reader.own_processes:
+                specs.append(_spec(planned, bootstrap_servers, reader, number, member, consumer))
+            consumer += 1
+    return specs
+
+
+def _spec(
+    planned: PlannedCell, bootstrap_servers: str, reader: ReaderGroup, number: int, member: int, consumer: int
+) -> MemberSpec:
+    copies = copy_topic(planned.topic_name)
+    name = f"{reader.name}-{member}"
+    if reader.copies and planned.client in BUILTIN and planned.client not in COPIERS:
+        raise CellError(f"client {planned.client} is no transactional copier, {' and '.join(COPIERS)} are")
+    transactional = ("linger.ms", "batch.size", "compression.type", "request.timeout.ms")
+    return MemberSpec(
+        member=name,
+        consumer=consumer,
+        reader=number,
+        incarnation=0,
+        client=planned.client,
+        bootstrap_servers=bootstrap_servers,
+        topic=copies if reader.reads == "copies" else planned.topic_name,
+        group_id=f"{planned.topic_name}-{reader.name}",
+        journal="",
+        properties=reader.properties,
+        start=reader.start,
+        commit=reader.commit,
+        processing_us=reader.processing_us,
+        copy_to=copies if reader.copies else "",
+        transactional_id=f"{planned.topic_name}-{name}" if reader.copies else "",
+        producer_properties={
+            **{name: value for name, value in planned.properties.items() if name in transactional},
+            **reader.producer_properties,
+        }
+        if reader.copies
+        else {},
+    )
+
+
+def _java_command(properties: str) -> tuple[str, ...]:
+    runtime = client_runtime(JAVA)
+    return (runtime["java.command"], "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
+            runtime["java.classpath"], "Member", properties)  # fmt: skip

@@ -1,0 +1,70 @@
+"""Member processes as the harness starts them: who they are in the run log, what is said when one does not start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chaos.lease import Lease
+from harness.cli.run import chaos_suite
+from harness.errors import CellError
+from harness.plan import PlannedCell, build_plan
+from harness.run.context import RunContext
+from harness.run.members import MemberProcesses
+from harness.run.progress import Progress
+from harness.run.stop import StopFlag
+from harness.scenarios import cases_of
+from runlog.events import RunClock
+from workloads.model import Workload
+
+NOBODY = "127.0.0.1:1"
+
+
+COPYING = Workload.model_validate(
+    {
+        "rate_per_s": 100,
+        "readers": [
+            {"name": "copier", "consumers": 2, "mode": "group", "own_processes": True, "copies": True},
+            {"name": "audit", "mode": "group", "own_processes": True, "reads": "copies"},
+        ],
+    }
+)
+
+
+def planned(scenario: str, client: str, workload: Workload | None = None) -> PlannedCell:
+    cell = build_plan(chaos_suite([scenario], [], []), cases_of, seed=7, client=client)[0]
+    return cell if workload is None else replace(cell, workload=workload)
+
+
+def members(directory: Path, scenario: str, client: str, workload: Workload | None = None) -> MemberProcesses:
+    context = RunContext(
+        run_dir=directory, clock=RunClock.starting_now(), stop=StopFlag(), progress=Progress(1),
+        lease=Lease(directory / "leases"), command="harness", engine="reference",
+    )  # fmt: skip
+    return MemberProcesses(planned(scenario, client, workload), context, NOBODY)
+
+
+def test_members_are_named_by_reader_and_number(tmp_path: Path) -> None:
+    assert members(tmp_path, "consumer-kill", "confluent").names() == ("app-0", "app-1", "app-2")
+    copying = members(tmp_path, "consumer-kill", "confluent", COPYING)
+    assert copying.names() == ("copier-0", "copier-1", "audit-0")
+    assert copying.are_there
+    assert not members(tmp_path, "leader-kill", "reference").are_there
+
+
+def test_a_client_that_is_no_copier_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(CellError, match="aiokafka is no transactional copier, confluent and java are"):
+        members(tmp_path, "consumer-kill", "aiokafka", COPYING)
+
+
+@pytest.mark.slow
+def test_a_member_that_does_not_start_ends_the_cell_with_its_words(tmp_path: Path) -> None:
+    processes = members(tmp_path, "consumer-kill", "aiokafka")
+    try:
+        with pytest.raises(CellError, match=r"member app-. did not start: ClientError: client aiokafka: not connected"):
+            processes.start()
+    finally:
+        assert processes.finish() == 0
+    assert processes.pids() == {}

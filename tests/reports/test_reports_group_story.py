@@ -1,0 +1,60 @@
+"""The story of a record in a group or a copy loop: who committed past it, who went on, which copies there are."""
+
+from __future__ import annotations
+
+from reports.anomalies import BY_NAME
+from reports.group_story import DELIVERY_STORIES, final_step, group_steps
+from reports.model import Cell, Json, Story
+
+SEND: Json = {"intended_us": 100, "sent_us": 100, "partition": 2, "offset": 7, "code": 0, "t_us": 200}
+LOG: Json = {"partition": 2, "offset": 7, "code": 0}
+
+
+def history(*lines: Json) -> tuple[Json, ...]:
+    return tuple({"member": "app-0", "partition": 2, **line} for line in lines)
+
+
+def test_a_record_that_was_passed_over_was_committed_then_its_member_died_and_another_went_on() -> None:
+    cell = Cell(
+        cell_id="c",
+        document={},
+        history=history(
+            {"t_us": 150, "kind": "committed", "offset": 7},  # not past it
+            {"t_us": 300, "kind": "committed", "offset": 20},
+            {"t_us": 310, "kind": "committed", "offset": 30, "partition": 1},
+            {"t_us": 900, "kind": "position", "offset": 20, "member": "app-1"},
+        ),
+        faults=(
+            {"t_us": 50, "kind": "client_kill", "phase": "applied", "resolved": ["app-2"]},  # before it was due
+            {"t_us": 400, "kind": "client_kill", "phase": "applied", "resolved": ["app-0"]},
+            {"t_us": 410, "kind": "client_kill", "phase": "proved", "resolved": ["app-0"]},
+        ),
+    )
+    story = Story(kind="lost_in_delivery", producer=0, incarnation=0, seq=7, send=(SEND,), log=(LOG,))
+    steps = group_steps(cell, story)
+    assert [(step.t_us, step.what) for step in steps] == [(300, "committed"), (900, "next owner"), (400, "fault")]
+    assert "done up to offset 19" in steps[0].detail
+    assert steps[0].bad
+    assert steps[2].detail == "app-0 is killed (SIGKILL)"
+    end = final_step(story)
+    assert end is not None
+    assert (end.what, end.bad) == ("passed over", True)
+
+
+def test_each_copy_says_how_its_transaction_ended_in_the_log_and_for_its_copier() -> None:
+    told = {"t_us": 5, "kind": "transaction", "copier": 3, "incarnation": 1, "number": 4, "outcome": "unknown",
+            "asked_us": 450, "reason": "timed out"}  # fmt: skip
+    cell = Cell(cell_id="c", document={}, history=(told,))
+    where = {"partition": 2, "copier": 3, "copier_incarnation": 1}
+    copies = ({**where, "offset": 10, "txn": 4, "outcome": 1}, {**where, "offset": 12, "txn": 5, "outcome": 0})
+    first, second = group_steps(cell, Story(kind="copied_twice", producer=0, incarnation=0, seq=7, copies=copies))
+    assert (first.t_us, first.what, first.bad) == (450, "copied", False)
+    assert "committed in the log, unknown as the copier was told (timed out)" in first.detail
+    assert (second.t_us, second.what, second.bad) == (None, "not copied", True)
+    assert "aborted in the log" in second.detail
+
+
+def test_other_damage_ends_as_before_and_cells_without_members_add_nothing() -> None:
+    assert final_step(Story(kind="lost", producer=0, incarnation=0, seq=0)) is None
+    assert group_steps(Cell(cell_id="c", document={}), Story(kind="lost", producer=0, incarnation=0, seq=0)) == []
+    assert set(DELIVERY_STORIES) <= set(BY_NAME)

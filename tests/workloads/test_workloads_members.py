@@ -1,0 +1,232 @@
+"""Member processes: what they do stands in their journals, whatever ends them, and becomes rows of the run log."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from broker.client import Consumer, Producer, TopicPartition
+from runlog.events import events_path, read_jsonl
+from runlog.parquet import read_stream
+from runlog.payload import make
+from tests.workloads.reference_broker import PARTITIONS, ReferenceBroker
+from workloads.members.confluent import generation_of
+from workloads.members.journal import MemberJournal
+from workloads.members.loop import positions_after, slices
+from workloads.members.spec import MemberSpec
+from workloads.members.transcribe import members_directory, transcribe_cell
+from workloads.model import ReaderGroup, Workload
+
+TOPIC = "t"
+RECORDS = 120
+
+
+def value(seq: int) -> bytes:
+    return make(producer=1, incarnation=0, seq=seq, intended_ns=2_000_000, body=b"x" * 40)
+
+
+def spec(directory: Path, **changes: object) -> MemberSpec:
+    base = MemberSpec(
+        member="app-0", consumer=3, reader=1, incarnation=0, client="confluent", bootstrap_servers="", topic=TOPIC,
+        group_id="t-app", journal=str(directory / "app-0-0.jsonl"),
+    )  # fmt: skip
+    return replace(base, **changes)  # type: ignore[arg-type]  # names of fields
+
+
+# --- pure -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_journal_becomes_deliveries_and_history(tmp_path: Path) -> None:
+    directory = members_directory(tmp_path, "c")
+    directory.mkdir(parents=True)
+    mine = spec(directory)
+    (directory / "app-0-0.json").write_text(json.dumps(mine.to_json()))
+    journal = MemberJournal(Path(mine.journal))
+    journal.assigned([(TOPIC, 2)], 7)
+    journal.delivered([(TOPIC, 2, 5, value(0), -1), (TOPIC, 2, 6, value(1), -1)], 3_000_000)
+    journal.delivered([(TOPIC, 2, 7, b"none of ours", -1)], 4_000_000)
+    journal.committed({(TOPIC, 2): 8})
+    journal.transaction(4, "committed", asked_ns=5_000_000)
+    journal.close()
+    with Path(mine.journal).open("a") as file:
+        file.write('{"mono_ns": 1, "kind": "delivered", "rec')  # torn by a kill
+    assert transcribe_cell(tmp_path, "c", topic=TOPIC, t0_monotonic_ns=1_000_000) == 3
+    rows = read_stream(tmp_path, "recv", "c").to_pydict()
+    assert rows["offset"] == [5, 6, 7]
+    assert (rows["seq"], rows["crc_ok"]) == ([0, 1, -1], [1, 1, 0])
+    assert rows["polled_us"] == [2_000, 2_000, 3_000]
+    assert (rows["consumer"][0], rows["reader"][0], rows["generation"][0]) == (3, 1, 7)
+    lines = list(read_jsonl(events_path(tmp_path, "c", "history")))
+    assert {line["kind"] for line in lines} == {"assigned", "position", "committed", "transaction"}
+    position = next(line for line in lines if line["kind"] == "position")
+    assert (position["t_us"], position["partition"], position["offset"]) == (2_000, 2, 5)
+    transaction = next(line for line in lines if line["kind"] == "transaction")
+    assert (transaction["copier"], transaction["number"], transaction["asked_us"]) == (3, 4, 4_000)
+
+
+def test_readers_of_copies_go_to_the_audit(tmp_path: Path) -> None:
+    directory = members_directory(tmp_path, "c")
+    directory.mkdir(parents=True)
+    mine = spec(directory, topic=f"{TOPIC}-copy")
+    (directory / "app-0-0.json").write_text(json.dumps(mine.to_json()))
+    journal = MemberJournal(Path(mine.journal))
+    journal.delivered([(mine.topic, 0, 1, value(0), -1)], 3_000_000)
+    journal.close()
+    transcribe_cell(tmp_path, "c", topic=TOPIC, t0_monotonic_ns=0)
+    assert read_stream(tmp_path, "audit", "c").num_rows == 1
+    assert read_stream(tmp_path, "recv", "c").num_rows == 0
+
+
+def test_work_is_cut_into_slices_of_20_ms_and_positions_are_after_the_last_record() -> None:
+    records = [(TOPIC, 0, offset, b"", -1) for offset in range(50)]
+    assert [len(part) for part in slices(records, 1_000)] == [20, 20, 10]
+    assert [len(part) for part in slices(records, 0)] == [50]
+    assert [len(part) for part in slices(records, 50_000)] == [1] * 50
+    assert positions_after([(TOPIC, 0, 4, b"", -1), (TOPIC, 1, 9, b"", -1), (TOPIC, 0, 5, b"", -1)]) == {
+        (TOPIC, 0): 6,
+        (TOPIC, 1): 10,
+    }
+
+
+def test_a_jvm_gets_the_same_as_properties(tmp_path: Path) -> None:
+    text = spec(
+        tmp_path, client="java", copy_to="t-copy", transactional_id="t: 1", properties={"session.timeout.ms": "6000"}
+    ).to_properties()
+    lines = dict(line.split("=", 1) for line in text.splitlines())
+    assert lines["consumer.session.timeout.ms"] == "6000"
+    assert lines["consumer.enable.auto.commit"] == "false"  # a copier commits in its transactions
+    assert lines["producer.transactional.id"] == "t\\:\\ 1"
+
+
+def test_the_generation_is_read_from_librdkafkas_metadata() -> None:
+    assert generation_of(b"CGMDv2:" + (17).to_bytes(4, sys.byteorder) + b"group\0member\0\1") == 17
+    assert generation_of(b"something else") == -1
+
+
+@pytest.mark.parametrize(
+    ("reader", "problem"),
+    [
+        ({"own_processes": True}, "needs mode: group"),
+        ({"commit": "before"}, "need own_processes"),
+        ({"own_processes": True, "mode": "group", "copies": True, "commit": "after"}, "in the transaction"),
+        ({"own_processes": True, "mode": "group", "producer_properties": {"a": 1}}, "belong to copies"),
+        ({"own_processes": True, "mode": "group", "deduplicate": "table"}, "inside the load process"),
+    ],
+)
+def test_a_reader_that_contradicts_itself_is_refused(reader: dict[str, object], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        ReaderGroup.model_validate({"name": "app", **reader})
+
+
+def test_members_are_no_users_of_the_load_process() -> None:
+    readers = [{"name": "tail"}, {"name": "app", "consumers": 3, "mode": "group", "own_processes": True}]
+    workload = Workload.model_validate({"rate_per_s": 1, "readers": readers})
+    assert (workload.consumers, workload.consumers_inside) == (4, 1)
+    with pytest.raises(ValueError, match="come after the others"):
+        Workload.model_validate({"rate_per_s": 1, "readers": readers[::-1]})
+
+
+# --- real processes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceBroker]:
+    settings = {
+        "offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "4",
+        "group.initial.rebalance.delay.ms": "0", "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1", "transaction.state.log.num.partitions": "4",
+    }  # fmt: skip
+    running = ReferenceBroker(tmp_path_factory.mktemp("broker"), settings)
+    yield running
+    running.stop()
+
+
+def start(directory: Path, mine: MemberSpec) -> subprocess.Popen[bytes]:
+    path = directory / f"app-0-{mine.incarnation}.json"
+    path.write_text(json.dumps(mine.to_json()))
+    return subprocess.Popen([sys.executable, "-m", "workloads.members", str(path)], cwd=os.getcwd())
+
+
+def lines(mine: MemberSpec, kind: str) -> list[dict[str, object]]:
+    return [line for line in read_jsonl(Path(mine.journal)) if line["kind"] == kind]
+
+
+def wait_for(condition: object, mine: MemberSpec) -> None:
+    deadline_s = time.monotonic() + 30
+    while not condition():  # type: ignore[operator]  # a function without arguments
+        assert time.monotonic() < deadline_s, Path(mine.journal).read_text()[-500:]
+        time.sleep(0.05)
+
+
+def delivered(mine: MemberSpec) -> list[tuple[int, int]]:
+    return [(p, offset) for line in lines(mine, "delivered") for _, p, offset, *_ in line["records"]]  # type: ignore[attr-defined]
+
+
+def produce(broker: ReferenceBroker, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.address})
+    for seq in range(RECORDS):
+        producer.send(topic, value(seq), partition=seq % PARTITIONS)
+    assert producer.flush(10) == 0
+    producer.close(5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["confluent", "aiokafka", "kafka_python"])
+def test_a_killed_member_is_followed_at_its_last_commit(tmp_path: Path, broker: ReferenceBroker, client: str) -> None:
+    topic = f"read-{client.replace('_', '-')}"
+    broker.create_topics(topic)
+    produce(broker, topic)
+    properties = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500", "max.poll.records": "20"}
+    first = spec(
+        tmp_path, client=client, bootstrap_servers=broker.address, topic=topic, group_id=topic, commit="after",
+        processing_us=5_000, properties=properties,
+    )  # fmt: skip
+    process = start(tmp_path, first)
+    wait_for(lambda: lines(first, "committed"), first)
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    second = replace(first, incarnation=1, journal=str(tmp_path / "second.jsonl"), processing_us=0)
+    process = start(tmp_path, second)
+    committed = {p: offset for line in lines(first, "committed") for _, p, offset in line["offsets"]}  # type: ignore[attr-defined]
+    wait_for(lambda: len({*delivered(first), *delivered(second)}) == RECORDS, second)
+    begun = {partition: min(offset for p, offset in delivered(second) if p == partition) for partition in committed}
+    assert all(begun[partition] == offset for partition, offset in committed.items() if offset < RECORDS / PARTITIONS)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(15) == 0
+    assert lines(second, "left")
+    assert lines(second, "assigned")[0]["generation"] != -1
+
+
+@pytest.mark.slow
+def test_a_copier_writes_each_record_once_with_its_offsets(tmp_path: Path, broker: ReferenceBroker) -> None:
+    broker.create_topics("in", "in-copy")
+    produce(broker, "in")
+    mine = spec(
+        tmp_path, bootstrap_servers=broker.address, topic="in", group_id="in-copier", copy_to="in-copy",
+        transactional_id="in-copier-0", properties={"session.timeout.ms": "6000"},
+    )  # fmt: skip
+    process = start(tmp_path, mine)
+    wait_for(lambda: sum(len(line["offsets"]) for line in lines(mine, "committed")) >= PARTITIONS, mine)
+    wait_for(lambda: len(delivered(mine)) == RECORDS, mine)
+    wait_for(lambda: len(lines(mine, "transaction")) == len(lines(mine, "transaction_began")), mine)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    reader = Consumer({"bootstrap.servers": broker.address, "isolation.level": "read_committed"})
+    reader.assign([TopicPartition("in-copy", partition) for partition in range(PARTITIONS)])
+    reader.seek_to_beginning()
+    copies = []
+    deadline_s = time.monotonic() + 15
+    while len(copies) < RECORDS and time.monotonic() < deadline_s:
+        copies += reader.poll(timeout_ms=200)
+    reader.close()
+    assert sorted(copy.value for copy in copies) == sorted(value(seq) for seq in range(RECORDS))
+    assert {line["outcome"] for line in lines(mine, "transaction")} == {"committed"}

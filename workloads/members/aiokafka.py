@@ -1,0 +1,127 @@
+"""Group member over aiokafka. Its event loop, and with it heartbeats and auto-commit, runs within poll() only: what
+auto-commit finds is what earlier polls returned, and the application is done with that. It tells nobody of its
+auto-commits, so they are in no journal."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import aiokafka
+import aiokafka.errors
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+
+from workloads.clients.aiokafka import NAME, consumer_arguments
+from workloads.clients.protocol import ClientError, Polled, PropertyError
+from workloads.members.protocol import (
+    GENERATION_UNKNOWN,
+    CommitRefused,
+    MemberListener,
+    MemberSetup,
+    Partition,
+    Positions,
+)
+
+RECORDS_PER_POLL: Final = 500
+CLOSE_TIMEOUT_S: Final = 5.0
+_RETRY_S: Final = 0.05
+_ASSIGNORS: Final = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": RangePartitionAssignor,
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": RoundRobinPartitionAssignor,
+}
+
+
+def make_member(setup: MemberSetup, listener: MemberListener) -> AiokafkaMember:
+    return AiokafkaMember(setup, listener)
+
+
+class AiokafkaMember:
+    def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
+        self._topics, self._listener = setup.topics, listener
+        self._records_per_poll = int(setup.properties.get("max.poll.records", RECORDS_PER_POLL))
+        properties = dict(setup.properties)
+        strategy = properties.pop("partition.assignment.strategy", None)
+        if strategy is not None and strategy not in _ASSIGNORS:
+            raise PropertyError(
+                NAME, "partition.assignment.strategy", f"got {strategy!r}, expected one of {', '.join(_ASSIGNORS)}"
+            )
+        self._arguments: dict[str, object] = consumer_arguments(properties)
+        if strategy is not None:
+            self._arguments["partition_assignment_strategy"] = (_ASSIGNORS[strategy],)
+        self._arguments |= {
+            "bootstrap_servers": setup.bootstrap_servers,
+            "auto_offset_reset": setup.start,
+            "group_id": setup.group_id,
+            "enable_auto_commit": setup.is_auto_commit,
+        }
+        self._loop = asyncio.new_event_loop()
+        self._consumer: Any = None  # the library has no usable types
+
+    def connect(self, timeout_s: float) -> None:
+        try:
+            self._loop.run_until_complete(asyncio.wait_for(self._begin(), timeout_s))
+        except (aiokafka.errors.KafkaError, TimeoutError, OSError) as error:
+            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
+
+    async def _begin(self) -> None:
+        self._consumer = aiokafka.AIOKafkaConsumer(**self._arguments)
+        await self._consumer.start()
+        self._consumer.subscribe(list(self._topics), listener=_Rebalances(self))
+
+    def poll(self, timeout_s: float) -> Polled:
+        try:
+            found = self._loop.run_until_complete(
+                self._consumer.getmany(timeout_ms=int(timeout_s * 1_000), max_records=self._records_per_poll)
+            )
+        except aiokafka.errors.KafkaError:
+            self._loop.run_until_complete(asyncio.sleep(_RETRY_S))  # the next poll tries again
+            found = {}
+        return Polled(
+            [
+                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
+                for records in found.values()
+                for record in records
+            ],
+            time.monotonic_ns(),
+        )
+
+    def processed(self, positions: Positions) -> None:
+        """The next poll() lets it commit when it is due."""
+
+    def commit(self, positions: Positions) -> None:
+        offsets = {aiokafka.TopicPartition(*partition): offset for partition, offset in positions.items()}
+        try:
+            self._loop.run_until_complete(self._consumer.commit(offsets))
+        except aiokafka.errors.KafkaError as error:
+            raise CommitRefused(repr(error)) from error
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            stopping = asyncio.ensure_future(self._consumer.stop(), loop=self._loop)
+            self._loop.run_until_complete(asyncio.wait([stopping], timeout=CLOSE_TIMEOUT_S))
+        self._loop.close()
+
+    def on_assigned(self, partitions: Sequence[Any]) -> None:
+        generation = getattr(self._consumer._coordinator, "generation", GENERATION_UNKNOWN)
+        self._listener.assigned(_names(partitions), int(generation))
+
+    def on_revoked(self, partitions: Sequence[Any]) -> None:
+        self._listener.revoked(_names(partitions))
+
+
+class _Rebalances(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
+    def __init__(self, member: AiokafkaMember) -> None:
+        self._member = member
+
+    def on_partitions_assigned(self, assigned: Sequence[Any]) -> None:
+        self._member.on_assigned(sorted(assigned))
+
+    def on_partitions_revoked(self, revoked: Sequence[Any]) -> None:
+        self._member.on_revoked(sorted(revoked))
+
+
+def _names(partitions: Sequence[Any]) -> list[Partition]:
+    return [(tp.topic, tp.partition) for tp in partitions]

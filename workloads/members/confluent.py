@@ -1,0 +1,275 @@
+"""Group member and transactional copier over confluent-kafka (librdkafka).
+
+With auto-commit librdkafka's own thread commits what is *stored*. By default that is whatever was handed to the
+application, processed or not; so offsets are stored here after processing (enable.auto.offset.store=false), as
+librdkafka's documentation advises for at-least-once delivery.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import confluent_kafka
+
+from workloads.clients.confluent import NAME, consumer_settings, producer_settings
+from workloads.clients.protocol import ClientError, Polled, PropertyError, ReceivedRecord
+from workloads.members.protocol import (
+    GENERATION_UNKNOWN,
+    CommitRefused,
+    CopierSetup,
+    CopyAborted,
+    CopyUnknown,
+    MemberListener,
+    MemberSetup,
+    Partition,
+    Positions,
+)
+
+RECORDS_PER_POLL: Final = 500
+TRANSACTION_TIMEOUT_S: Final = 30.0
+_SAME_NAME: Final = frozenset(
+    {
+        "auto.commit.interval.ms",
+        "group.instance.id",
+        "heartbeat.interval.ms",
+        "max.poll.interval.ms",
+        "session.timeout.ms",
+    }
+)
+_ASSIGNORS: Final = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
+}
+_METADATA_MAGIC: Final = b"CGMDv2:"
+_NOT_OURS: Final = frozenset(
+    {
+        confluent_kafka.KafkaError._STATE,
+        confluent_kafka.KafkaError._UNKNOWN_PARTITION,
+        confluent_kafka.KafkaError._ASSIGNMENT_LOST,
+        confluent_kafka.KafkaError._NO_OFFSET,
+    }
+)
+
+
+def make_member(setup: MemberSetup, listener: MemberListener) -> ConfluentMember:
+    return ConfluentMember(setup, listener)
+
+
+def make_copier(setup: CopierSetup, listener: MemberListener) -> ConfluentCopier:
+    return ConfluentCopier(setup, listener)
+
+
+def member_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """Kafka's consumer properties as librdkafka's, with those of group members."""
+    settings: dict[str, str] = {}
+    rest = dict(properties)
+    for name in _SAME_NAME & set(rest):
+        settings[name] = rest.pop(name)
+    strategy = rest.pop("partition.assignment.strategy", None)
+    if strategy is not None:
+        if strategy not in _ASSIGNORS:
+            raise PropertyError(
+                NAME, "partition.assignment.strategy", f"got {strategy!r}, expected one of {', '.join(_ASSIGNORS)}"
+            )
+        settings["partition.assignment.strategy"] = _ASSIGNORS[strategy]
+    return {**settings, **consumer_settings(rest)}
+
+
+class ConfluentMember:
+    def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
+        self._topics, self._listener = setup.topics, listener
+        self._records_per_poll = int(setup.properties.get("max.poll.records", RECORDS_PER_POLL))
+        self._is_auto_commit = setup.is_auto_commit
+        configuration: dict[str, Any] = {
+            **member_settings(setup.properties),
+            "bootstrap.servers": setup.bootstrap_servers,
+            "group.id": setup.group_id,
+            "auto.offset.reset": setup.start,
+            "enable.auto.commit": "true" if setup.is_auto_commit else "false",
+            "enable.auto.offset.store": "false",
+            "on_commit": self._on_commit,
+            "error_cb": _ignore,
+            "logger": _Silent(),
+        }
+        try:
+            self.consumer: Any = confluent_kafka.Consumer(configuration)  # a library without types
+        except confluent_kafka.KafkaException as error:
+            raise PropertyError(NAME, "a property", error.args[0].str()) from error
+
+    def connect(self, timeout_s: float) -> None:
+        self.consumer.subscribe(
+            list(self._topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
+        )
+
+    def poll(self, timeout_s: float) -> Polled:
+        first = self.consumer.poll(timeout_s)
+        if first is None:
+            return Polled((), time.monotonic_ns())
+        messages = [first, *self.consumer.consume(self._records_per_poll - 1, timeout=0)]
+        polled_ns = time.monotonic_ns()
+        return Polled(
+            [
+                (message.topic(), message.partition(), message.offset(), message.value() or b"", message.timestamp()[1])
+                for message in messages
+                if message.error() is None
+            ],
+            polled_ns,
+        )
+
+    def processed(self, positions: Positions) -> None:
+        for offset in _offsets(positions):
+            try:
+                self.consumer.store_offsets(offsets=[offset])
+            except confluent_kafka.KafkaException as error:
+                if error.args[0].code() not in _NOT_OURS:  # taken away meanwhile: its next owner reads it again
+                    raise
+
+    def commit(self, positions: Positions) -> None:
+        try:
+            self.consumer.commit(offsets=_offsets(positions), asynchronous=False)
+        except confluent_kafka.KafkaException as error:
+            raise CommitRefused(error.args[0].str()) from error
+
+    def close(self) -> None:
+        self.consumer.close()
+
+    def _on_assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        self._listener.assigned(_names(partitions), generation_of(bytes(consumer.consumer_group_metadata())))
+
+    def _on_revoke(self, _consumer: Any, partitions: Sequence[Any]) -> None:
+        self._listener.revoked(_names(partitions))
+
+    def _on_commit(self, error: Any, partitions: Sequence[Any]) -> None:
+        """Of auto-commits; a commit that was asked for is told by whoever asked."""
+        if error is None and self._is_auto_commit:
+            done = {(item.topic, item.partition): item.offset for item in partitions if item.error is None}
+            if done := {partition: offset for partition, offset in done.items() if offset >= 0}:
+                self._listener.committed(done)
+
+
+class ConfluentCopier:
+    """The consumer reads committed records only, and commits nothing by itself."""
+
+    def __init__(self, setup: CopierSetup, listener: MemberListener) -> None:
+        self._reader = ConfluentMember(setup.member, listener)
+        self._begun: dict[Partition, int] = {}  # where the polled records of the transaction begin
+        configuration: dict[str, Any] = {
+            **producer_settings(setup.producer_properties),
+            "bootstrap.servers": setup.member.bootstrap_servers,
+            "transactional.id": setup.transactional_id,
+            "error_cb": _ignore,
+            "logger": _Silent(),
+        }
+        try:
+            self._producer: Any = confluent_kafka.Producer(configuration)
+        except confluent_kafka.KafkaException as error:
+            raise PropertyError(NAME, "a property", error.args[0].str()) from error
+
+    def connect(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                self._producer.init_transactions(max(1.0, deadline - time.monotonic()))
+                break
+            except confluent_kafka.KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() > deadline:
+                    raise ClientError(f"client {NAME}: init_transactions: {error.args[0].str()}") from error
+        self._reader.connect(timeout_s)
+
+    def poll(self, timeout_s: float) -> Polled:
+        polled = self._reader.poll(timeout_s)
+        self._begun = {}
+        for topic, partition, offset, _, _ in polled.records:
+            self._begun.setdefault((topic, partition), offset)
+        return polled
+
+    def begin(self) -> None:
+        self._carry_out(self._producer.begin_transaction)
+
+    def send(self, topic: str, record: ReceivedRecord, header: bytes) -> None:
+        _, partition, _, value, _ = record
+        while True:
+            try:
+                self._producer.produce(topic, value, partition=partition, headers=[("copy", header)])
+                return
+            except BufferError:
+                self._producer.poll(0.05)
+            except confluent_kafka.KafkaException as error:
+                self._give_up(error)
+
+    def commit(self, positions: Positions) -> None:
+        metadata = self._reader.consumer.consumer_group_metadata()
+        offsets = _offsets(positions)
+        self._carry_out(
+            lambda: self._producer.send_offsets_to_transaction(offsets, metadata, TRANSACTION_TIMEOUT_S),
+            lambda: self._producer.commit_transaction(TRANSACTION_TIMEOUT_S),
+        )
+
+    def abort(self) -> None:
+        try:
+            self._producer.abort_transaction(TRANSACTION_TIMEOUT_S)
+        except confluent_kafka.KafkaException as error:
+            raise CopyUnknown(error.args[0].str()) from error
+        for (topic, partition), offset in self._begun.items():
+            try:
+                self._reader.consumer.seek(confluent_kafka.TopicPartition(topic, partition, offset))
+            except confluent_kafka.KafkaException:
+                continue  # it is another member's now, who begins at the group's offset
+
+    def close(self) -> None:
+        self._reader.close()
+        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+        self._producer.flush(0.5)
+
+    def _carry_out(self, *steps: Callable[[], object]) -> None:
+        """Each may be tried again as long as the library says that this is safe."""
+        for step in steps:
+            deadline = time.monotonic() + TRANSACTION_TIMEOUT_S
+            while True:
+                try:
+                    step()
+                    break
+                except confluent_kafka.KafkaException as error:
+                    if not error.args[0].retriable() or time.monotonic() > deadline:
+                        self._give_up(error)
+
+    def _give_up(self, error: Any) -> None:
+        """Abort what can be aborted; always raises."""
+        problem = error.args[0]
+        if not problem.txn_requires_abort():
+            raise CopyUnknown(problem.str()) from error
+        self.abort()
+        raise CopyAborted(problem.str()) from error
+
+
+class _Silent:
+    """librdkafka logs each lost connection; during a fault that is the expected case."""
+
+    def log(self, _level: int, _message: str, *_arguments: object) -> None:
+        return None
+
+
+def _ignore(_error: object) -> None:
+    return None
+
+
+def _names(partitions: Sequence[Any]) -> list[Partition]:
+    return [(item.topic, item.partition) for item in partitions]
+
+
+def _offsets(positions: Positions) -> list[Any]:
+    return [
+        confluent_kafka.TopicPartition(topic, partition, offset) for (topic, partition), offset in positions.items()
+    ]
+
+
+def generation_of(metadata: bytes) -> int:
+    """Of librdkafka's serialised group metadata: its magic, then the generation as an int32 of this machine."""
+    if not metadata.startswith(_METADATA_MAGIC) or len(metadata) < len(_METADATA_MAGIC) + 4:
+        return GENERATION_UNKNOWN
+    (generation,) = struct.unpack_from("=i", metadata, len(_METADATA_MAGIC))
+    return int(generation)
