@@ -77,7 +77,9 @@ class PartitionChecker:
         self._truths: dict[Key, _Truth] = {}
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
         self._watched: dict[tuple[int, Key], _Watched] = {}
-        self._marks: dict[int, dict[HostedPartition, tuple[int, int, int, bool]]] = {}  # by node: what tells of a change
+        self._marks: dict[
+            int, dict[HostedPartition, tuple[int, int, int, bool]]
+        ] = {}  # by node: what tells of a change
         self._to_read_again: set[tuple[int, Key]] = set()  # in a new life the disk may hold anything anywhere
         self._lives: dict[int, Life] = {}
         self._image = MetadataImage()
