@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from broker.controller.image import MetadataImage, PartitionState
 from broker.sim.coverage import Coverage
@@ -68,6 +68,10 @@ class _Watched(NamedTuple):
     last_stable_offset: int  # of a leader, else 0
 
 
+# What tells that a replica changed: log end offset, high watermark, leader epoch, whether it leads.
+_Mark: TypeAlias = tuple[int, int, int, bool]
+
+
 class PartitionChecker:
     def __init__(
         self, *, fail: Fail, coverage: Coverage, transactions: TransactionChecker, can_lose_power_unsynced: bool
@@ -77,9 +81,7 @@ class PartitionChecker:
         self._truths: dict[Key, _Truth] = {}
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
         self._watched: dict[tuple[int, Key], _Watched] = {}
-        self._marks: dict[
-            int, dict[HostedPartition, tuple[int, int, int, bool]]
-        ] = {}  # by node: what tells of a change
+        self._marks: dict[int, dict[HostedPartition, _Mark]] = {}  # by node
         self._to_read_again: set[tuple[int, Key]] = set()  # in a new life the disk may hold anything anywhere
         self._lives: dict[int, Life] = {}
         self._image = MetadataImage()
