@@ -26,6 +26,11 @@ def names_of(cluster: Cluster, broker: int) -> set[str]:
         return set(admin.describe_topics())
 
 
+def installers(cluster: Cluster) -> set[object]:
+    """The brokers that took a snapshot from a leader."""
+    return {event["broker"] for event in cluster.events("metadata_snapshot_installed")}
+
+
 def test_a_broker_that_was_away_installs_the_snapshot_and_all_come_back_from_theirs(tmp_path: Path) -> None:
     with Cluster(tmp_path, settings=SETTINGS) as cluster:
         away = next(broker for broker in cluster.ids if broker != cluster.controller())
@@ -40,9 +45,8 @@ def test_a_broker_that_was_away_installs_the_snapshot_and_all_come_back_from_the
             wait_until(lambda d=directory: list(d.glob("*.checkpoint")), f"broker {broker} has a snapshot")
             assert not (directory / "00000000000000000000.log").exists()
         cluster.start(away)
-        wait_until(lambda: cluster.events("metadata_snapshot_installed"), "the snapshot is installed", 30)
-        (installed,) = cluster.events("metadata_snapshot_installed")
-        assert installed["broker"] == away
+        # A voter that the host starves may fall so far behind as well, and installs one of its own.
+        wait_until(lambda: away in installers(cluster), "the broker that was away installs the snapshot", 30)
         wait_until(lambda: names_of(cluster, away) == expected, "it knows all topics", 30)
         for broker in cluster.ids:
             cluster.kill(broker)
