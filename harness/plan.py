@@ -32,6 +32,8 @@ class ScenarioCase:
     reference: str = ""  # the name or path by which the scenario is found again
     title: str
     because: str = ""
+    about: str = ""  # the scenario in words
+    source: str = ""
     damage: str
     expect: Mapping[str, str]
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -72,6 +74,8 @@ class PlannedCell:
     changed: str = ""  # the setting in which a cell of a one-at-a-time sweep differs from the baseline
     factors: Mapping[str, str] = field(default_factory=dict)  # the swept settings and their values in this cell
     note: str = ""
+    about: str = ""  # what the scenario does, and where it comes from
+    source: str = ""
     scenario: str = ""
     scenario_reference: str = ""
     case: str = ""
@@ -220,6 +224,8 @@ def _chaos_cell(
         expect={**NO_DAMAGE, **case.expect},
         seed=seed,
         note=case.because,
+        about=case.about,
+        source=case.source,
         scenario=case.scenario,
         scenario_reference=case.reference or case.scenario,
         case=case.case,

@@ -50,6 +50,8 @@ def _case(reference: str, scenario: Scenario, name: str) -> ScenarioCase:
         damage=scenario.damage,
         expect=scenario.cases[name].expect.model_dump(),
         because=scenario.cases[name].because,
+        about=f"{scenario.title}. {scenario.description.strip()}",
+        source=scenario.source.strip(),
         properties=scenario.properties_of(name),
         topic_config=scenario.topic_config_of(name),
         partitions=scenario.topic.partitions,

@@ -302,6 +302,10 @@ def _facts(
     size = int(batches["size_bytes"].sum()) if len(batches) else 0
     number = int(batches["batches"].sum()) if len(batches) else 0
     gap = frames["gaps"].iloc[0] if len(frames["gaps"]) and counts.acked_total and seconds else None
+    unseen = 0
+    if "lost" in sets and not cell.is_read_to_end:
+        unseen = sets["lost"].observed.count
+        sets = {**sets, "lost": SetComparison(only_predicted=sets["lost"].predicted)}
     return CellFacts(
         cell=cell,
         counts=counts,
@@ -316,6 +320,7 @@ def _facts(
             for kind in LATENCY_KINDS
         },
         observed={kind: sets[kind].observed if kind in sets else IdentitySet() for kind in SET_KINDS},
+        unseen=unseen,
         predictions={kind: _with_how(sets.get(kind), prediction.how[kind]) for kind in PREDICTED_KINDS},
         dup_extra_copies=extra_copies,
         gap_us=int(gap["gap_us"]) if gap is not None else None,

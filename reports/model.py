@@ -80,6 +80,12 @@ class Cell:
         return self.part("outcome")
 
     @property
+    def is_read_to_end(self) -> bool:
+        """Whether the final read saw all of the log. Else what was not found may still be there."""
+        final_read = self.outcome.get("final_read")
+        return isinstance(final_read, dict) and final_read.get("complete") is True
+
+    @property
     def effective_client(self) -> Json:
         """What the client says it ran with, over what it was asked to run with."""
         effective = self.outcome.get("effective")
@@ -315,8 +321,14 @@ class CellFacts:
     findings: Mapping[str, Finding] = field(default_factory=dict)
     recovery: Recovery | None = None
     missing_streams: tuple[str, ...] = ()
+    unseen: int = 0  # acknowledged, and not in what was read of a log that was not read to its end
     slots: pd.DataFrame = field(default_factory=pd.DataFrame)
     slot_us: int = 100_000
+
+    @property
+    def lost(self) -> int | None:
+        """None where a log that was not read to its end cannot tell."""
+        return self.set_count("lost") if self.cell.is_read_to_end else None
 
     def set_count(self, kind: str) -> int:
         return self.observed[kind].count if kind in self.observed else 0

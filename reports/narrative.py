@@ -72,7 +72,9 @@ def _damage(judged: Sequence[Judged]) -> Sentence | None:
         parts.append(f"{setting} {_VERBS[kind]} {comparison.observed.count:,} ({exact})")
         target = f"cell-{first.cell.cell_id}" if target == "cells" else target
     safe = [item for item in judged if item.facts.cell.kind == "chaos" and _is_safe(item.facts)]
-    clean = sum(all(item.facts.set_count(kind) == 0 for kind in PREDICTED_KINDS) for item in safe)
+    clean = sum(
+        item.facts.lost == 0 and all(item.facts.set_count(kind) == 0 for kind in PREDICTED_KINDS) for item in safe
+    )
     if not parts and not safe:
         return None
     text = "Under faults, " + "; ".join(parts) if parts else "Under faults no damage was asked for"

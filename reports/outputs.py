@@ -64,7 +64,7 @@ def cell_result(item: Judged) -> Json:
         },
         "in_log": facts.counts.log_total,
         "received": facts.counts.received_total,
-        "lost": facts.set_count("lost"),
+        "lost": facts.lost,
         "duplicated": facts.set_count("duplicated"),
         "reordered": facts.set_count("reordered"),
         "recovered": facts.set_count("recovered"),
@@ -168,7 +168,7 @@ def _cell_row(item: Judged) -> list[object]:
     row += [corrected.quantiles.get(name) for name, _ in QUANTILES] + [corrected.max_us, corrected.n]
     row += [uncorrected.quantiles.get(name) for name, _ in QUANTILES]
     row += [facts.latency["end_to_end"].quantiles.get(name) for name, _ in QUANTILES]
-    row += [facts.set_count(kind) for kind in ("lost", "duplicated", "reordered", "recovered")]
+    row += [facts.lost, *(facts.set_count(kind) for kind in ("duplicated", "reordered", "recovered"))]
     row += [facts.counts.unknown_total, round(facts.gap_us / 1000, 1) if facts.gap_us is not None else None]
     return [*row, facts.records_per_batch, facts.compression_ratio]
 
@@ -254,6 +254,8 @@ def _details(item: Judged) -> list[str]:
 def _with_prediction(facts: CellFacts, kind: str) -> str:
     comparison = facts.predictions[kind]
     observed = comparison.observed.count
+    if kind == "lost" and facts.lost is None:
+        return "–"
     return f"{observed} of {comparison.predicted.count} predicted" if comparison.predicted.count or observed else "0"
 
 

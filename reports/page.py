@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -26,7 +28,7 @@ from reports.replica_logs import pictures
 from reports.sweep import charts as sweep_charts
 from reports.sweep import view as sweep_view
 from reports.sweep.analysis import analyse_sweep
-from reports.verdict import PASS, achieved_ratio
+from reports.verdict import PASS, achieved_ratio, expectation
 
 RANGES_SHOWN = 60
 TABLE_ROWS_MAX = 150  # longer time tables are in results/time.csv
@@ -154,6 +156,30 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value * 100:.0f} %"
 
 
+_CATALOGUE: Final = re.compile(r"S\d+")
+_EXPECTED_WORDS: Final = {
+    "none": "none",
+    "exact": "exactly those that the evidence predicts",
+    "predicted": "exactly those that the evidence predicts, and more than none",
+    "any": "any number",
+}
+
+
+def _about(facts: CellFacts) -> Json:
+    """What a reader must know before the figures: what is done to the cluster, why this outcome, where it is from."""
+    cell = facts.cell
+    kinds: dict[str, list[str]] = {}
+    for kind in PREDICTED_KINDS:
+        kinds.setdefault(_EXPECTED_WORDS[expectation(facts, kind)], []).append(kind)
+    return {
+        "scenario": cell.text("about"),
+        "because": cell.text("note"),
+        "expected": "; ".join(f"{', '.join(names)}: {words}" for words, names in kinds.items()),
+        "source": cell.text("source").rstrip("."),
+        "catalogue": ", ".join(str(tag) for tag in cell.document.get("tags") or () if _CATALOGUE.fullmatch(str(tag))),
+    }
+
+
 def _cell_view(item: Judged) -> Json:
     """What the templates show of one cell."""
     facts = item.facts
@@ -169,6 +195,7 @@ def _cell_view(item: Judged) -> Json:
         "kind": cell.kind,
         "facts": facts,
         "verdict": item.verdict,
+        "about": _about(facts) if cell.kind == "chaos" else None,
         "brief": configuration.text() if cell.kind == "chaos" else "",
         "settings": chart_data.settings_text(cell) or configuration.text(),
         "configuration": configuration,
@@ -249,7 +276,7 @@ def _set_view(facts: CellFacts, kind: str) -> Json:
     return {
         "parts": parts,
         "predicted": comparison.predicted.count,
-        "observed": comparison.observed.count,
+        "observed": facts.lost if kind == "lost" else comparison.observed.count,
         "how": comparison.how,
         "equal": comparison.equal,
     }

@@ -78,6 +78,10 @@ def _cell() -> Schema:
             "in_log": _COUNT,
             "received": _COUNT,
             **dict.fromkeys(damage, _COUNT),
+            "lost": {
+                "type": ["integer", "null"], "minimum": 0,
+                "description": "null where the log was not read to its end, so that loss cannot be told",
+            },
             "anomalies": {
                 "type": "object", "propertyNames": {"enum": sorted(BY_NAME)}, "additionalProperties": _COUNT,
                 "description": "those that were seen; `harness list` and docs/lawful.md say what each is",

@@ -84,9 +84,7 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
     outcome = facts.cell.outcome
     status = str(outcome.get("status", "unknown"))
     final_read = outcome.get("final_read")
-    read = final_read if isinstance(final_read, dict) else {}
-    complete = read.get("complete") is True
-    why = read.get("reason") or "it is not recorded as complete"
+    why = (final_read if isinstance(final_read, dict) else {}).get("reason") or "it is not recorded as complete"
     done = facts.counts.acked
     if facts.throughput_basis != "acknowledged":
         done = facts.counts.log_in_window
@@ -105,7 +103,7 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
         ),
         _check(
             "final read complete",
-            complete,
+            facts.cell.is_read_to_end,
             "every partition was read to its end",
             f"the log was not read to its end: {why}",
         ),
@@ -159,21 +157,18 @@ def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable:
     observed, predicted = comparison.observed.count, comparison.predicted.count
     name = f"{kind}: {expected} expected"
     ruling = rule(kind, configuration)
+    if kind == "lost" and not facts.cell.is_read_to_end:
+        return Check(name=name, result=INCONCLUSIVE, reason="loss cannot be told: the log was not read to its end")
     if expected == "any":
         return Check(name=name, result=PASS, reason=f"{observed} {kind}, any number is accepted")
     if expected == "none":
         if observed:
             # Loss cannot be told from a log that was not read to its end; the other damage is there for all to see.
-            if kind == "lost" and not usable:
-                return Check(
-                    name=name,
-                    result=INCONCLUSIVE,
-                    reason=f"{observed} acknowledged records were not found, but the evidence is incomplete: that is "
-                    "no loss yet",
-                )
+            # What is missing from a stream with holes may have been there.
+            doubtful = kind == "lost" and not usable
             return Check(
                 name=name,
-                result=FAIL,
+                result=INCONCLUSIVE if doubtful else FAIL,
                 reason=f"{observed} {kind}, none expected; with {configuration.text()} that is {ruling.lawful}: "
                 f"{ruling.reason}",
             )
@@ -339,6 +334,11 @@ def _steady(facts: CellFacts, criteria: Criteria) -> Check:
 
 def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
     notes = [*facts.cell.notes]
+    if facts.unseen:
+        notes.append(
+            f"{facts.unseen} acknowledged record(s) were not found, but the log was not read to its end: "
+            "their fate is unknown"
+        )
     lag = facts.latency["schedule_lag"].quantiles.get("p99") if "schedule_lag" in facts.latency else None
     if lag is not None and lag > criteria.schedule_lag_us_p99_max:
         notes.append(f"schedule lag p99 {lag / 1000:.0f} ms: the latencies contain that delay of the generator")

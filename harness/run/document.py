@@ -25,6 +25,8 @@ def cell_document(planned: PlannedCell, cluster: Cluster, order: int, context: R
         "case": planned.case or None,
         "damage": planned.damage or None,
         "note": planned.note,
+        "about": planned.about,
+        "source": planned.source,
         "changed": planned.changed,
         "properties": dict(planned.properties),
         "topic": {

@@ -94,6 +94,7 @@ def test_dry_run_prints_the_plan_in_order_and_starts_nothing(capsys: pytest.Capt
 def test_the_demo_has_the_seven_chaos_cells(capsys: pytest.CaptureFixture[str]) -> None:
     cells = build_plan(load_suite("demo"), cases_of, seed=7, client="reference")
     expect = {cell.cell_id: cell.expect for cell in cells if cell.kind == "chaos"}
+    assert all(cell.about and cell.source and cell.note for cell in cells if cell.kind == "chaos"), "told in the report"
     damaged = {
         cell_id: [name for name, what in damage.items() if what == "predicted"] for cell_id, damage in expect.items()
     }

@@ -400,6 +400,9 @@ class SyntheticCell:
             "repetition": 1,
             "order": 1,
             "scenario": "planted" if self.kind == "chaos" else None,
+            "about": "The leader dies & a <follower> takes over." if self.kind == "chaos" else "",
+            "note": "It never had the tail." if self.kind == "chaos" else "",
+            "source": "a system test" if self.kind == "chaos" else "",
             "properties": {"acks": "1", "enable.idempotence": "false", **self.properties},
             "topic": {"name": "t", "partitions": self.partitions, "replication_factor": 3, "config": {}},
             "workload": {

@@ -85,6 +85,13 @@ def test_the_first_sentences_are_made_from_the_figures(judged: list[Judged]) -> 
 
 
 @pytest.mark.spark
+def test_a_chaos_cell_says_what_is_done_and_why_it_must_end_so_before_its_figures(page: str) -> None:
+    about = page.index("The leader dies &amp; a &lt;follower&gt; takes over.")
+    assert about < page.index("It never had the tail.", about) < page.index("Source: a system test", about)
+    assert page.index("Source: a system test", about) < page.index('<ul class="reasons">', about)
+
+
+@pytest.mark.spark
 def test_the_story_of_a_lost_record_goes_from_intended_to_lost(judged: list[Judged]) -> None:
     facts = next(item for item in judged if item.facts.cell.cell_id == "all-2").facts
     steps = {story.kind: [step.what for step in story_steps(facts, story)] for story in facts.stories}

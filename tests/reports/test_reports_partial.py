@@ -59,6 +59,21 @@ def test_every_kind_of_wreck_is_reported_as_inconclusive(spark: SparkSession, tm
         "no-outcome": "inconclusive",
     }
     assert "unreadable" in str(found["cut-parquet"]["reasons"])
+    assert found["sound"]["lost"] == 0
+
+
+@pytest.mark.spark
+def test_what_a_log_that_was_not_read_to_its_end_does_not_hold_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", [SyntheticCell(cell_id="cut", seed=9, damage=Damage()).build()])
+    document = json.loads((directory / "cells" / "cut" / "cell.json").read_text())
+    document["outcome"] |= {"status": "interrupted", "final_read": {"complete": False, "reason": "not reached"}}
+    (directory / "cells" / "cut" / "cell.json").write_text(json.dumps(document))
+    for path in directory.glob("log/cell=cut/*"):
+        path.unlink()
+    cell = report(spark, directory)["cut"]
+    assert (cell["verdict"], cell["lost"]) == ("inconclusive", None)
+    assert f"{cell['acked']} acknowledged record(s) were not found" in str(cell["notes"])
+    assert "| – |" in (directory / "summary.md").read_text()
 
 
 @pytest.mark.spark
