@@ -119,6 +119,11 @@ sim: setup-dev  ## the simulation over 10,000 seeds (about an hour on 2 cores); 
 mutants: setup-dev  ## the simulation over every wrong variant of the broker; writes docs/mutants.md
 	$(BIN)/python -m broker.sim.mutation
 
+.PHONY: mutants-real
+mutants-real: setup-dev  ## wrong brokers and buggy clients under the chaos scenarios (an hour); writes docs/checker.md
+	$(BIN)/python -m harness.mutation brokers
+	$(BIN)/python -m harness.mutation clients
+
 .PHONY: fuzz
 fuzz: setup-dev  ## a million bad frames and 100,000 damaged directories
 	$(BIN)/python -m broker.sim.fuzz --frames 1000000 --files 100000 --strict

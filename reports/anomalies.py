@@ -180,12 +180,12 @@ GROUP BY cell, producer, incarnation, seq HAVING count(*) > 1""",
         "bounded by commit interval times rate. Judged where faults act on clients only.",
         evidence=_RECV,
         sql=f"""WITH again AS (SELECT cell, consumer, {_READER} AS reader, partition, producer, incarnation, seq,
-  polled_us, lead(polled_us) OVER (PARTITION BY cell, {_READER}, partition, "offset" ORDER BY polled_us) AS next_us
-  FROM recv)
+  "offset", polled_us,
+  lead(polled_us) OVER (PARTITION BY cell, {_READER}, partition, "offset" ORDER BY polled_us) AS next_us FROM recv)
 SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq FROM again a
 JOIN commit_limits l ON a.cell = l.cell AND a.reader = l.reader
 JOIN recv x ON x.cell = a.cell AND x.consumer = a.consumer AND x.partition = a.partition
-WHERE x.polled_us < a.next_us AND x.polled_us - a.polled_us > l.limit_us""",
+WHERE x."offset" > a."offset" AND x.polled_us < a.next_us AND x.polled_us - a.polled_us > l.limit_us""",
     ),
     Anomaly(
         name="dup_bound_exceeded",

@@ -249,6 +249,7 @@ WHERE i.kind IN ('acked_below_min_isr', 'two_leaders_ack') AND s.status = 0 AND 
 REDELIVERIES = """
 SELECT * FROM (
   SELECT /*+ BROADCAST(w) */ r.cell, r.consumer, r.partition, r.producer, r.incarnation, r.seq, r.polled_us, w.reader,
+         r.offset,
          count(*) OVER (PARTITION BY r.cell, w.reader, r.partition, r.offset) AS times,
          lead(r.polled_us) OVER (PARTITION BY r.cell, w.reader, r.partition, r.offset ORDER BY r.polled_us) AS next_us
   FROM recv r JOIN
@@ -260,14 +261,16 @@ SELECT * FROM (
 WHERE times > 1
 """
 
-# `commit_limits`: cell, reader, limit_us. Polls stand for their records: all of a poll have its time.
+# `commit_limits`: cell, reader, limit_us. Polls stand for their records: all of a poll have its time. Only what comes
+# after the record counts: a member that was frozen and begins again below it is given earlier ones first.
 REDELIVERED_OVERDUE = """
 SELECT /*+ BROADCAST(d) */ DISTINCT d.cell, d.producer, d.incarnation, d.seq
-FROM (SELECT DISTINCT cell, consumer, partition, polled_us FROM recv) x
+FROM (SELECT cell, consumer, partition, polled_us, max(offset) AS top FROM recv
+      GROUP BY cell, consumer, partition, polled_us) x
 JOIN (SELECT /*+ BROADCAST(l) */ r.*, l.limit_us FROM redeliveries r
       JOIN commit_limits l ON r.cell = l.cell AND r.reader = l.reader WHERE r.next_us IS NOT NULL) d
   ON x.cell = d.cell AND x.consumer = d.consumer AND x.partition = d.partition
-WHERE x.polled_us < d.next_us AND x.polled_us - d.polled_us > d.limit_us
+WHERE x.top > d.offset AND x.polled_us < d.next_us AND x.polled_us - d.polled_us > d.limit_us
 """
 
 # `copying`: the cells with copiers. `transactions`: cell, copier, copier_incarnation, txn, is_committed, asked_us, as

@@ -62,6 +62,10 @@ class LocalRequest:
             self.future.set_result(message)
 
 
+def _nothing() -> None:
+    return None
+
+
 _PARTS = ("topics", "responses", "results", "entries")
 
 
@@ -100,14 +104,24 @@ class ControllerClient:
         except TimeoutError:
             raise ChannelError("the own controller did not answer in time") from None
 
-    async def call(self, api_key: ApiKey, version: int, message: Message, *, timeout_ms: int) -> Message:
+    async def call(
+        self,
+        api_key: ApiKey,
+        version: int,
+        message: Message,
+        *,
+        timeout_ms: int,
+        on_repeat: Callable[[], object] = _nothing,
+    ) -> Message:
         """As `call_once`, but asks again until the time limit when the controller moved. Raises ChannelError.
 
-        A request whose answer was lost may be sent twice: callers ask only for what may happen twice.
+        A request whose answer was lost may be sent twice, and a controller that resigns refuses what its successor may
+        find in its log: callers ask only for what may happen twice, or are told of each repetition by `on_repeat`.
         """
         deadline_ms = monotonic_ms() + timeout_ms
         while True:
             left_ms = deadline_ms - monotonic_ms()
+            is_asked = self._metadata.leader_id >= 0
             try:
                 attempt_ms = min(left_ms, self._config.controller_quorum_request_timeout_ms)
                 response = await self.call_once(api_key, version, message, timeout_ms=max(1, attempt_ms))
@@ -119,6 +133,8 @@ class ControllerClient:
             if monotonic_ms() + RETRY_MS >= deadline_ms:
                 raise ChannelError(f"{api_key.name}: {cause}")
             await asyncio.sleep(RETRY_MS / 1000)
+            if is_asked:
+                on_repeat()
 
     def _channel(self, node_id: int) -> Channel:
         if node_id not in self._channels:

@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 
 from broker.wire import codec
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
 from chaos.toxiproxy.kafka import produce
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.frames import FRAME_BYTES_MAX, FrameSplitter
+from chaos.toxiproxy.kafka.tap import KafkaTap
+from chaos.toxiproxy.toxic import Toxic
+from chaos.toxiproxy.toxics.kafka_hold_request import SPEC
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf
@@ -116,3 +122,13 @@ def test_what_is_not_kafka_passes_unread(head):
     assert splitter.is_opaque
     assert unread + b"".join(found) == head
     assert splitter.feed(b"more") == (b"more", [])
+
+
+@pytest.mark.parametrize("version", [1, 3, 5])
+def test_the_error_of_a_late_end_txn_is_read_at_its_place(version):
+    message = response(ApiKey.END_TXN, version, error_code=ErrorCode.producer_fenced)
+    frame = b"".join(bytes(part) for part in codec.encode_response(ApiKey.END_TXN, version, 9, message))
+    toxic = Toxic(name="hold", spec=SPEC, stream="downstream", toxicity=1.0, attributes={})
+    header = produce.RequestHeader(api_key=ApiKey.END_TXN, api_version=version, correlation_id=9)
+    KafkaTap._count_late_answer(toxic, header, frame)
+    assert toxic.counters == {f"answered with error {int(ErrorCode.producer_fenced)}": 1}

@@ -39,9 +39,8 @@ class Copy:
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def _to_a_group(case: Case, second_at_us: int) -> Record:
-    """Two records of a partition of their own, given to consumer 1 at once and after `second_at_us`; then the first
-    one again to consumer 2. No other reader has that partition."""
+def _two_records(case: Case) -> list[Record]:
+    """Of a partition of their own, which no other reader has."""
     partition = FIRST_SPARE_PARTITION + len(case.records)
     model = case.records[0][0]
     row = [
@@ -49,7 +48,12 @@ def _to_a_group(case: Case, second_at_us: int) -> Record:
         for offset in range(2)
     ]
     case.records[partition] = row
-    first, second = row
+    return row
+
+
+def _to_a_group(case: Case, second_at_us: int) -> Record:
+    """Two records, given to consumer 1 at once and after `second_at_us`; then the first one again to consumer 2."""
+    first, second = _two_records(case)
     case.group_polls += [(first, 1, START_US), (second, 1, START_US + second_at_us)]
     case.group_polls.append((first, 2, START_US + second_at_us + 100_000))
     case.note("redelivered", first)
@@ -63,6 +67,16 @@ def redelivered(case: Case) -> None:
 
 def redelivered_overdue(case: Case) -> None:
     case.note("redelivered_overdue", _to_a_group(case, 3_100_000))
+
+
+def reread_after_a_pause(case: Case) -> None:
+    """A member that was frozen before it could commit gets the same again, in two polls: nothing was due."""
+    first, second = _two_records(case)
+    for since_us in (0, 4_000_000):
+        case.group_polls += [(first, 1, START_US + since_us), (second, 1, START_US + since_us + 100_000)]
+    case.note("redelivered", first, second)
+    case.note("dup_delivered", first, second)
+    case.note("nonmonotonic_poll", first)
 
 
 # --- copies -----------------------------------------------------------------------------------------------------------
@@ -145,8 +159,8 @@ def _transaction(txn: int, outcome: str, asked_us: int) -> dict[str, Any]:
 
 
 PLANTS: tuple[Callable[[Case], None], ...] = (
-    redelivered, redelivered_overdue, copy_missing, copied_twice, copy_reordered, aborted_read, aborted,
-    precommitted_read, torn_txn, committed,
+    redelivered, redelivered_overdue, reread_after_a_pause, copy_missing, copied_twice, copy_reordered, aborted_read,
+    aborted, precommitted_read, torn_txn, committed,
 )  # fmt: skip
 
 

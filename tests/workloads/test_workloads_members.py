@@ -213,6 +213,7 @@ def test_a_copier_writes_each_record_once_with_its_offsets(tmp_path: Path, broke
     mine = spec(
         tmp_path, bootstrap_servers=broker.address, topic="in", group_id="in-copier", copy_to="in-copy",
         transactional_id="in-copier-0", properties={"session.timeout.ms": "6000"},
+        producer_properties={"transaction.timeout.ms": "8000", "linger.ms": "5"},
     )  # fmt: skip
     process = start(tmp_path, mine)
     wait_for(lambda: sum(len(line["offsets"]) for line in lines(mine, "committed")) >= PARTITIONS, mine)

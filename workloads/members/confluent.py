@@ -79,6 +79,13 @@ def member_settings(properties: Mapping[str, str]) -> dict[str, str]:
     return {**settings, **consumer_settings(rest)}
 
 
+def copier_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """Kafka's producer properties as librdkafka's, with that of transactional producers."""
+    rest = dict(properties)
+    transactional = {name: rest.pop(name) for name in ("transaction.timeout.ms",) if name in rest}
+    return {**producer_settings(rest), **transactional}
+
+
 class ConfluentMember:
     def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
         self._topics, self._listener = setup.topics, listener
@@ -158,7 +165,7 @@ class ConfluentCopier:
         self._reader = ConfluentMember(setup.member, listener)
         self._begun: dict[Partition, int] = {}  # where the polled records of the transaction begin
         configuration: dict[str, Any] = {
-            **producer_settings(setup.producer_properties),
+            **copier_settings(setup.producer_properties),
             "bootstrap.servers": setup.member.bootstrap_servers,
             "transactional.id": setup.transactional_id,
             "error_cb": _ignore,

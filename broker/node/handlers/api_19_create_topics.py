@@ -7,6 +7,7 @@ broker next finds them. It holds the effective settings (version 5 and later), w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from broker.controller.types import CreateTopics, CreateTopicsResponse, NewTopic
@@ -105,8 +106,15 @@ async def _forward(broker: Broker, request: AnyRequest) -> None:
     deadline_ms = monotonic_ms() + timeout_ms
     if request.version != FORWARD_VERSION:
         message = request_as(ApiKey.CREATE_TOPICS, FORWARD_VERSION, message)
+    repeated: list[None] = []
     try:
-        answer = await broker.control.call(ApiKey.CREATE_TOPICS, FORWARD_VERSION, message, timeout_ms=timeout_ms)
+        answer = await broker.control.call(
+            ApiKey.CREATE_TOPICS,
+            FORWARD_VERSION,
+            message,
+            timeout_ms=timeout_ms,
+            on_repeat=lambda: repeated.append(None),
+        )
     except ChannelError as error:
         topics = [_failed(topic.name, ErrorCode.request_timed_out, str(error)) for topic in message.topics]
         request.respond(response(ApiKey.CREATE_TOPICS, request.version, topics=topics))
@@ -115,4 +123,14 @@ async def _forward(broker: Broker, request: AnyRequest) -> None:
         made = {topic.name for topic in answer.topics if topic.error_code is ErrorCode.none}
         while made - set(broker.metadata.image.topics) and monotonic_ms() < deadline_ms:
             await broker.image_moves(max(1, deadline_ms - monotonic_ms()))
+    if repeated:
+        answer = replace(answer, topics=tuple(_unsure(topic) for topic in answer.topics))
     request.respond(response_as(ApiKey.CREATE_TOPICS, request.version, answer))
+
+
+def _unsure(topic: Message) -> Message:
+    """A topic that exists after a repetition may be our own: to say that it existed before would be a guess."""
+    if topic.error_code is not ErrorCode.topic_already_exists:
+        return topic
+    error = "the controller was asked more than once, and the topic may have been created by a request before the last"
+    return replace(topic, error_code=ErrorCode.request_timed_out, error_message=error)

@@ -304,7 +304,7 @@ class KafkaTap:
         """By its error code where it has one for the whole request: whether the broker took it is what matters."""
         name = "answered"
         if header.api_key == END_TXN:
-            position = 8 + (header.api_version >= END_TXN_FLEXIBLE)  # correlation id, tags, throttle time
+            position = 12 + (header.api_version >= END_TXN_FLEXIBLE)  # length, correlation id, tags, throttle time
             name = f"answered with error {int.from_bytes(frame[position : position + 2], 'big', signed=True)}"
         toxic.counters[name] = toxic.counters.get(name, 0) + 1
 

@@ -1,0 +1,57 @@
+"""Every broker mutant and buggy client has a scenario that must catch it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from broker.mutants import MUTANTS
+from chaos.model import builtin_scenarios, parse_scenario
+from harness.mutation import (
+    BROKER_TRIALS,
+    BUGGY_CLIENTS,
+    CLIENT_TRIALS,
+    MARKERS,
+    SIMULATED_ONLY,
+    Caught,
+    Trial,
+    scenario_text,
+    table,
+    with_table,
+)
+
+ROOT = Path(__file__).parents[2]
+TRIALS = (*BROKER_TRIALS, *CLIENT_TRIALS)
+
+
+def test_every_mutant_is_tried_or_has_its_reason() -> None:
+    assert {trial.mutant for trial in BROKER_TRIALS} | set(SIMULATED_ONLY) == set(MUTANTS)
+    assert not {trial.mutant for trial in BROKER_TRIALS} & set(SIMULATED_ONLY)
+
+
+def test_every_buggy_client_is_tried() -> None:
+    project = tomllib.loads((ROOT / BUGGY_CLIENTS / "pyproject.toml").read_text())["project"]
+    assert set(project["entry-points"]["kafka_harness.clients"]) == {trial.client for trial in CLIENT_TRIALS}
+
+
+@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
+def test_a_trial_is_a_valid_scenario_with_one_case(trial: Trial) -> None:
+    assert trial.scenario in builtin_scenarios()
+    scenario = parse_scenario(scenario_text(trial))
+    assert list(scenario.cases) == [trial.case]
+    assert scenario.broker_settings.get("harness.mutant", "") == trial.mutant
+    assert (scenario.name, scenario.clients) == (trial.name, ())
+
+
+def test_the_table_is_replaced_between_its_markers_and_says_what_lives() -> None:
+    dead = Caught(trial=BROKER_TRIALS[0], verdict="fail", by=("lost: none expected",), reason="")
+    alive = Caught(trial=BROKER_TRIALS[1], verdict="pass", by=(), reason="")
+    made = table("brokers", [dead, alive])
+    assert "lost: none expected" in made
+    assert "**lives** (pass)" in made
+    begin, end = MARKERS["brokers"]
+    assert with_table(f"# Head\n\n{begin}\nold\n{end}\n\ntail\n", "brokers", made) == f"# Head\n\n{made}tail\n"
+    with pytest.raises(ValueError, match="has no"):
+        with_table("# Head\n", "brokers", made)
