@@ -66,7 +66,7 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 .PHONY: test
 test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder \
-	  -m "not docker and not external and not redis"
+	  -m "not docker and not external and not redis and not connect"
 
 .PHONY: test-fast
 test-fast: setup-dev  ## the tests that need no process, Spark or browser
@@ -98,6 +98,10 @@ demo-docker:  ## brokers, Toxiproxy, load and report in containers; ends with th
 .PHONY: test-external
 test-external: setup-dev  ## faults in front of an Apache Kafka with TLS and SASL that somebody else started
 	$(BIN)/python -m pytest -m external
+
+.PHONY: test-connect
+test-connect: setup-dev  ## the analysis by a Spark Connect server, started for it
+	$(BIN)/python -m pytest -m connect
 
 .PHONY: chromium
 chromium:
@@ -138,6 +142,11 @@ compatibility: setup-dev  ## six clients on the reference broker; writes docs/co
 	    echo "setup: kcat" >&2; apt-get update -qq && apt-get install -y -qq --no-install-recommends kcat >/dev/null; \
 	  else echo "setup: no kcat here; its column will say so" >&2; fi; }
 	$(BIN)/python -m tests.compatibility
+
+SEEDS ?= 1 2 3
+.PHONY: differential
+differential: setup-dev  ## generated requests of every API to us and to Apache Kafka; writes docs/differences.md
+	$(BIN)/python -m tests.differential --seeds $(SEEDS)
 
 .PHONY: bench
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results

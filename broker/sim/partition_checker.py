@@ -10,13 +10,15 @@ records by its nature, the new leader's log is the new truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from broker.controller.image import MetadataImage, PartitionState
 from broker.sim.coverage import Coverage
-from broker.wire.records import iter_batches
+from broker.sim.transaction_checker import TransactionChecker
+from broker.wire.batch import RawBatch
+from broker.wire.records import decode_records, iter_batches
 
 if TYPE_CHECKING:
     from broker.node.partitions import HostedPartition
@@ -36,6 +38,8 @@ class BatchSeen(NamedTuple):
     base_sequence: int
     last_sequence: int
     is_control: bool
+    is_transactional: bool
+    is_commit: bool  # of a marker
 
 
 @dataclass(slots=True)
@@ -43,6 +47,7 @@ class _Truth:
     """One partition, over all brokers."""
 
     committed: list[BatchSeen] = field(default_factory=list)
+    committed_by: list[int] = field(default_factory=list)  # of each: the leader epoch whose leader committed it
     sequences: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer id -> (epoch, last sequence)
     leaders: dict[int, int] = field(default_factory=dict)  # leader epoch -> broker
     unclean_epoch: int = -1  # the last leader epoch that began with an unclean election
@@ -53,6 +58,14 @@ class _Truth:
     def end_offset(self) -> int:
         return self.committed[-1].last_offset + 1 if self.committed else 0
 
+    def committed_until(self, epoch: int) -> list[BatchSeen]:
+        """What the leader of this epoch must hold. A broker may hear late that it led, when another already commits
+        in a later epoch: of that it knows nothing, and needs not."""
+        count = len(self.committed)
+        while count and self.committed_by[count - 1] > epoch:
+            count -= 1
+        return self.committed if count == len(self.committed) else self.committed[:count]
+
 
 class _Watched(NamedTuple):
     """What of a replica was seen last."""
@@ -61,19 +74,38 @@ class _Watched(NamedTuple):
     is_leader: bool
     high_watermark: int
     log_end_offset: int
+    last_stable_offset: int  # of a leader, else 0
+
+
+# What tells that a replica changed: log end offset, high watermark, leader epoch, whether it leads.
+_Mark: TypeAlias = tuple[int, int, int, bool]
 
 
 class PartitionChecker:
-    def __init__(self, *, fail: Fail, coverage: Coverage, can_lose_power_unsynced: bool) -> None:
-        self._fail, self._coverage = fail, coverage
+    def __init__(
+        self, *, fail: Fail, coverage: Coverage, transactions: TransactionChecker, can_lose_power_unsynced: bool
+    ) -> None:
+        self._fail, self._coverage, self._transactions = fail, coverage, transactions
         self._counts_holders = not can_lose_power_unsynced
         self._truths: dict[Key, _Truth] = {}
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
         self._watched: dict[tuple[int, Key], _Watched] = {}
+        self._marks: dict[int, dict[HostedPartition, _Mark]] = {}  # by node
+        self._to_read_again: set[tuple[int, Key]] = set()  # in a new life the disk may hold anything anywhere
         self._lives: dict[int, Life] = {}
         self._image = MetadataImage()
 
     # -- reading -----------------------------------------------------------------------------------------------------
+
+    def leader_epoch(self, key: Key) -> int:
+        """The one that the controllers committed last, -1 before the first."""
+        state = self._image.partition(*key)
+        return -1 if state is None else state.leader_epoch
+
+    def has_uncommitted(self, node_id: int, key: Key) -> bool:
+        """Whether this broker's log has records behind what is committed."""
+        mirror = self.mirror(node_id, key)
+        return bool(mirror) and mirror[-1].last_offset >= self.committed_end(key)
 
     def was_unclean(self, key: Key) -> bool:
         return self._truth(key).unclean_epoch >= 0
@@ -94,19 +126,36 @@ class PartitionChecker:
 
     def life_began(self, life: Life) -> None:
         self._lives[life.node_id] = life
+        self._marks.pop(life.node_id, None)
         for node_id, key in list(self._watched):
             if node_id == life.node_id:
                 del self._watched[(node_id, key)]
+        for node_id, key in self._mirrors:
+            if node_id == life.node_id:
+                self._to_read_again.add((node_id, key))
 
     def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
         self._image = new
+        for name, topic in old.topics.items():
+            if name not in new.topics or new.topics[name].topic_id != topic.topic_id:
+                self._forget(name)
         for name, topic in new.topics.items():
             before = old.topics.get(name)
-            if before is None or before.partitions is topic.partitions:
+            if before is None or before.partitions is topic.partitions or before.topic_id != topic.topic_id:
                 continue
             for index, (was, now) in enumerate(zip(before.partitions, topic.partitions, strict=False)):
                 if was is not now:
                     self._state_changed((name, index), was, now)
+
+    def _forget(self, name: str) -> None:
+        """The topic was deleted; one of the same name begins anew."""
+        for key in [key for key in self._truths if key[0] == name]:
+            del self._truths[key]
+        for node_and_key in [each for each in self._mirrors if each[1][0] == name]:
+            del self._mirrors[node_and_key]
+        for node_and_key in [each for each in self._watched if each[1][0] == name]:
+            del self._watched[node_and_key]
+        self._to_read_again = {each for each in self._to_read_again if each[1][0] != name}
 
     def _state_changed(self, key: Key, was: PartitionState, now: PartitionState) -> None:
         if now.leader not in (-1, was.leader):
@@ -122,15 +171,25 @@ class PartitionChecker:
             self._coverage.reached("isr expanded")
             self._check_isr(key)
 
-    def check(self, life: Life, changed: set[Key]) -> None:
+    def check(self, life: Life, changed: Set[Key]) -> None:
         """`changed`: whose files were touched in this event."""
         assert life.broker is not None
+        marks = self._marks.setdefault(life.node_id, {})
         for hosted in life.broker.partitions.all():
             replica = hosted.replica
-            now = _Watched(replica.leader_epoch, replica.is_leader, replica.high_watermark, hosted.log.log_end_offset)
-            before = self._watched.get((life.node_id, hosted.key))
-            if before == now and hosted.key not in changed:
+            # The last stable offset follows from the log, whose files would have been touched, and the high watermark.
+            mark = (hosted.log.log_end_offset, replica.high_watermark, replica.leader_epoch, replica.is_leader)
+            if marks.get(hosted) == mark and (not changed or hosted.key not in changed):
                 continue
+            marks[hosted] = mark
+            topic = self._image.topics.get(hosted.topic)
+            if topic is None or topic.topic_id != hosted.topic_id:
+                continue  # deleted; this broker has not heard of it yet
+            stable = hosted.log.last_stable_offset(replica.high_watermark) if replica.is_leader else 0
+            now = _Watched(
+                replica.leader_epoch, replica.is_leader, replica.high_watermark, hosted.log.log_end_offset, stable
+            )
+            before = self._watched.get((life.node_id, hosted.key))
             self._watched[(life.node_id, hosted.key)] = now
             is_touched = before is None or hosted.key in changed
             mirror = self._update_mirror(life, hosted) if is_touched else self.mirror(life.node_id, hosted.key)
@@ -145,6 +204,9 @@ class PartitionChecker:
     def _update_mirror(self, life: Life, hosted: HostedPartition) -> list[BatchSeen]:
         mirror = self.mirror(life.node_id, hosted.key)
         log = hosted.log
+        if (life.node_id, hosted.key) in self._to_read_again:
+            self._to_read_again.discard((life.node_id, hosted.key))
+            mirror.clear()
         while mirror and mirror[-1].last_offset >= log.log_end_offset:
             mirror.pop()
         while True:
@@ -191,6 +253,8 @@ class PartitionChecker:
                         header.base_sequence,
                         header.last_sequence,
                         header.is_control,
+                        header.is_transactional,
+                        header.is_control and _is_commit(batch),
                     )
                 )
                 start = header.next_offset
@@ -220,6 +284,12 @@ class PartitionChecker:
                 f"broker {life.node_id} {_name(hosted.key)} epoch {now.leader_epoch}: "
                 f"{before.high_watermark} to {now.high_watermark}",
             )
+        if before.is_leader == now.is_leader and now.last_stable_offset < before.last_stable_offset:
+            self._fail(
+                "the last stable offset never falls within an epoch",
+                f"broker {life.node_id} {_name(hosted.key)} epoch {now.leader_epoch}: "
+                f"{before.last_stable_offset} to {now.last_stable_offset}",
+            )
 
     def _check_leader(
         self, life: Life, hosted: HostedPartition, before: _Watched | None, mirror: list[BatchSeen]
@@ -238,7 +308,7 @@ class PartitionChecker:
             self._coverage.reached("two leaders at once")
         if truth.is_given_up and epoch >= truth.unclean_epoch:
             self._restart_truth(truth, mirror)
-        elif epoch > truth.unclean_epoch and not _holds(mirror, truth.committed):
+        elif epoch > truth.unclean_epoch and not _holds(mirror, truth.committed_until(epoch)):
             self._fail(
                 "a committed record is never lost",
                 f"broker {life.node_id} leads {_name(hosted.key)} in epoch {epoch} with a log up to "
@@ -249,7 +319,7 @@ class PartitionChecker:
         kept = min(len(truth.committed), len(mirror))
         while kept and truth.committed[kept - 1] != mirror[kept - 1]:
             kept -= 1
-        del truth.committed[kept:]
+        del truth.committed[kept:], truth.committed_by[kept:]
         truth.is_given_up = False
         truth.sequences.clear()
         for batch in truth.committed:
@@ -277,8 +347,21 @@ class PartitionChecker:
             self._check_sequence(truth, hosted.key, batch)
             self._note_sequence(truth, batch)
             truth.committed.append(batch)
+            truth.committed_by.append(replica.leader_epoch)
+            self._note_transaction(hosted.key, batch)
         self._check_holders(hosted, truth)
         self._check_isr(hosted.key)
+
+    def _note_transaction(self, key: Key, batch: BatchSeen) -> None:
+        producer = (batch.producer_id, batch.producer_epoch)
+        if batch.is_control:
+            self._transactions.marker_committed(
+                key, producer=producer, is_commit=batch.is_commit, offset=batch.base_offset
+            )
+        elif batch.is_transactional:
+            self._transactions.data_committed(
+                key, producer=producer, base_sequence=batch.base_sequence, offset=batch.base_offset
+            )
 
     def _check_holders(self, hosted: HostedPartition, truth: _Truth) -> None:
         """What is committed lies on min.insync.replicas brokers at least, dead or alive."""
@@ -316,8 +399,8 @@ class PartitionChecker:
                 )
 
     def _check_sequence(self, truth: _Truth, key: Key, batch: BatchSeen) -> None:
-        if batch.producer_id < 0 or batch.is_control:
-            return
+        if batch.base_sequence < 0 or batch.is_control:
+            return  # a coordinator writes the offsets of a transaction without sequences
         known = truth.sequences.get(batch.producer_id)
         expected = 0 if known is None or batch.producer_epoch > known[0] else known[1] + 1
         is_old = known is not None and batch.producer_epoch < known[0]
@@ -335,8 +418,14 @@ class PartitionChecker:
             )
 
     def _note_sequence(self, truth: _Truth, batch: BatchSeen) -> None:
-        if batch.producer_id >= 0 and not batch.is_control:
+        if batch.base_sequence >= 0 and not batch.is_control:
             truth.sequences[batch.producer_id] = (batch.producer_epoch, batch.last_sequence)
+
+
+def _is_commit(batch: RawBatch) -> bool:
+    """Of a marker: version and type are in the key of its one record."""
+    key = decode_records(batch)[0][2]
+    return key is not None and int.from_bytes(key[2:4], "big") == 1
 
 
 def _holds(mirror: list[BatchSeen], committed: list[BatchSeen]) -> bool:
