@@ -175,17 +175,6 @@ NAMED: tuple[Named, ...] = (
         ),
     ),
     Named(
-        name="No answer to WriteTxnMarkers with an empty marker",
-        why="Apache Kafka waits for the answer to a marker without partitions beside one with some; here none is due.",
-        applies=both(
-            at("WRITE_TXN_MARKERS", re.escape("(whole)"), "does not answer"),
-            lambda found: any(
-                not sum(len(each["partition_indexes"]) for each in marker["topics"])
-                for marker in found.asked.values["markers"]
-            ),
-        ),
-    ),
-    Named(
         name="Fetch by the zero topic id",
         why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR for all); here UNKNOWN_TOPIC_ID for that topic.",
         applies=both(at("FETCH", "error_code|responses|session_id"), asks("topic_id", None)),
@@ -227,12 +216,12 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         name="DescribeTopicPartitions of no name",
-        why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR); here INVALID_TOPIC_EXCEPTION.",
+        why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR for all); here INVALID_TOPIC_EXCEPTION for that topic.",
         applies=both(
             at(
                 "DESCRIBE_TOPIC_PARTITIONS",
-                r"topics\.(error_code|topic_authorized_operations)",
-                "unknown_server_error|-2147483648",
+                r"topics\.(error_code|topic_authorized_operations|topic_id|partitions)",
+                r"unknown_server_error|-2147483648|None|\[\]",
             ),
             asks("name", ""),
         ),
@@ -311,6 +300,7 @@ def page(counts: Counter[str], requests: Counter[str], equal: Counter[str], seed
         "",
         "Not asked: a thing named twice in one request of an API whose answer to that is an accident of Apache Kafka's",
         "maps (`NEVER_TWICE` in tests/differential/generator.py); a transaction of no partitions, which never ends",
+        "there; several markers in one WriteTxnMarkers, of which one that fits no log leaves all without an answer",
         "there; InitProducerId with an epoch of before while a transaction is open, which aborts it there and is",
         "refused here, so that a predecessor cannot harm its successor; segment.bytes below 1 MiB, which is allowed",
         "here; what needs several brokers, TLS or an authoriser.",

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, request: Request) -> None:
-    message, topics = request.message, broker.metadata.image.topics
+    message, image = request.message, broker.metadata.image
     places = tuple(
         (topic.name, each.partition_index)
         for topic in message.topics
-        if topic.name in topics
         for each in topic.partitions
+        if image.partition(topic.name, each.partition_index) is not None
     )
 
     def done(result: DeleteOffsetsResult) -> None:
@@ -49,6 +49,9 @@ def handle(broker: Broker, request: Request) -> None:
     def event(token: int) -> DeleteOffsets:
         return DeleteOffsets(token=token, group_id=message.group_id, partitions=places)
 
+    if not places:
+        done(DeleteOffsetsResult(error_code=ErrorCode.none, partitions={}))  # every partition has its own error
+        return
     if not message.group_id:
         refused(ErrorCode.invalid_group_id)
         return
