@@ -93,14 +93,14 @@ def chapter(api: Api, version: int, seed: int, requests: int, *, looks: bool = T
         key = api.key
         if rng.random() < NEIGHBOUR_SHARE:
             key = rng.choice(NEIGHBOURS.get(api.key, (api.key,)))
-        chosen = version if key == api.key else APIS[key].max_version
+        chosen = version if key == api.key else _neighbour_version(key, api.key, version)
         values = _values(key, request_type(key, chosen), names, rng)
         if key is ApiKey.PRODUCE:
             values = _alone_without_records(values)
         if key is ApiKey.INCREMENTAL_ALTER_CONFIGS:
             values = {**values, "resources": _alone_with_unknown_operation(values["resources"])}
         if key is ApiKey.WRITE_TXN_MARKERS:
-            values = {**values, "markers": _with_partitions(values["markers"])}
+            values = {**values, "markers": _one_at_a_time(values["markers"])}
         asked.append(Asked(key=key, version=chosen, values=values))
     return Chapter(key=api.key, version=version, names=names, asked=(*asked, *(_look(names) if looks else ())))
 
@@ -123,7 +123,15 @@ def _alone_with_unknown_operation(resources: list[dict[str, Any]]) -> list[dict[
     return resources
 
 
-def _with_partitions(markers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _neighbour_version(key: ApiKey, chapter_key: ApiKey, chapter_version: int) -> int:
+    """The highest; but a transaction begun by an old version and ended by a new one never ends in Apache Kafka."""
+    if key is not ApiKey.END_TXN:
+        return APIS[key].max_version
+    new = {ApiKey.ADD_PARTITIONS_TO_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 5}
+    return 5 if chapter_version >= new.get(chapter_key, 99) else 4
+
+
+def _one_at_a_time(markers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Apache Kafka waits for the answer to a marker that is in none of its logs: one marker at a time."""
     return markers[:1]
 

@@ -49,9 +49,6 @@ def handle(broker: Broker, request: Request) -> None:
     def event(token: int) -> DeleteOffsets:
         return DeleteOffsets(token=token, group_id=message.group_id, partitions=places)
 
-    if not places:
-        done(DeleteOffsetsResult(error_code=ErrorCode.none, partitions={}))  # every partition has its own error
-        return
     if not message.group_id:
         refused(ErrorCode.invalid_group_id)
         return
