@@ -49,6 +49,7 @@ class Trial:
     client: str = "reference"
     workload: Mapping[str, Any] = field(default_factory=dict)  # Any: as in the scenario's YAML
     topic_config: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def subject(self) -> str:
@@ -60,7 +61,7 @@ class Trial:
 
     @property
     def overlay(self) -> str:
-        changed = {**self.workload, **self.topic_config}
+        changed = {**self.workload, **self.topic_config, **self.properties}
         return "".join(f", {name}: {value}" for name, value in changed.items())
 
 
@@ -92,11 +93,18 @@ CLIENT_TRIALS: Final = (
     Trial(client="buggy_early_callback", scenario="leader-kill", case="acks-all-idempotent"),
     Trial(client="buggy_certain_failure", scenario="response-lost", case="idempotence-on"),
     Trial(client="buggy_retry_at_the_end", scenario="request-refused", case="in-flight-5-idempotent"),
-    Trial(client="buggy_sequence_reused", scenario="response-lost", case="idempotence-on"),
+    # The broker takes it for a repetition only if both hold as many records: so batches are small, and full.
+    Trial(
+        client="buggy_sequence_reused",
+        scenario="response-lost",
+        case="idempotence-on",
+        properties={"batch.size": 1024},
+    ),
     Trial(client="buggy_skips_on_rebalance", scenario="consumer-kill", case="auto-commit"),
     Trial(client="buggy_commits_what_it_polled", scenario="consumer-kill", case="auto-commit"),
     Trial(client="buggy_forgets_to_commit", scenario="consumer-kill", case="auto-commit"),
-    Trial(client="buggy_offsets_first", scenario="copy-loop", case="bounces"),
+    # Longer transactions: the kill must come between the offsets and the copies.
+    Trial(client="buggy_offsets_first", scenario="copy-loop", case="bounces", workload={"rate_per_s": 900}),
     Trial(client="buggy_offsets_apart", scenario="copy-loop", case="bounces"),
 )
 # What no timeline can bring about reliably with real clocks, and why; the simulation's table has each of them.
@@ -128,6 +136,7 @@ def scenario_text(trial: Trial) -> str:
         document["broker_settings"] = {**document.get("broker_settings", {}), "harness.mutant": trial.mutant}
     document["workload"] = {**document.get("workload", {}), **trial.workload}
     case["topic_config"] = {**case.get("topic_config", {}), **trial.topic_config}
+    case["properties"] = {**case.get("properties", {}), **trial.properties}
     out = StringIO()
     yaml.dump(document, out)
     return out.getvalue()
