@@ -120,8 +120,8 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "hears the controller, a window of milliseconds",
     "metadata_log_not_synced": "the loss of power takes what came after a file's last fsync, and knows of no file that "
     "was never synced",
-    "two_votes_in_one_epoch": "two voters must become candidates within the time that a message takes; tried in vain in "
-    "ring-and-bridge",
+    "two_votes_in_one_epoch": "two voters must become candidates within the time that a message takes (tried in "
+    "ring-and-bridge, in vain)",
 }
 
 
