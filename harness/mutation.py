@@ -102,16 +102,17 @@ CLIENT_TRIALS: Final = (
         properties={"batch.size": 1024},
     ),
     Trial(client="buggy_skips_on_rebalance", scenario="consumer-kill", case="auto-commit"),
-    # Busy nearly all the time, with a commit in the middle of each poll's work: so the kill comes between the two.
+    # More than the members can do, so that polls grow: the kill comes in the middle of one, long after its commit.
     Trial(
         client="buggy_commits_what_it_polled",
         scenario="consumer-kill",
         case="auto-commit",
-        reader={"processing_us": 3000, "properties": {"auto.commit.interval.ms": 50}},
+        workload={"rate_per_s": 300, "drain_ms": 60000},
+        reader={"processing_us": 15000, "properties": {"auto.commit.interval.ms": 300}},
     ),
     Trial(client="buggy_forgets_to_commit", scenario="consumer-kill", case="auto-commit"),
     # Longer transactions: the kill must come between the offsets and the copies.
-    Trial(client="buggy_offsets_first", scenario="copy-loop", case="bounces", workload={"rate_per_s": 900}),
+    Trial(client="buggy_offsets_first", scenario="copy-loop", case="bounces", reader={"processing_us": 5000}),
     Trial(client="buggy_offsets_apart", scenario="copy-loop", case="bounces"),
 )
 # What no timeline can bring about reliably with real clocks, and why; the simulation's table has each of them.

@@ -141,7 +141,7 @@ class SequenceReused(_Client):
             last[id(sequences)] = batch
             expected = sequences.next_sequence
             sound(self, sequences, batch)
-            if before is not None and before.attempts > 1:
+            if before is not None and before.attempts:  # counts failures
                 batch.base_sequence = before.base_sequence
                 sequences.next_sequence = expected
 
