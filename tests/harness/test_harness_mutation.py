@@ -1,4 +1,4 @@
-"""Every broker mutant and buggy client has a scenario that must catch it."""
+"""Every broker mutant and buggy client has a scenario that must catch it; the tables in docs/ say whether it did."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from harness.mutation import (
     CLIENT_TRIALS,
     MARKERS,
     SIMULATED_ONLY,
+    TABLES,
     Caught,
     Trial,
     scenario_text,
@@ -23,6 +24,7 @@ from harness.mutation import (
 )
 
 ROOT = Path(__file__).parents[2]
+GAPS = Path("docs/gaps.md")
 TRIALS = (*BROKER_TRIALS, *CLIENT_TRIALS)
 
 
@@ -55,3 +57,12 @@ def test_the_table_is_replaced_between_its_markers_and_says_what_lives() -> None
     assert with_table(f"# Head\n\n{begin}\nold\n{end}\n\ntail\n", "brokers", made) == f"# Head\n\n{made}tail\n"
     with pytest.raises(ValueError, match="has no"):
         with_table("# Head\n", "brokers", made)
+
+
+def test_each_has_its_row_in_docs_and_what_lives_is_named_as_a_gap() -> None:
+    text, gaps = ((ROOT / page).read_text(encoding="utf-8") for page in (TABLES, GAPS))
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    for name in (*MUTANTS, *(trial.client for trial in CLIENT_TRIALS)):
+        its = [line for line in rows if line.startswith(f"| `{name}` |")]
+        assert its, f"no trial of {name}: python -m harness.mutation"
+        assert f"`{name}`" in gaps or not all("**lives**" in line for line in its)
