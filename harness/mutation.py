@@ -123,7 +123,30 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "was never synced",
     "two_votes_in_one_epoch": "two voters must become candidates within the time that a message takes (tried in "
     "ring-and-bridge, in vain)",
+    "broker_epoch_ignored": "a fetch of a broker's earlier life has to come after the broker has registered anew",
+    "commit_of_earlier_epoch": "figure 8 of the Raft paper: leaders in a row, each of which dies at a chosen entry",
+    "partition_epoch_ignored": "an AlterPartition has to come after a change of the partition that its sender missed",
+    "transaction_not_verified": "a batch has to come after the end of its transaction, held up on another connection",
+    "vote_not_persisted": "a voter has to die right after its vote, while another candidate stands in the same epoch",
 }
+# The simulation catches these; no scenario was tried on them yet.
+UNTRIED: Final = (
+    "aborted_transactions_not_told",
+    "commits_not_replicated",
+    "crc_ignored_on_recovery",
+    "directory_not_synced",
+    "generation_not_checked",
+    "isr_never_shrinks",
+    "last_stable_offset_ignored",
+    "leader_epoch_not_checked",
+    "marker_lost",
+    "partition_given_before_release",
+    "producer_epoch_ignored",
+    "snapshot_without_configs",
+    "transaction_never_times_out",
+    "transactional_offsets_at_once",
+    "unsynced_segments_trusted",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +233,8 @@ def table(kind: str, found: Sequence[Caught]) -> str:
     """Markdown, between the markers."""
     begin, end = MARKERS[kind]
     is_brokers = kind == "brokers"
-    subjects = {each.trial.subject for each in found} | (set(SIMULATED_ONLY) if is_brokers else set())
+    simulated = {**SIMULATED_ONLY, **dict.fromkeys(UNTRIED, "not tried yet")} if is_brokers else {}
+    subjects = {each.trial.subject for each in found} | set(simulated)
     dead = {each.trial.subject for each in found if each.by}
     lines = [
         begin,
@@ -226,11 +250,9 @@ def table(kind: str, found: Sequence[Caught]) -> str:
         by = "; ".join(each.by) or f"**lives** ({each.verdict})"
         where = f"{trial.scenario}, {trial.case}{trial.overlay}"
         lines.append(f"| `{trial.subject}` | {what_is_wrong(trial)} | {where} | {by} |")
-    if is_brokers:
-        lines += [
-            f"| `{name}` | {description(name)} | in the simulation only | {reason} |"
-            for name, reason in SIMULATED_ONLY.items()
-        ]
+    lines += [
+        f"| `{name}` | {description(name)} | in the simulation only | {reason} |" for name, reason in simulated.items()
+    ]
     return "\n".join([*lines, "", end]) + "\n"
 
 
@@ -301,7 +323,7 @@ def main(argv: Sequence[str]) -> int:
     return 1 if alive else 0
 
 
-assert {trial.mutant for trial in BROKER_TRIALS} | set(SIMULATED_ONLY) == set(MUTANTS), "a mutant without a trial"
+assert {trial.mutant for trial in BROKER_TRIALS}.union(SIMULATED_ONLY, UNTRIED) == set(MUTANTS), "a mutant is missing"
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -9,6 +9,7 @@ same server without plan takes.
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,8 +28,9 @@ class Plan:
     records_per_s: float | None = None
 
     def release_s(self, due_s: float) -> float:
-        """When an answer that is due at `due_s` may go."""
-        return float(self.release(np.array([due_s]))[0])
+        """When an answer that is due at `due_s` may go. The relay asks for every answer, whatever the plan's length."""
+        last = bisect_right(self.stalls, due_s, key=_start_s) - 1
+        return max(due_s, self.stalls[last][1]) if last >= 0 else due_s
 
     def release(self, due_s: Times) -> Times:
         if not self.stalls:
@@ -42,6 +44,10 @@ class Plan:
         """The latency of each record if linger and way take `way_s`."""
         due = intended_s + way_s + self.delay_s_by_acks.get(acks, 0.0)
         return self.release(due) - intended_s
+
+
+def _start_s(stall: tuple[float, float]) -> float:
+    return stall[0]
 
 
 def seeded_stalls(

@@ -155,8 +155,9 @@ def _suite(name: str, *, repetitions: int, vary: dict[str, list[str]]) -> dict[s
         "sweep": {
             "repetitions": repetitions,
             "baseline": {
-                # All batches of a stall find room in flight, so that nothing but the plan makes a record wait.
-                "acks": 1, "enable.idempotence": False, "retries": 0, "linger.ms": 5, "batch.size": 1_048_576,
+                # All batches of a stall or a delay find room in flight and in the client's memory, of which each takes
+                # batch.size, so that nothing but the plan makes a record wait.
+                "acks": 1, "enable.idempotence": False, "retries": 0, "linger.ms": 5, "batch.size": 65_536,
                 "max.in.flight.requests.per.connection": 500,
             },
             "vary": vary,

@@ -42,6 +42,7 @@ from broker.controller.types import (
     LeadershipGained,
     LeadershipLost,
     MetadataCommitted,
+    MetadataSnapshot,
     RegisterBroker,
     Respond,
     Tick,
@@ -91,6 +92,8 @@ class Controller:
                 self._deactivate(epoch)
             case MetadataCommitted(entries=entries):
                 self._commit(entries)
+            case MetadataSnapshot(image=image):
+                self._load(image)
             case Tick():
                 pass
             case _:
@@ -151,6 +154,14 @@ class Controller:
             self._answer_committed(entries)
         elif activate_at is not None:
             self._activate()
+
+    def _load(self, image: MetadataImage) -> None:
+        assert not self._active, "the active controller has everything in its log"
+        if image.offset <= self._committed.offset:
+            return
+        old, self._committed = self._committed, image
+        self._latest, self._next_offset = image, image.offset + 1
+        self._actions.append(ImagePublished(old=old, new=image))
 
     def _answer_committed(self, entries: tuple[LogEntry, ...]) -> None:
         for entry in entries:

@@ -34,6 +34,13 @@ class MetadataCommitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataSnapshot:
+    """The image of a snapshot: every entry up to its offset is committed. Only a node that does not lead gets one."""
+
+    image: MetadataImage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
     """`next_deadline_ms()` has come."""
 
@@ -309,7 +316,7 @@ ControllerResponse = (
     | ElectLeadersResponse
     | AlterClientQuotasResponse
 )
-ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | Tick | ControllerRequest
+ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | MetadataSnapshot | Tick | ControllerRequest
 
 
 # -- actions ----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ A mutant is chosen by name at start-up: `harness.mutant=NAME` in a broker's prop
 `python -m broker.sim.mutation` runs the simulation over each and writes docs/mutants.md: a mutant that no seed catches
 means that the checks are blind there.
 
-A mutant's file has a docstring, whose first line says what is wrong, and `apply(patch)`.
+A mutant's file has a docstring, whose first line says what is wrong, `apply(patch)`, and perhaps
+`is_reached(settings)`: which seeds can tell, so that the others need not be run.
 """
 
 from __future__ import annotations
@@ -13,31 +14,54 @@ import contextlib
 import difflib
 import importlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
 
 MUTANTS = (
+    "aborted_transactions_not_told",
     "acknowledge_before_replication",
+    "broker_epoch_ignored",
     "commit_by_majority",
+    "commit_of_earlier_epoch",
+    "commits_not_replicated",
     "controller_answers_before_commit",
     "crc_ignored_on_append",
+    "crc_ignored_on_recovery",
+    "directory_not_synced",
     "expansion_without_catching_up",
     "fetch_counts_before_it_is_stored",
     "first_sequence_anything",
     "flush_ignored",
+    "generation_not_checked",
     "high_watermark_falls",
     "high_watermark_ignored",
+    "isr_never_shrinks",
+    "last_stable_offset_ignored",
     "leader_epoch_kept",
+    "leader_epoch_not_checked",
+    "marker_lost",
     "metadata_log_not_synced",
     "metadata_log_not_truncated",
     "min_insync_replicas_ignored",
     "old_image_believed",
+    "partition_epoch_ignored",
+    "partition_given_before_release",
+    "producer_epoch_ignored",
     "producer_state_lost",
     "sequences_not_checked",
+    "snapshot_without_configs",
+    "transaction_never_times_out",
+    "transaction_not_verified",
+    "transactional_offsets_at_once",
     "truncation_never",
     "truncation_to_high_watermark",
     "two_votes_in_one_epoch",
     "unclean_election_always",
+    "unsynced_segments_trusted",
     "vote_for_a_shorter_log",
+    "vote_not_persisted",
 )
 
 
@@ -85,6 +109,12 @@ def applied(name: str | None) -> Iterator[None]:
         yield
     finally:
         patch.undo()
+
+
+def is_reached(name: str, settings: Settings) -> bool:
+    """Whether a seed with this plan comes to what the mutant changes; a mutant's file may say what that takes."""
+    says = getattr(importlib.import_module(f"broker.mutants.{name}"), "is_reached", None)
+    return says is None or bool(says(settings))
 
 
 def description(name: str) -> str:

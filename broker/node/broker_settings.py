@@ -49,7 +49,7 @@ _ONE_LOOP = "one event loop does all the work"
 _NO_SHARE = "there are no share groups"
 _NO_STREAMS = "there are no streams groups"
 _NO_METRICS = "there are no JMX metrics; the journal tells what happened"
-_NO_SNAPSHOTS = "the metadata log is one file without snapshots"
+_ONE_FILE = "the metadata log is one file"
 _NO_PURGATORY = "what waits is forgotten as soon as it is answered"
 _NO_REASSIGNMENT = "partitions are not reassigned"
 _NO_AUTHENTICATION = "there is no authentication: listeners speak PLAINTEXT"
@@ -78,8 +78,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "controller.quorum.append.linger.ms": "each entry is written at once",
     "controller.quorum.bootstrap.servers": "controller.quorum.voters counts",
     "controller.quorum.election.backoff.max.ms": _OWN_PACE,
-    "controller.quorum.fetch.max.bytes": "a fetch of the metadata log returns up to 1 MiB",
-    "controller.quorum.fetch.snapshot.max.bytes": _NO_SNAPSHOTS,
     "controller.quorum.retry.backoff.ms": _OWN_PACE,
     "controller.quota.window.num": "there is no quota on changes of metadata",
     "controller.quota.window.size.seconds": "there is no quota on changes of metadata",
@@ -107,13 +105,9 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "log.dir.failure.timeout.ms": "a broker stops at once when its one log directory fails",
     "log.flush.offset.checkpoint.interval.ms": "recovery reads the last segment in any case",
     "metadata.log.dir": "the metadata log lies in log.dirs",
-    "metadata.log.max.record.bytes.between.snapshots": _NO_SNAPSHOTS,
-    "metadata.log.max.snapshot.interval.ms": _NO_SNAPSHOTS,
-    "metadata.log.segment.bytes": _NO_SNAPSHOTS,
-    "metadata.log.segment.ms": _NO_SNAPSHOTS,
+    "metadata.log.segment.bytes": _ONE_FILE,
+    "metadata.log.segment.ms": _ONE_FILE,
     "metadata.max.idle.interval.ms": "the quorum writes only what changes",
-    "metadata.max.retention.bytes": _NO_SNAPSHOTS,
-    "metadata.max.retention.ms": _NO_SNAPSHOTS,
     "metric.reporters": _NO_METRICS,
     "metrics.num.samples": _NO_METRICS,
     "metrics.recording.level": _NO_METRICS,

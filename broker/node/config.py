@@ -69,6 +69,12 @@ class NodeConfig:
     controller_quorum_election_timeout_ms: int = 300  # Kafka: 1000
     controller_quorum_fetch_timeout_ms: int = 1_000  # Kafka: 2000
     controller_quorum_request_timeout_ms: int = 1_000  # Kafka: 2000
+    controller_quorum_fetch_max_bytes: int = 1 << 20  # of entries in one answer; one entry at least
+    controller_quorum_fetch_snapshot_max_bytes: int = 1 << 20
+    metadata_log_max_record_bytes_between_snapshots: int = 20 << 20
+    metadata_log_max_snapshot_interval_ms: int = 3_600_000  # 0: never by time
+    metadata_max_retention_bytes: int = 100 << 20  # of log and snapshot; beyond it the next snapshot shortens the log
+    metadata_max_retention_ms: int = 604_800_000
     controlled_shutdown_enable: bool = True
     controlled_shutdown_max_wait_ms: int = 3_000  # ours: how long SIGTERM waits for the controller
 
@@ -299,6 +305,8 @@ _MAY_BE_NEGATIVE = frozenset(
     {
         "log_retention_ms",
         "log_retention_bytes",
+        "metadata_max_retention_bytes",
+        "metadata_max_retention_ms",
         "log_local_retention_bytes",
         "log_local_retention_ms",
         "compression_gzip_level",

@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 from broker.controller.core import Controller, ControllerConfig
 from broker.controller.image import MetadataImage
+from broker.controller.record_codec import decode_records, encode_records
+from broker.controller.snapshot import image_of, image_records
 from broker.controller.types import (
     ControllerAction,
     ControllerActivated,
@@ -25,6 +27,7 @@ from broker.controller.types import (
     LeadershipGained,
     LeadershipLost,
     MetadataCommitted,
+    MetadataSnapshot,
     Respond,
     WriteMetadata,
 )
@@ -32,22 +35,29 @@ from broker.controller.types import Tick as ControllerTick
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.channel import Channel
 from broker.node.clock import monotonic_ms as monotonic_ms
+from broker.node.clock import wall_ms
 from broker.node.config import Address, NodeConfig
 from broker.node.journal import Journal
 from broker.node.logs import Logger
 from broker.node.metadata_store import MetadataStore
+from broker.node.snapshots import SnapshotConfig, SnapshotPolicy
 from broker.node.topic_config import topic_defaults
 from broker.quorum import messages as quorum_messages
+from broker.quorum.checkpoint import decode_snapshot, encode_snapshot
 from broker.quorum.core import Quorum, QuorumConfig
+from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.types import (
     Action,
     AppendEntries,
     BecameLeader,
     BeginQuorumEpochRequest,
     Committed,
+    DropPrefix,
     EndQuorumEpochRequest,
     Event,
     FetchRequest,
+    FetchSnapshotRequest,
+    InstallSnapshot,
     LeaderChanged,
     LostLeadership,
     PersistQuorumState,
@@ -59,10 +69,12 @@ from broker.quorum.types import (
     Send,
     SendFailed,
     Shutdown,
+    SnapshotTaken,
     Start,
     Tick,
     TruncateEntries,
     VoteRequest,
+    WriteSnapshot,
 )
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ProtocolError
@@ -74,8 +86,10 @@ _API_OF: dict[type, tuple[ApiKey, int]] = {
     BeginQuorumEpochRequest: (ApiKey.BEGIN_QUORUM_EPOCH, 1),
     EndQuorumEpochRequest: (ApiKey.END_QUORUM_EPOCH, 1),
     FetchRequest: (ApiKey.FETCH, 17),
+    FetchSnapshotRequest: (ApiKey.FETCH_SNAPSHOT, 1),
 }
 UNANSWERED_REQUESTS_MAX = 10_000
+RECORDS_PER_PAYLOAD = 1_000  # of a snapshot
 
 OnImage: TypeAlias = Callable[[MetadataImage, MetadataImage], None]
 QuorumAnswer: TypeAlias = Callable[[Message], None]
@@ -98,7 +112,7 @@ class MetadataHost:
         self._store = MetadataStore(
             config.log_dirs, cluster_id=config.harness_cluster_id, voters=voters, filesystem=filesystem
         )
-        persisted, entries = self._store.load()
+        stored = self._store.load()
         fetch_timeout_ms = config.controller_quorum_fetch_timeout_ms
         self.quorum = Quorum(
             config=QuorumConfig(
@@ -107,11 +121,23 @@ class MetadataHost:
                 election_timeout_ms=config.controller_quorum_election_timeout_ms,
                 fetch_timeout_ms=fetch_timeout_ms,
                 request_timeout_ms=config.controller_quorum_request_timeout_ms,
+                fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
+                fetch_snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
                 fetch_max_wait_ms=min(500, max(1, fetch_timeout_ms * 2 // 5)),
             ),
-            persisted=persisted,
-            entries=entries,
+            persisted=stored.state,
+            entries=stored.entries,
+            snapshot=stored.snapshot,
+            log_start=stored.log_start,
             rng=rng,
+        )
+        self._snapshots = SnapshotPolicy(
+            SnapshotConfig(
+                max_record_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+                max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+                retention_bytes=config.metadata_max_retention_bytes,
+                retention_ms=config.metadata_max_retention_ms,
+            )
         )
         self.controller = Controller(
             config=ControllerConfig(
@@ -135,6 +161,8 @@ class MetadataHost:
         self._next_token = 0
         self._quorum_answers: dict[int, QuorumAnswer] = {}
         self._controller_answers: dict[int, ControllerAnswer] = {}
+        self._stored_snapshot = stored.snapshot
+        self._snapshot_handle: asyncio.Handle | None = None
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -154,10 +182,13 @@ class MetadataHost:
     # -- entrances ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        if self._stored_snapshot is not None:
+            self._post(False, MetadataSnapshot(image=_image_of(self._stored_snapshot)))
+            self._stored_snapshot = None
         self._post(True, Start())
 
     def quorum_request(self, message: Message, answer: QuorumAnswer) -> None:
-        """A voter's Vote, BeginQuorumEpoch, EndQuorumEpoch or Fetch of the metadata log. Raises RemoteProtocolError."""
+        """A voter's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch or FetchSnapshot. Raises RemoteProtocolError."""
         request = quorum_messages.request_from_kio(message)
         if self._is_stopped or len(self._quorum_answers) >= UNANSWERED_REQUESTS_MAX:
             return  # the peer's own time limit ends it
@@ -212,7 +243,35 @@ class MetadataHost:
                 self._handle(*self._events.popleft())
         finally:
             self._is_running = False
+        self._note_snapshot()
         self._schedule()
+
+    # -- snapshots ---------------------------------------------------------------------------------------------------
+
+    def _note_snapshot(self) -> None:
+        """Taken in a turn of its own: nobody's answer waits for it."""
+        if self._snapshot_handle is None and not self._is_stopped and self._snapshots.is_due(monotonic_ms()):
+            self._snapshot_handle = asyncio.get_running_loop().call_soon(self._take_snapshot_if_due)
+
+    def _take_snapshot_if_due(self) -> None:
+        """Of the committed image, when nothing is under way. Leader and followers each take their own (KIP-630)."""
+        self._snapshot_handle = None
+        now_ms = monotonic_ms()
+        image = self.controller.image
+        if self._is_running or self._is_stopped or not self._snapshots.is_due(now_ms):
+            return
+        end_offset = image.offset + 1
+        snapshot_id = SnapshotId(end_offset=end_offset, epoch=self.quorum.epoch_before(end_offset))
+        records = image_records(image)
+        pieces = [records[first : first + RECORDS_PER_PAYLOAD] for first in range(0, len(records), RECORDS_PER_PAYLOAD)]
+        snapshot = encode_snapshot(
+            snapshot_id, tuple(encode_records(piece) for piece in pieces), last_timestamp_ms=wall_ms()
+        )
+        drops_prefix = self._snapshots.drops_prefix(self._store.size_bytes, now_ms)
+        self._snapshots.taken(now_ms, has_dropped_prefix=drops_prefix)
+        facts = {"end_offset": end_offset, "epoch": snapshot_id.epoch, "bytes": len(snapshot.data)}
+        self._logger.info("metadata_snapshot", **facts, drops_prefix=drops_prefix)
+        self._post(True, SnapshotTaken(snapshot=snapshot, drops_prefix=drops_prefix))
 
     def _handle(self, is_for_quorum: bool, event: Event | ControllerEvent) -> None:
         now_ms = monotonic_ms()
@@ -227,7 +286,8 @@ class MetadataHost:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        deadlines = [d for d in (self.quorum.next_deadline_ms(), self.controller.next_deadline_ms()) if d is not None]
+        due = (self.quorum.next_deadline_ms(), self.controller.next_deadline_ms(), self._snapshots.deadline_ms())
+        deadlines = [each for each in due if each is not None]
         if deadlines and not self._is_stopped:
             delay_ms = max(0, min(deadlines) - monotonic_ms())
             self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick)
@@ -240,6 +300,7 @@ class MetadataHost:
             self._post(True, Tick())
         if controller_ms is not None and controller_ms <= now_ms:
             self._post(False, ControllerTick())
+        self._note_snapshot()
         if self._timer is None:
             self._schedule()
 
@@ -257,7 +318,20 @@ class MetadataHost:
                 self._store.append(action.entries)
             case TruncateEntries():
                 self._store.truncate(action.end_offset)
+            case WriteSnapshot():
+                self._store.write_snapshot(action.snapshot)
+            case DropPrefix():
+                self._store.drop_prefix(action.start_offset)
+            case InstallSnapshot():
+                self._store.install_snapshot(action.snapshot)
+                snapshot_id = action.snapshot.snapshot_id
+                self._journal.write(
+                    "metadata_snapshot_installed", end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch
+                )
+                self._events.append((False, MetadataSnapshot(image=_image_of(action.snapshot))))
             case Committed():
+                size_bytes = sum(len(entry.payload) for entry in action.entries)
+                self._snapshots.committed(size_bytes, monotonic_ms())
                 self._events.append((False, MetadataCommitted(entries=action.entries)))
             case BecameLeader():
                 self._events.append((False, LeadershipGained(epoch=action.epoch)))
@@ -311,3 +385,8 @@ class MetadataHost:
                 self._logger.info("controller_active", epoch=action.epoch)
             case ControllerDeactivated():
                 self._logger.info("controller_resigned", epoch=action.epoch)
+
+
+def _image_of(snapshot: Snapshot) -> MetadataImage:
+    records = tuple(record for payload in decode_snapshot(snapshot) for record in decode_records(payload))
+    return image_of(records, end_offset=snapshot.snapshot_id.end_offset, epoch=snapshot.snapshot_id.epoch)

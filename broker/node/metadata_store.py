@@ -1,23 +1,27 @@
-"""What the quorum keeps on disk: `quorum-state`, the log of `__cluster_metadata-0`, and the broker's `meta.properties`.
+"""What the quorum keeps on disk: `quorum-state`, log and snapshot of `__cluster_metadata-0`, and `meta.properties`.
 
-Every write is on disk (synced) when the call returns: a forgotten vote could be given twice. The log is one file;
-its batches are those of broker.quorum.entries, so a torn tail after SIGKILL is cut at the last whole, valid batch.
+Every write is on disk (synced) when the call returns: a forgotten vote could be given twice. The log is one file, named
+by its first offset; its batches are those of broker.quorum.entries, so a torn tail after SIGKILL is cut at the last
+whole, valid batch. A log that does not begin at 0 follows the snapshot of that end offset or a later one.
 Shown by tests/broker_node/test_node_metadata_store.py.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from broker.log.filesystem import LOCAL, FileSystem
+from broker.quorum.checkpoint import decode_snapshot, file_name, parse_file_name
 from broker.quorum.entries import decode_entries, encode_entries
+from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.state_file import decode_quorum_state, encode_quorum_state
 from broker.quorum.types import LogEntry, PersistedState
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import iter_batches
 
 METADATA_DIRECTORY = "__cluster_metadata-0"
-LOG_FILE = "00000000000000000000.log"
+LOG_SUFFIX = ".log"
 
 
 class StorageMismatchError(Exception):
@@ -39,6 +43,16 @@ def check_meta_properties(directory: Path, *, node_id: int, cluster_id: str, fil
             raise StorageMismatchError(f"{path}: {key} is {found.get(key)}, expected {expected}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMetadata:
+    """What the last life left. `log_start` None: the log begins at offset 0."""
+
+    state: PersistedState
+    snapshot: Snapshot | None
+    log_start: SnapshotId | None
+    entries: tuple[LogEntry, ...]
+
+
 class MetadataStore:
     def __init__(
         self, directory: Path, *, cluster_id: str, voters: tuple[int, ...], filesystem: FileSystem = LOCAL
@@ -47,15 +61,80 @@ class MetadataStore:
         self._directory = f"{directory}/{METADATA_DIRECTORY}"
         filesystem.make_directory(self._directory)
         self._state_path = f"{self._directory}/quorum-state"
-        self._file = filesystem.open(f"{self._directory}/{LOG_FILE}")
-        self._positions: list[int] = []  # byte position of the entry of each offset
+        self._start_offset = max(self._log_starts(), default=0)
+        self._file = filesystem.open(self._log_path(self._start_offset))
+        self._positions: list[int] = []  # byte position of the entry of each offset from `_start_offset` on
         self._end_position = 0
+        self._snapshot_bytes = 0
 
-    def load(self) -> tuple[PersistedState, tuple[LogEntry, ...]]:
-        """The state of the last life. Raises ValueError when quorum-state is damaged."""
+    @property
+    def size_bytes(self) -> int:
+        """Of the log and the latest snapshot."""
+        return self._end_position + self._snapshot_bytes
+
+    def _log_path(self, start_offset: int) -> str:
+        return f"{self._directory}/{start_offset:020d}{LOG_SUFFIX}"
+
+    def _log_starts(self) -> list[int]:
+        names = [name.removesuffix(LOG_SUFFIX) for name in self._filesystem.list_directory(self._directory)]
+        return [int(name) for name in names if len(name) == 20 and name.isdecimal()]
+
+    # -- loading -----------------------------------------------------------------------------------------------------
+
+    def load(self) -> StoredMetadata:
+        """The state of the last life. Raises ValueError when a file is damaged that a crash cannot have damaged."""
         filesystem, path = self._filesystem, self._state_path
         text = filesystem.read_bytes(path).decode(errors="replace") if filesystem.exists(path) else None
-        return decode_quorum_state(text), self._load_entries()
+        state = decode_quorum_state(text)
+        snapshot = self._load_snapshot()
+        entries = self._load_entries()
+        if snapshot is not None and not self._continues(snapshot.snapshot_id, entries):
+            # Installed, and then the crash came before the old log was gone.
+            self._begin_log(snapshot.snapshot_id.end_offset, ())
+            entries = ()
+        if self._start_offset and snapshot is None:
+            raise ValueError(
+                f"{self._directory}: the log begins at offset {self._start_offset}, but there is no snapshot of what "
+                "was before"
+            )
+        for start_offset in self._log_starts():
+            if start_offset != self._start_offset:
+                filesystem.remove(self._log_path(start_offset))
+        log_start = None
+        if self._start_offset and snapshot is not None:
+            # Of the epoch before an earlier start there is no record any more: begin where the snapshot ends.
+            log_start = snapshot.snapshot_id
+            if self._start_offset != log_start.end_offset:
+                entries = entries[log_start.end_offset - self._start_offset :]
+                self.drop_prefix(log_start.end_offset)
+        return StoredMetadata(state=state, snapshot=snapshot, log_start=log_start, entries=entries)
+
+    def _continues(self, snapshot_id: SnapshotId, entries: tuple[LogEntry, ...]) -> bool:
+        """Whether this log begins behind the snapshot, or holds all that is in it."""
+        if self._start_offset == snapshot_id.end_offset:
+            return True
+        position = snapshot_id.end_offset - 1 - self._start_offset
+        return 0 <= position < len(entries) and entries[position].epoch == snapshot_id.epoch
+
+    def _load_snapshot(self) -> Snapshot | None:
+        """The latest; others are removed. A crash damages none: they are on disk before they count."""
+        found = [
+            (snapshot_id, f"{self._directory}/{name}")
+            for name in self._filesystem.list_directory(self._directory)
+            if (snapshot_id := parse_file_name(name)) is not None
+        ]
+        if not found:
+            return None
+        *older, (snapshot_id, path) = sorted(found)
+        snapshot = Snapshot(snapshot_id=snapshot_id, data=self._filesystem.read_bytes(path))
+        try:
+            decode_snapshot(snapshot)
+        except CorruptBatchError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+        for _, old in older:
+            self._filesystem.remove(old)
+        self._snapshot_bytes = len(snapshot.data)
+        return snapshot
 
     def _load_entries(self) -> tuple[LogEntry, ...]:
         size = self._file.size_bytes()
@@ -63,7 +142,7 @@ class MetadataStore:
         entries: list[LogEntry] = []
         try:
             for batch in iter_batches(data):
-                if not batch.is_crc_valid() or batch.header.base_offset != len(entries):
+                if not batch.is_crc_valid() or batch.header.base_offset != self._start_offset + len(entries):
                     break
                 entries.extend(decode_entries(batch.buffer))
                 self._positions.append(batch.position)
@@ -74,6 +153,8 @@ class MetadataStore:
             self._file.truncate(self._end_position)
         return tuple(entries)
 
+    # -- what the quorum asks for ------------------------------------------------------------------------------------
+
     def persist_state(self, state: PersistedState) -> None:
         text = encode_quorum_state(state, cluster_id=self._cluster_id, voters=self._voters)
         self._filesystem.write_atomically(self._state_path, text.encode())
@@ -82,7 +163,7 @@ class MetadataStore:
     def append(self, entries: tuple[LogEntry, ...]) -> None:
         pieces = []
         for entry in entries:
-            assert entry.offset == len(self._positions), "offsets of the metadata log are dense"
+            assert entry.offset == self._start_offset + len(self._positions), "offsets of the metadata log are dense"
             piece = encode_entries((entry,))
             self._positions.append(self._end_position)
             self._end_position += len(piece)
@@ -92,12 +173,46 @@ class MetadataStore:
         self._file.sync()
 
     def truncate(self, end_offset: int) -> None:
-        if end_offset >= len(self._positions):
+        count = end_offset - self._start_offset
+        if count >= len(self._positions):
             return
-        self._end_position = self._positions[end_offset]
-        del self._positions[end_offset:]
+        self._end_position = self._positions[count]
+        del self._positions[count:]
         self._file.truncate(self._end_position)
         self._file.sync()
+
+    def write_snapshot(self, snapshot: Snapshot) -> None:
+        """On disk when this returns; it takes the place of the one before."""
+        name = file_name(snapshot.snapshot_id)
+        self._filesystem.write_atomically(f"{self._directory}/{name}", snapshot.data)
+        self._filesystem.sync_directory(self._directory)
+        self._snapshot_bytes = len(snapshot.data)
+        for each in self._filesystem.list_directory(self._directory):
+            if each != name and parse_file_name(each) is not None:
+                self._filesystem.remove(f"{self._directory}/{each}")
+
+    def drop_prefix(self, start_offset: int) -> None:
+        """The entries from `start_offset` on become a log of their own, which takes the place of this one."""
+        count = start_offset - self._start_offset
+        begin = self._positions[count] if count < len(self._positions) else self._end_position
+        tail = self._file.read_at(begin, self._end_position - begin)
+        self._begin_log(start_offset, tuple(position - begin for position in self._positions[count:]), tail)
+
+    def install_snapshot(self, snapshot: Snapshot) -> None:
+        """A crash in between leaves the snapshot and the old log: `load` sees that they do not belong together."""
+        self.write_snapshot(snapshot)
+        self._begin_log(snapshot.snapshot_id.end_offset, ())
+
+    def _begin_log(self, start_offset: int, positions: tuple[int, ...], data: bytes = b"") -> None:
+        old_path, self._start_offset = self._log_path(self._start_offset), start_offset
+        path = self._log_path(start_offset)
+        self._file.close()
+        self._filesystem.write_atomically(path, data)
+        self._filesystem.sync_directory(self._directory)
+        if old_path != path:
+            self._filesystem.remove(old_path)
+        self._file = self._filesystem.open(path)
+        self._positions, self._end_position = list(positions), len(data)
 
     def close(self) -> None:
         self._file.close()

@@ -57,7 +57,6 @@ connection, but for ApiVersions, which is answered with UNSUPPORTED_VERSION (KIP
 _LISTENERS = {Listener.CLIENT: "clients", Listener.INTER_BROKER: "brokers", Listener.CONTROLLER: "controllers"}
 _ELSEWHERE = {
     ApiKey.ENVELOPE: ("broker/node/forwarding.py", "A request that a broker passes on to the controller (KIP-590)."),
-    ApiKey.FETCH_SNAPSHOT: ("broker/node/control.py", "A voter that is too far behind gets the image (KIP-630)."),
 }
 
 

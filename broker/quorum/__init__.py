@@ -13,12 +13,16 @@ TruncateEntries are on disk before the Send or Reply that follows them):
     PersistQuorumState(state)               write `quorum-state`: encode_quorum_state(state, ..)
     AppendEntries(entries)                  append to the log of __cluster_metadata-0: encode_entries(entries)
     TruncateEntries(end_offset)             cut the log there
+    WriteSnapshot(snapshot)                 write the file of a snapshot, on disk before the next action
+    DropPrefix(start_offset)                remove the entries below from the log
+    InstallSnapshot(snapshot)               write it, begin an empty log behind it; controller: MetadataSnapshot
     Committed(high_watermark, entries)      hand to controller.handle(MetadataCommitted(entries))
     BecameLeader(epoch) / LostLeadership(epoch)   hand to controller.handle(LeadershipGained / LeadershipLost)
     LeaderChanged(leader_id, epoch)         route controller requests there; journal `controller_elected`
 
 One entry is one offset, on the wire and on disk one record batch with one record: `broker.quorum.entries`. Mapping of
 messages to and from kio types: `broker.quorum.messages`. A proposal is `Propose(epoch, payload)`; its commit comes back
-as a Committed entry with that epoch and payload. On a restart every entry is reported as Committed again, from 0.
-Not here yet: snapshots, observers (every node is a voter), changing the voter set.
+as a Committed entry with that epoch and payload. On a restart every entry behind the snapshot is reported as Committed
+again. Each node takes snapshots of its own (`SnapshotTaken`); a follower whose next entry its leader has dropped gets
+the leader's by FetchSnapshot (KIP-630). Not here yet: observers (every node is a voter), changing the voter set.
 """

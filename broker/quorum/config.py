@@ -13,6 +13,8 @@ class QuorumConfig:
     fetch_timeout_ms: int = 2000  # controller.quorum.fetch.timeout.ms
     request_timeout_ms: int = 2000  # controller.quorum.request.timeout.ms
     retry_backoff_ms: int = 20  # controller.quorum.retry.backoff.ms
+    fetch_max_bytes: int = 1 << 20  # controller.quorum.fetch.max.bytes; an answer has one entry at least
+    fetch_snapshot_max_bytes: int = 1 << 20  # controller.quorum.fetch.snapshot.max.bytes: of a snapshot, in one answer
     fetch_max_wait_ms: int = 500  # long poll at the leader; the core keeps it below fetch_timeout_ms / 2
 
     def __post_init__(self) -> None:

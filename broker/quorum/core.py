@@ -14,6 +14,7 @@ from broker.quorum.config import QuorumConfig
 from broker.quorum.log import QuorumLog
 from broker.quorum.messages import encode_leader_change
 from broker.quorum.roles import Candidate, Follower, Leader, ParkedFetch, Prospective, Role, Unattached, VoterProgress
+from broker.quorum.snapshots import Snapshot, SnapshotDownload, SnapshotId
 from broker.quorum.types import (
     NO_NODE,
     Action,
@@ -22,11 +23,16 @@ from broker.quorum.types import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     Committed,
+    DivergingEpoch,
+    DropPrefix,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     Event,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    InstallSnapshot,
     LeaderChanged,
     LogEntry,
     LostLeadership,
@@ -42,17 +48,17 @@ from broker.quorum.types import (
     Send,
     SendFailed,
     Shutdown,
+    SnapshotTaken,
     Start,
     Tick,
     TruncateEntries,
     VoteRequest,
     VoteResponse,
     VoterState,
+    WriteSnapshot,
 )
 
 __all__ = ["Quorum", "QuorumConfig"]
-
-FETCH_BYTES_MAX = 1 << 20  # payload in one Fetch response (one entry at least); the rest follows at once
 
 
 @dataclass(slots=True)
@@ -70,12 +76,19 @@ class Quorum:
         *,
         config: QuorumConfig,
         persisted: PersistedState,  # PersistedState() when there is no quorum-state file
-        entries: tuple[LogEntry, ...],  # the metadata log on disk, offsets dense from 0
+        entries: tuple[LogEntry, ...],  # the metadata log on disk, offsets dense
         rng: random.Random,
+        snapshot: Snapshot | None = None,  # the latest on disk; the log begins at 0 or at its end offset at the latest
+        log_start: SnapshotId | None = None,  # where `entries` begin, None for offset 0
     ) -> None:
         self._config = config
         self._rng = rng
-        self._log = QuorumLog(entries)
+        if log_start is None:
+            self._log = QuorumLog(entries)
+        else:
+            self._log = QuorumLog(entries, start_offset=log_start.end_offset, start_epoch=log_start.epoch)
+        self._snapshot = snapshot
+        self._download: SnapshotDownload | None = None  # as a follower
         # A crash may have come between the append of a newer epoch and the state that names it.
         newer = self._log.last_epoch > persisted.leader_epoch
         self._persisted = PersistedState(leader_epoch=self._log.last_epoch) if newer else persisted
@@ -83,7 +96,9 @@ class Quorum:
         self._voted_id = self._persisted.voted_id
         self._epoch = self._persisted.leader_epoch
         self._role: Role = Unattached(deadline_ms=None)
-        self._high_watermark = 0  # never falls within a life; entries below it have been reported as Committed
+        # Never falls within a life; entries below it have been reported as Committed, or are in the snapshot.
+        self._high_watermark = 0 if snapshot is None else snapshot.snapshot_id.end_offset
+        assert self._log.start_offset <= self._high_watermark <= self._log.end_offset
         self._peers = tuple(voter for voter in config.voters if voter != config.node_id)
         self._channels: dict[int, _Channel] = {}
         self._next_correlation_id = 0
@@ -109,6 +124,8 @@ class Quorum:
                 self._on_send_failed(peer_id, correlation_id)
             case Propose(epoch=epoch, payload=payload):
                 self._propose(epoch, payload)
+            case SnapshotTaken():
+                self._take_snapshot(event)
             case Shutdown():
                 self._shutdown()
         self._run_timers()
@@ -138,6 +155,11 @@ class Quorum:
         return self._leader_id
 
     @property
+    def voted_id(self) -> int:
+        """Whom this voter gave its vote in `epoch`, -1 for nobody."""
+        return self._voted_id
+
+    @property
     def is_leader(self) -> bool:
         return isinstance(self._role, Leader)
 
@@ -150,8 +172,21 @@ class Quorum:
         return self._high_watermark
 
     @property
+    def log_start_offset(self) -> int:
+        return self._log.start_offset
+
+    @property
     def log_end_offset(self) -> int:
         return self._log.end_offset
+
+    @property
+    def snapshot_id(self) -> SnapshotId | None:
+        """The latest that this node has."""
+        return None if self._snapshot is None else self._snapshot.snapshot_id
+
+    def epoch_before(self, offset: int) -> int:
+        """Of the last entry below `offset`, which lies in the log; -1 at 0."""
+        return self._log.epoch_before(offset)
 
     @property
     def last_entry(self) -> LogEntry | None:
@@ -178,13 +213,17 @@ class Quorum:
         ]
         return sorted([own, *others], key=lambda voter: voter.replica_id)
 
-    def read_log(self, from_offset: int = 0) -> tuple[LogEntry, ...]:
-        """For inspection and tests; committed or not."""
-        return self._log.read(from_offset, self._log.end_offset)
+    def read_log(self, from_offset: int | None = None) -> tuple[LogEntry, ...]:
+        """For inspection and tests; committed or not. From the start of the log unless told otherwise."""
+        start = self._log.start_offset if from_offset is None else from_offset
+        return self._log.read(start, self._log.end_offset)
 
     def check_invariants(self) -> None:
         self._log.check_invariants()
-        assert 0 <= self._high_watermark <= self._log.end_offset
+        assert self._log.start_offset <= self._high_watermark <= self._log.end_offset
+        if self._log.start_offset:
+            assert self._snapshot is not None, "a snapshot stands for what the log does not hold"
+            assert self._log.start_offset <= self._snapshot.snapshot_id.end_offset <= self._high_watermark
         assert self._log.last_epoch <= self._epoch
         assert self._persisted == self._state_to_persist()
         assert self.is_leader == (self._leader_id == self.node_id)
@@ -280,6 +319,14 @@ class Quorum:
                 )
             case Leader():
                 return BeginQuorumEpochRequest(leader_id=self.node_id, leader_epoch=self._epoch)
+            case Follower() if self._download is not None:
+                return FetchSnapshotRequest(
+                    replica_id=self.node_id,
+                    current_leader_epoch=self._epoch,
+                    snapshot_id=self._download.snapshot_id,
+                    position=len(self._download.data),
+                    max_bytes=self._config.fetch_snapshot_max_bytes,
+                )
             case _:
                 return FetchRequest(
                     replica_id=self.node_id,
@@ -316,6 +363,7 @@ class Quorum:
         previous, previous_epoch, previous_leader = self._role, self._epoch, self._leader_id
         self._role, self._epoch, self._leader_id, self._voted_id = role, epoch, leader_id, voted_id
         self._channels = {peer_id: _Channel() for peer_id in self._peers}
+        self._download = None  # another leader names its own
         self._persist()
         if isinstance(previous, Leader):
             for parked in previous.parked.values():
@@ -415,6 +463,8 @@ class Quorum:
                 )
             case FetchRequest():
                 self._on_fetch(token, request)
+            case FetchSnapshotRequest():
+                self._reply(token, self._answer_fetch_snapshot(request))
 
     def _answer_vote(self, request: VoteRequest) -> VoteResponse:
         error, granted = QuorumError.NONE, False
@@ -503,16 +553,40 @@ class Quorum:
             entries=(),
         )
 
-    def _on_fetch(self, token: int, request: FetchRequest) -> None:
-        error = QuorumError.NONE
+    def _fetch_problem(self, request: FetchRequest | FetchSnapshotRequest) -> int:
         if request.replica_id not in self._peers:
-            error = QuorumError.INCONSISTENT_VOTER_SET
-        elif request.current_leader_epoch < self._epoch:
-            error = QuorumError.FENCED_LEADER_EPOCH
-        elif request.current_leader_epoch > self._epoch:
-            error = QuorumError.UNKNOWN_LEADER_EPOCH
-        elif not isinstance(self._role, Leader):
-            error = QuorumError.NOT_LEADER_OR_FOLLOWER
+            return QuorumError.INCONSISTENT_VOTER_SET
+        if request.current_leader_epoch < self._epoch:
+            return QuorumError.FENCED_LEADER_EPOCH
+        if request.current_leader_epoch > self._epoch:
+            return QuorumError.UNKNOWN_LEADER_EPOCH
+        return QuorumError.NONE if isinstance(self._role, Leader) else QuorumError.NOT_LEADER_OR_FOLLOWER
+
+    def _answer_fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        error, size, data = self._fetch_problem(request), 0, b""
+        if error == QuorumError.NONE:
+            assert isinstance(self._role, Leader)
+            self._role.progress[request.replica_id].last_fetch_ms = self._now_ms  # it follows, and says so
+            self._role.progress[request.replica_id].acknowledged = True
+            if self._snapshot is None or self._snapshot.snapshot_id != request.snapshot_id:
+                error = QuorumError.SNAPSHOT_NOT_FOUND  # there is a later one by now: a Fetch tells which
+            elif not 0 <= request.position < len(self._snapshot.data):
+                error = QuorumError.POSITION_OUT_OF_RANGE
+            else:
+                length = max(1, min(request.max_bytes, self._config.fetch_snapshot_max_bytes))
+                size, data = len(self._snapshot.data), self._snapshot.data[request.position :][:length]
+        return FetchSnapshotResponse(
+            error_code=error,
+            leader_id=self._leader_id,
+            leader_epoch=self._epoch,
+            snapshot_id=request.snapshot_id,
+            size=size,
+            position=request.position,
+            data=data,
+        )
+
+    def _on_fetch(self, token: int, request: FetchRequest) -> None:
+        error = self._fetch_problem(request)
         if error != QuorumError.NONE:
             self._reply(token, self._fetch_error(error))
             return
@@ -532,10 +606,8 @@ class Quorum:
             self._answer_parked(leader, request.replica_id)  # its sender gave up; the newer one counts
         deadline_ms = self._now_ms + min(request.max_wait_ms, self._config.fetch_timeout_ms)
         leader.parked[request.replica_id] = ParkedFetch(token=token, request=request, deadline_ms=deadline_ms)
-        diverging = self._log.divergence(
-            fetch_offset=request.fetch_offset, last_fetched_epoch=request.last_fetched_epoch
-        )
-        if diverging is not None:
+        position = {"fetch_offset": request.fetch_offset, "last_fetched_epoch": request.last_fetched_epoch}
+        if self._log.needs_snapshot(**position) or self._log.divergence(**position) is not None:
             self._answer_parked(leader, request.replica_id)
             return
         voter.end_offset = request.fetch_offset
@@ -551,9 +623,16 @@ class Quorum:
 
     def _answer_parked(self, leader: Leader, replica_id: int) -> None:
         parked = leader.parked.pop(replica_id)
-        offset = parked.request.fetch_offset
-        diverging = self._log.divergence(fetch_offset=offset, last_fetched_epoch=parked.request.last_fetched_epoch)
-        entries = () if diverging is not None else self._log.read_bounded(offset, FETCH_BYTES_MAX)
+        offset, last_epoch = parked.request.fetch_offset, parked.request.last_fetched_epoch
+        snapshot_id: SnapshotId | None = None
+        diverging: DivergingEpoch | None = None
+        entries: tuple[LogEntry, ...] = ()
+        if self._log.needs_snapshot(fetch_offset=offset, last_fetched_epoch=last_epoch):
+            snapshot_id = self.snapshot_id
+        else:
+            diverging = self._log.divergence(fetch_offset=offset, last_fetched_epoch=last_epoch)
+            if diverging is None:
+                entries = self._log.read_bounded(offset, self._config.fetch_max_bytes)
         leader.progress[replica_id].sent_high_watermark = self._high_watermark
         response = FetchResponse(
             error_code=QuorumError.NONE,
@@ -562,6 +641,7 @@ class Quorum:
             high_watermark=self._high_watermark,
             diverging_epoch=diverging,
             entries=entries,
+            snapshot_id=snapshot_id,
         )
         self._reply(parked.token, response)
 
@@ -583,6 +663,8 @@ class Quorum:
                 self._on_vote_response(event.sender_id, response)
             case FetchResponse():
                 self._on_fetch_response(channel, response)
+            case FetchSnapshotResponse():
+                self._on_snapshot_response(channel, response)
             case BeginQuorumEpochResponse():
                 if isinstance(self._role, Leader) and response.error_code == QuorumError.NONE:
                     self._role.progress[event.sender_id].acknowledged = True
@@ -627,6 +709,9 @@ class Quorum:
         follower.has_fetched = True
         follower.fetch_deadline_ms = self._now_ms + self._config.fetch_timeout_ms
         channel.not_before_ms = self._now_ms
+        if response.snapshot_id is not None:
+            self._download = SnapshotDownload(snapshot_id=response.snapshot_id)
+            return
         if response.diverging_epoch is not None:
             self._truncate(self._log.common_end(response.diverging_epoch))
             return
@@ -634,6 +719,47 @@ class Quorum:
             self._log.append(response.entries)
             self._actions.append(AppendEntries(entries=response.entries))
         self._commit(min(response.high_watermark, self._log.end_offset))
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------
+
+    def _take_snapshot(self, event: SnapshotTaken) -> None:
+        """Of what is committed, by our host; the leader's and the followers' are independent of each other."""
+        snapshot_id = event.snapshot.snapshot_id
+        assert snapshot_id.end_offset <= self._high_watermark, "only what is committed is in a snapshot"
+        if self._snapshot is not None and snapshot_id <= self._snapshot.snapshot_id:
+            return
+        self._snapshot = event.snapshot
+        self._actions.append(WriteSnapshot(snapshot=event.snapshot))
+        if event.drops_prefix:
+            self._log.drop_prefix(snapshot_id.end_offset)
+            self._actions.append(DropPrefix(start_offset=snapshot_id.end_offset))
+
+    def _on_snapshot_response(self, channel: _Channel, response: FetchSnapshotResponse) -> None:
+        follower, download = self._role, self._download
+        if not isinstance(follower, Follower) or download is None:
+            return
+        fits = response.error_code == QuorumError.NONE and download.add(
+            response.snapshot_id, position=response.position, size=response.size, piece=response.data
+        )
+        if not fits:
+            self._download = None  # a Fetch tells what there is now
+            return
+        follower.has_fetched = True
+        follower.fetch_deadline_ms = self._now_ms + self._config.fetch_timeout_ms
+        channel.not_before_ms = self._now_ms
+        if len(download.data) == response.size:
+            self._download = None
+            self._install(Snapshot(snapshot_id=download.snapshot_id, data=bytes(download.data)))
+
+    def _install(self, snapshot: Snapshot) -> None:
+        """All of it is committed, and what our log has beyond it may not continue it: begin anew from there."""
+        snapshot_id = snapshot.snapshot_id
+        if snapshot_id.end_offset <= self._high_watermark:
+            return  # overtaken: we were told to get it before we knew what we know now
+        self._log = QuorumLog((), start_offset=snapshot_id.end_offset, start_epoch=snapshot_id.epoch)
+        self._snapshot = snapshot
+        self._high_watermark = snapshot_id.end_offset
+        self._actions.append(InstallSnapshot(snapshot=snapshot))
 
     def _truncate(self, end_offset: int) -> None:
         if end_offset < self._high_watermark:

@@ -1,7 +1,7 @@
 """The core's own view of the metadata log: all entries in memory, plus where each epoch starts.
 
-The log is small (a benchmark's metadata); snapshots, which would bound it, are a later issue. The copy on disk is the
-host's: it performs AppendEntries and TruncateEntries, which say the same.
+A snapshot bounds it: the entries that it stands for are dropped. The copy on disk is the host's: it performs
+AppendEntries, TruncateEntries, DropPrefix and InstallSnapshot, which say the same.
 """
 
 from __future__ import annotations
@@ -12,16 +12,26 @@ from broker.quorum.types import NO_EPOCH, DivergingEpoch, LogEntry
 
 
 class QuorumLog:
-    """Offsets are dense from 0, epochs never fall; `_epoch_starts` lists (epoch, first offset), ascending."""
+    """Offsets are dense from `start_offset`, epochs never fall; `_epoch_starts` lists (epoch, first offset), ascending.
 
-    def __init__(self, entries: tuple[LogEntry, ...]) -> None:
+    A log that does not begin at 0 follows a snapshot, whose last epoch is its first: that one counts as beginning at
+    `start_offset`, since where it did begin is no longer known.
+    """
+
+    def __init__(self, entries: tuple[LogEntry, ...], *, start_offset: int = 0, start_epoch: int = NO_EPOCH) -> None:
+        assert (start_offset > 0) == (start_epoch != NO_EPOCH), "a log begins at 0 or behind a snapshot"
+        self._start_offset = start_offset
         self._entries: list[LogEntry] = []
-        self._epoch_starts: list[tuple[int, int]] = []
+        self._epoch_starts: list[tuple[int, int]] = [(start_epoch, start_offset)] if start_offset else []
         self.append(entries)
 
     @property
+    def start_offset(self) -> int:
+        return self._start_offset
+
+    @property
     def end_offset(self) -> int:
-        return len(self._entries)
+        return self._start_offset + len(self._entries)
 
     @property
     def last_entry(self) -> LogEntry | None:
@@ -29,8 +39,30 @@ class QuorumLog:
 
     @property
     def last_epoch(self) -> int:
-        """-1 when empty."""
+        """-1 when nothing was ever in it."""
         return self._epoch_starts[-1][0] if self._epoch_starts else NO_EPOCH
+
+    def epoch_before(self, offset: int) -> int:
+        """The epoch of the entry at `offset` - 1, which is in the log or the last one of the snapshot before it."""
+        assert self._start_offset <= offset <= self.end_offset
+        if offset > self._start_offset:
+            return self._entries[offset - 1 - self._start_offset].epoch
+        return self._epoch_starts[0][0] if self._start_offset else NO_EPOCH
+
+    def drop_prefix(self, start_offset: int) -> None:
+        """Forget the entries below; a snapshot stands for them."""
+        assert self._start_offset < start_offset <= self.end_offset
+        epoch = self.epoch_before(start_offset)
+        del self._entries[: start_offset - self._start_offset]
+        self._start_offset = start_offset
+        later = [(each, offset) for each, offset in self._epoch_starts if each > epoch]
+        self._epoch_starts = [(epoch, start_offset), *later]
+
+    def needs_snapshot(self, *, fetch_offset: int, last_fetched_epoch: int) -> bool:
+        """Whether a log that ends so cannot be continued from this one: what it lacks, or where they part, is gone."""
+        if not self._start_offset:
+            return False
+        return fetch_offset < self._start_offset or last_fetched_epoch < self._epoch_starts[0][0]
 
     def can_append(self, entries: tuple[LogEntry, ...]) -> bool:
         offset, epoch = self.end_offset, self.last_epoch
@@ -49,23 +81,27 @@ class QuorumLog:
             self._entries.append(entry)
 
     def truncate(self, end_offset: int) -> None:
-        del self._entries[end_offset:]
-        while self._epoch_starts and self._epoch_starts[-1][1] >= end_offset:
+        assert end_offset >= self._start_offset, "what a snapshot stands for is committed"
+        del self._entries[end_offset - self._start_offset :]
+        kept = 1 if self._start_offset else 0
+        while len(self._epoch_starts) > kept and self._epoch_starts[-1][1] >= end_offset:
             self._epoch_starts.pop()
 
     def read(self, from_offset: int, to_offset: int) -> tuple[LogEntry, ...]:
-        return tuple(self._entries[from_offset:to_offset])
+        start = self._start_offset
+        assert from_offset >= start, f"offset {from_offset} is below the start of the log, {start}"
+        return tuple(self._entries[from_offset - start : to_offset - start])
 
     def read_bounded(self, from_offset: int, size_bytes_max: int) -> tuple[LogEntry, ...]:
         """From `from_offset` on, at least one entry if there is any."""
         size_bytes, end = 0, from_offset
         while end < self.end_offset and (end == from_offset or size_bytes < size_bytes_max):
-            size_bytes += len(self._entries[end].payload)
+            size_bytes += len(self._entries[end - self._start_offset].payload)
             end += 1
         return self.read(from_offset, end)
 
     def end_of_epoch(self, epoch: int) -> DivergingEpoch:
-        """The largest epoch <= `epoch` in this log and where it ends; (-1, 0) when there is none."""
+        """The largest epoch <= `epoch` in this log and where it ends; (-1, 0) when there is none (that is known)."""
         position = bisect_right(self._epoch_starts, epoch, key=lambda start: start[0])
         if position == 0:
             return DivergingEpoch(epoch=NO_EPOCH, end_offset=0)
@@ -73,7 +109,10 @@ class QuorumLog:
         return DivergingEpoch(epoch=self._epoch_starts[position - 1][0], end_offset=end)
 
     def divergence(self, *, fetch_offset: int, last_fetched_epoch: int) -> DivergingEpoch | None:
-        """None if a log which ends at `fetch_offset` in `last_fetched_epoch` is a prefix of this one (KIP-595)."""
+        """None if a log which ends at `fetch_offset` in `last_fetched_epoch` is a prefix of this one (KIP-595).
+
+        Only where `needs_snapshot` does not hold.
+        """
         if fetch_offset == 0:
             return None
         end = self.end_of_epoch(last_fetched_epoch)
@@ -86,8 +125,8 @@ class QuorumLog:
         return min(diverging.end_offset, self.end_of_epoch(diverging.epoch).end_offset)
 
     def check_invariants(self) -> None:
-        previous = NO_EPOCH
-        for offset, entry in enumerate(self._entries):
+        previous = self.epoch_before(self._start_offset)
+        for offset, entry in enumerate(self._entries, start=self._start_offset):
             assert entry.offset == offset
             assert entry.epoch >= previous
             previous = entry.epoch

@@ -1,8 +1,9 @@
 """Quorum messages to and from kio's wire types, in the versions that brokers speak among themselves.
 
-Vote 2, BeginQuorumEpoch 1, EndQuorumEpoch 1, Fetch 17. Every message names one partition, `__cluster_metadata` 0.
-Directory ids and endpoints are left empty: voters are static and found by controller.quorum.voters.
-Another shape raises RemoteProtocolError. tests/broker_quorum/test_quorum_messages.py goes there and back.
+Vote 2, BeginQuorumEpoch 1, EndQuorumEpoch 1, Fetch 17, FetchSnapshot 1. Every message names one partition,
+`__cluster_metadata` 0. Directory ids and endpoints are left empty: voters are static and found by
+controller.quorum.voters. Another shape raises RemoteProtocolError. tests/broker_quorum/test_quorum_messages.py goes
+there and back.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from kio.schema.end_quorum_epoch.v1 import response as end_response
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v17 import request as fetch_request
 from kio.schema.fetch.v17 import response as fetch_response
+from kio.schema.fetch_snapshot.v1 import request as snapshot_request
+from kio.schema.fetch_snapshot.v1 import response as snapshot_response
 from kio.schema.leader_change_message.v0 import data as leader_change
 from kio.schema.types import BrokerId, TopicName
 from kio.schema.vote.v2 import request as vote_request
@@ -24,6 +27,7 @@ from kio.schema.vote.v2 import response as vote_response
 from kio.static.primitive import Records, i16, i32, i32Timedelta, i64
 
 from broker.quorum.entries import decode_entries, encode_entries
+from broker.quorum.snapshots import SnapshotId
 from broker.quorum.types import (
     NO_EPOCH,
     BeginQuorumEpochRequest,
@@ -33,6 +37,8 @@ from broker.quorum.types import (
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     Request,
     Response,
     VoteRequest,
@@ -50,12 +56,14 @@ KioRequest = (
     | begin_request.BeginQuorumEpochRequest
     | end_request.EndQuorumEpochRequest
     | fetch_request.FetchRequest
+    | snapshot_request.FetchSnapshotRequest
 )
 KioResponse = (
     vote_response.VoteResponse
     | begin_response.BeginQuorumEpochResponse
     | end_response.EndQuorumEpochResponse
     | fetch_response.FetchResponse
+    | snapshot_response.FetchSnapshotResponse
 )
 _TOPIC = TopicName(METADATA_TOPIC)
 _PARTITION = i32(0)
@@ -111,6 +119,8 @@ def request_to_kio(request: Request, *, receiver_id: int, cluster_id: str | None
             )
         case FetchRequest():
             return _fetch_request_to_kio(request, cluster_id)
+        case FetchSnapshotRequest():
+            return _fetch_snapshot_request_to_kio(request, cluster_id)
 
 
 def _vote_request_to_kio(request: VoteRequest, receiver_id: int, cluster_id: str | None) -> vote_request.VoteRequest:
@@ -151,6 +161,26 @@ def _fetch_request_to_kio(request: FetchRequest, cluster_id: str | None) -> fetc
     )
 
 
+def _fetch_snapshot_request_to_kio(
+    request: FetchSnapshotRequest, cluster_id: str | None
+) -> snapshot_request.FetchSnapshotRequest:
+    partition = snapshot_request.PartitionSnapshot(
+        partition=_PARTITION,
+        current_leader_epoch=i32(request.current_leader_epoch),
+        snapshot_id=snapshot_request.SnapshotId(
+            end_offset=i64(request.snapshot_id.end_offset), epoch=i32(request.snapshot_id.epoch)
+        ),
+        position=i64(request.position),
+        replica_directory_id=None,
+    )
+    return snapshot_request.FetchSnapshotRequest(
+        cluster_id=cluster_id,
+        replica_id=BrokerId(request.replica_id),
+        max_bytes=i32(request.max_bytes),
+        topics=(snapshot_request.TopicSnapshot(name=_TOPIC, partitions=(partition,)),),
+    )
+
+
 def request_from_kio(message: KioRequest) -> Request:
     match message:
         case vote_request.VoteRequest(topics=(vote_request.TopicData(partitions=(vote,)),)):
@@ -175,6 +205,14 @@ def request_from_kio(message: KioRequest) -> Request:
                 fetch_offset=fetch.fetch_offset,
                 last_fetched_epoch=fetch.last_fetched_epoch,
                 max_wait_ms=message.max_wait // timedelta(milliseconds=1),
+            )
+        case snapshot_request.FetchSnapshotRequest(topics=(snapshot_request.TopicSnapshot(partitions=(asked,)),)):
+            return FetchSnapshotRequest(
+                replica_id=message.replica_id,
+                current_leader_epoch=asked.current_leader_epoch,
+                snapshot_id=SnapshotId(end_offset=asked.snapshot_id.end_offset, epoch=asked.snapshot_id.epoch),
+                position=asked.position,
+                max_bytes=message.max_bytes,
             )
     raise RemoteProtocolError(f"{type(message).__name__}: expected one partition of {METADATA_TOPIC}")
 
@@ -217,6 +255,8 @@ def response_to_kio(response: Response) -> KioResponse:
             )
         case FetchResponse():
             return _fetch_response_to_kio(response)
+        case FetchSnapshotResponse():
+            return _fetch_snapshot_response_to_kio(response)
 
 
 def _fetch_response_to_kio(response: FetchResponse) -> fetch_response.FetchResponse:
@@ -225,9 +265,15 @@ def _fetch_response_to_kio(response: FetchResponse) -> fetch_response.FetchRespo
         diverging = fetch_response.EpochEndOffset(
             epoch=i32(response.diverging_epoch.epoch), end_offset=i64(response.diverging_epoch.end_offset)
         )
+    snapshot_id = fetch_response.SnapshotId()
+    if response.snapshot_id is not None:
+        snapshot_id = fetch_response.SnapshotId(
+            end_offset=i64(response.snapshot_id.end_offset), epoch=i32(response.snapshot_id.epoch)
+        )
     partition = fetch_response.PartitionData(
         partition_index=_PARTITION,
         error_code=ErrorCode(response.error_code),
+        snapshot_id=snapshot_id,
         high_watermark=i64(response.high_watermark),
         last_stable_offset=i64(response.high_watermark),
         log_start_offset=i64(0),
@@ -241,6 +287,27 @@ def _fetch_response_to_kio(response: FetchResponse) -> fetch_response.FetchRespo
     topic = fetch_response.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
     return fetch_response.FetchResponse(
         throttle_time=i32Timedelta.parse(timedelta()), error_code=ErrorCode.none, responses=(topic,)
+    )
+
+
+def _fetch_snapshot_response_to_kio(response: FetchSnapshotResponse) -> snapshot_response.FetchSnapshotResponse:
+    partition = snapshot_response.PartitionSnapshot(
+        index=_PARTITION,
+        error_code=ErrorCode(response.error_code),
+        snapshot_id=snapshot_response.SnapshotId(
+            end_offset=i64(response.snapshot_id.end_offset), epoch=i32(response.snapshot_id.epoch)
+        ),
+        current_leader=snapshot_response.LeaderIdAndEpoch(
+            leader_id=BrokerId(response.leader_id), leader_epoch=i32(response.leader_epoch)
+        ),
+        size=i64(response.size),
+        position=i64(response.position),
+        unaligned_records=Records(response.data),
+    )
+    return snapshot_response.FetchSnapshotResponse(
+        throttle_time=i32Timedelta.parse(timedelta()),
+        error_code=ErrorCode.none,
+        topics=(snapshot_response.TopicSnapshot(name=_TOPIC, partitions=(partition,)),),
     )
 
 
@@ -263,6 +330,16 @@ def response_from_kio(message: KioResponse) -> Response:
             )
         case fetch_response.FetchResponse(responses=(fetch_response.FetchableTopicResponse(partitions=(fetch,)),)):
             return _fetch_response_from_kio(fetch)
+        case snapshot_response.FetchSnapshotResponse(topics=(snapshot_response.TopicSnapshot(partitions=(piece,)),)):
+            return FetchSnapshotResponse(
+                error_code=int(piece.error_code),
+                leader_id=piece.current_leader.leader_id,
+                leader_epoch=piece.current_leader.leader_epoch,
+                snapshot_id=SnapshotId(end_offset=piece.snapshot_id.end_offset, epoch=piece.snapshot_id.epoch),
+                size=piece.size,
+                position=piece.position,
+                data=bytes(piece.unaligned_records or b""),
+            )
     raise RemoteProtocolError(f"{type(message).__name__}: expected one partition of {METADATA_TOPIC}")
 
 
@@ -273,6 +350,9 @@ def _fetch_response_from_kio(partition: fetch_response.PartitionData) -> FetchRe
         diverging = DivergingEpoch(
             epoch=max(NO_EPOCH, partition.diverging_epoch.epoch), end_offset=partition.diverging_epoch.end_offset
         )
+    snapshot_id = None
+    if partition.snapshot_id.end_offset >= 0:  # likewise
+        snapshot_id = SnapshotId(end_offset=partition.snapshot_id.end_offset, epoch=partition.snapshot_id.epoch)
     return FetchResponse(
         error_code=int(partition.error_code),
         leader_id=partition.current_leader.leader_id,
@@ -280,4 +360,5 @@ def _fetch_response_from_kio(partition: fetch_response.PartitionData) -> FetchRe
         high_watermark=partition.high_watermark,
         diverging_epoch=diverging,
         entries=decode_entries(partition.records or b""),
+        snapshot_id=snapshot_id,
     )

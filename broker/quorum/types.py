@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from broker.quorum.snapshots import Snapshot, SnapshotId
+
 NO_NODE = -1
 NO_EPOCH = -1
 
@@ -21,6 +23,8 @@ class QuorumError:
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     INCONSISTENT_VOTER_SET = 94
+    SNAPSHOT_NOT_FOUND = 98
+    POSITION_OUT_OF_RANGE = 99
     INCONSISTENT_CLUSTER_ID = 104
 
 
@@ -113,10 +117,33 @@ class FetchResponse:
     high_watermark: int
     diverging_epoch: DivergingEpoch | None
     entries: tuple[LogEntry, ...]
+    snapshot_id: SnapshotId | None = None  # what was asked for is gone from the log: get this first (KIP-630)
 
 
-Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
-Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSnapshotRequest:
+    """The bytes of a snapshot from `position` on."""
+
+    replica_id: int
+    current_leader_epoch: int
+    snapshot_id: SnapshotId
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSnapshotResponse:
+    error_code: int
+    leader_id: int
+    leader_epoch: int
+    snapshot_id: SnapshotId
+    size: int  # of the whole snapshot
+    position: int
+    data: bytes
+
+
+Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | FetchSnapshotRequest
+Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | FetchSnapshotResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,11 +201,19 @@ class Propose:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotTaken:
+    """The host has put the committed state into a snapshot. `drops_prefix`: the entries it stands for may go."""
+
+    snapshot: Snapshot
+    drops_prefix: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
     """Clean stop: a leader tells the voters (EndQuorumEpoch). Nothing is started afterwards."""
 
 
-Event = Start | Tick | RequestReceived | ResponseReceived | SendFailed | Propose | Shutdown
+Event = Start | Tick | RequestReceived | ResponseReceived | SendFailed | Propose | SnapshotTaken | Shutdown
 
 
 # -- actions ----------------------------------------------------------------------------------------------------------
@@ -219,6 +254,27 @@ class TruncateEntries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSnapshot:
+    """Must be on disk before any later action: the entries that it stands for may be removed then."""
+
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropPrefix:
+    """Remove every entry below `start_offset`: the snapshot of that end offset, on disk by now, stands for them."""
+
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallSnapshot:
+    """Write the snapshot, then begin an empty log at its end offset. The state is what the snapshot says."""
+
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
     """Entries below the high watermark, each reported exactly once per life, in offset order, control entries too."""
 
@@ -250,6 +306,9 @@ Action = (
     | PersistQuorumState
     | AppendEntries
     | TruncateEntries
+    | WriteSnapshot
+    | DropPrefix
+    | InstallSnapshot
     | Committed
     | BecameLeader
     | LostLeadership

@@ -17,16 +17,19 @@ from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.partition_checker import PartitionChecker
 from broker.sim.scheduler import Scheduler
+from broker.sim.transaction_checker import TransactionChecker
 from broker.wire.apis import ApiKey
+from broker.wire.batch import RawBatch
 from broker.wire.batch_encoder import encode_batch
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request
-from broker.wire.records import iter_batches
+from broker.wire.records import decode_records, iter_batches
 
 CREATE_TOPICS_VERSION = 7
 FETCH_VERSION = 12  # the last one that names topics
 PRODUCE_VERSION = 12
 TIMEOUT_MS = 400
+READ_COMMITTED = 1
 Fail = Callable[[str, str], None]
 
 
@@ -48,9 +51,11 @@ class SimClient:
             for each in node_ids
         }
 
-    async def ask(self, node_id: int, api_key: ApiKey, version: int, message: Message) -> Message | None:
+    async def ask(
+        self, node_id: int, api_key: ApiKey, version: int, message: Message, *, timeout_ms: int = TIMEOUT_MS
+    ) -> Message | None:
         try:
-            return await self._channels[node_id].request(api_key, version, message, timeout_ms=TIMEOUT_MS)
+            return await self._channels[node_id].request(api_key, version, message, timeout_ms=timeout_ms)
         except ChannelError:
             return None
 
@@ -95,9 +100,11 @@ class Reader:
         partitions: int,
         rng: random.Random,
         checker: PartitionChecker,
+        transactions: TransactionChecker,
         coverage: Coverage,
         fail: Fail,
     ) -> None:
+        self._transactions = transactions
         self._client, self._topic, self._partitions, self._rng = client, topic, partitions, rng
         self._checker, self._coverage, self._fail = checker, coverage, fail
         self.records_read = 0
@@ -106,11 +113,21 @@ class Reader:
         while True:
             await asyncio.sleep(self._rng.uniform(0.03, 0.12))
             index = self._rng.randrange(self._partitions)
-            end = self._checker.committed_end((self._topic, index))
+            key = (self._topic, index)
+            end = self._checker.committed_end(key)
             offset = self._rng.randrange(end + 1) if self._rng.random() < 0.3 else end
-            await self._read(self._rng.choice(self._client.node_ids), index, offset)
+            epoch = self._checker.leader_epoch(key) if self._rng.random() < 0.6 else -1
+            await self._read(self._rng.choice(self._client.node_ids), index, offset, epoch)
 
-    async def _read(self, node_id: int, index: int, offset: int) -> None:
+    def _check_committed(self, key: tuple[str, int], partition: Message) -> None:
+        """As a consumer with read_committed takes it."""
+        if partition.last_stable_offset < partition.high_watermark:
+            self._coverage.reached("reader held back by an open transaction")
+        aborted = [(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
+        self._transactions.read_committed(key, iter_batches(partition.records), _identities, aborted)
+
+    async def _read(self, node_id: int, index: int, offset: int, leader_epoch: int) -> None:
+        isolation_level = self._rng.randrange(2)
         message = request(
             ApiKey.FETCH,
             FETCH_VERSION,
@@ -118,7 +135,7 @@ class Reader:
             max_wait=50,
             min_bytes=1,
             max_bytes=1 << 20,
-            isolation_level=0,
+            isolation_level=isolation_level,
             session_id=0,
             session_epoch=-1,
             topics=[
@@ -127,7 +144,7 @@ class Reader:
                     "partitions": [
                         {
                             "partition": index,
-                            "current_leader_epoch": -1,
+                            "current_leader_epoch": leader_epoch,
                             "fetch_offset": offset,
                             "last_fetched_epoch": -1,
                             "log_start_offset": -1,
@@ -143,9 +160,23 @@ class Reader:
         if answer is None or not answer.responses:
             return
         partition = answer.responses[0].partitions[0]
+        key = (self._topic, index)
+        if (
+            partition.error_code is ErrorCode.offset_out_of_range
+            and leader_epoch == self._checker.leader_epoch(key) >= 0
+            and not self._checker.was_unclean(key)
+        ):
+            # KIP-320: an old leader, whose log is shorter, must see by the epoch that it is not asked. A consumer that
+            # gets this goes to auto.offset.reset: it would skip or repeat.
+            self._fail(
+                "a committed offset is never out of range",
+                f"{key[0]}-{key[1]}: broker {node_id}, asked for offset {offset} as leader of epoch {leader_epoch}",
+            )
         if partition.error_code is not ErrorCode.none or not partition.records:
             return
-        self._check((self._topic, index), node_id, partition)
+        self._check(key, node_id, partition)
+        if isolation_level == READ_COMMITTED:
+            self._check_committed(key, partition)
 
     def _check(self, key: tuple[str, int], node_id: int, partition: Message) -> None:
         if self._checker.was_unclean(key):
@@ -164,6 +195,10 @@ class Reader:
             self.records_read += 1
         if any(batch.base_offset >= partition.high_watermark for batch in self._checker.mirror(node_id, key)):
             self._coverage.reached("record read while uncommitted ones existed")
+
+
+def _identities(batch: RawBatch) -> list[bytes]:
+    return [bytes(value or b"").split(b" ")[0] for _, _, _, value, _ in decode_records(batch)]
 
 
 async def send_corrupt_batch(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.node.broker import Broker
-from broker.node.config import Address, NodeConfig
+from broker.node.config import LONG_MAX, Address, NodeConfig
 from broker.node.journal import Journal
 from broker.node.logs import Logger
 from broker.sim.coverage import Coverage
@@ -61,6 +61,7 @@ _STATE_OF_KIND = {
     "duplicate_sequence": "duplicate sequence",
     "out_of_order_sequence": "out of order sequence",
     "broker_fenced": "broker fenced",
+    "metadata_snapshot_installed": "snapshot install",
 }
 
 
@@ -184,7 +185,7 @@ class Cluster:
         self._end(life)
         self._network.process_died(life.loop, with_power=True)
 
-    def lose_power(self, node_id: int) -> None:
+    def lose_power(self, node_id: int, *, at_risk: float | None = None) -> None:
         life = self.lives[node_id]
         self._scheduler.note(f"power {node_id}")
         self._end(life)
@@ -192,7 +193,7 @@ class Cluster:
         self._network.dead_hosts.add(host_of(node_id))
         disk = self.disks[node_id]
         lost, torn = disk.lost_changes, disk.torn_writes
-        disk.lose_power()
+        disk.lose_power(at_risk)
         self._coverage.reached("power lost")
         if disk.lost_changes > lost:
             self._coverage.reached("unsynced writes lost")
@@ -265,5 +266,23 @@ class Cluster:
             controller_quorum_election_timeout_ms=120,
             controller_quorum_fetch_timeout_ms=400,
             controller_quorum_request_timeout_ms=300,
+            controller_quorum_fetch_max_bytes=self._settings.quorum_fetch_bytes,
+            controller_quorum_fetch_snapshot_max_bytes=200,  # in several pieces
+            metadata_log_max_record_bytes_between_snapshots=self._settings.snapshot_bytes or LONG_MAX,
+            metadata_log_max_snapshot_interval_ms=0,
+            metadata_max_retention_bytes=0 if self._settings.snapshot_bytes else -1,
+            # Internal topics are as durable as the others: what is acknowledged must survive what they survive.
+            log_flush_interval_messages=self._settings.flush_messages or LONG_MAX,
+            log_cleaner_enable=False,  # the checker compares logs batch by batch
+            transaction_state_log_num_partitions=2,
+            transaction_state_log_min_isr=min(2, len(self.node_ids)),
+            transaction_state_log_replication_factor=min(3, len(self.node_ids)),
+            offsets_topic_num_partitions=2,
+            offsets_topic_replication_factor=min(3, len(self.node_ids)),
+            offsets_commit_timeout_ms=600,
+            group_min_session_timeout_ms=100,
+            group_initial_rebalance_delay_ms=100,
+            group_consumer_session_timeout_ms=1_000,
+            group_consumer_heartbeat_interval_ms=100,
             controlled_shutdown_max_wait_ms=600,
         )

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from broker.controller import partitions
+from broker.coordinator.groups.shard import GroupShard
+from broker.coordinator.runtime import CoordinatorAction, Loaded
+from broker.coordinator.transactions.metadata import Transaction
+from broker.coordinator.transactions.shard import TransactionShard
+from broker.coordinator.transactions.types import TransactionState
 from broker.mutants import Patch
-from broker.replication import PartitionReplica
+from broker.replication import Action, FollowerFetched, PartitionReplica
 from broker.wire.errors import ErrorCode
 
 # state -> what it means. Every one is counted by the checker, the journal, the disk or the faults.
@@ -28,6 +35,8 @@ EXPECTED = {
     "two leaders at once": "an old leader did not know yet that it was replaced",
     "controller failover": "another node became the active controller",
     "metadata truncated": "a voter cut entries of the metadata log",
+    "snapshot install": "a voter that was behind got the leader's snapshot of the metadata (KIP-630)",
+    "snapshot loaded": "a broker began with a snapshot and the entries behind it",
     "broker fenced": "the controller fenced a silent broker",
     "controlled shutdown": "a broker was allowed to stop",
     "log recovered": "a partition's log was opened with records in it",
@@ -47,7 +56,29 @@ EXPECTED = {
     "all processes killed": "the whole cluster restarted",
     "setting changed at run time": "min.insync.replicas or unclean.leader.election.enable of a topic",
     "outcome unknown": "a producer gave up on a batch that may have been written",
+    "fetch of an earlier life": "a follower's fetch came after its broker had registered anew (KIP-903)",
+    "requests delayed on their connection": "they arrived after those that came later on new ones",
+    "voter died after its vote": "and another stood in the same epoch",
+    "old entry on a majority": "an entry of an earlier epoch, which must wait for one of the new (Raft, figure 8)",
+    "cut off member left the isr": "a follower that only its leader could not reach",
+    "stale leader refused": "an AlterPartition of an old leader or partition epoch",
     "corrupt batch refused": "a Produce with a wrong CRC",
+    "transaction committed": "EndTxn was answered",
+    "transaction aborted": "by its producer",
+    "transaction timed out": "its coordinator aborted it",
+    "transaction fenced by a successor": "InitProducerId found it open and aborted it",
+    "producer fenced": "a producer of an old epoch was refused",
+    "coordinator fail-over in prepare-commit": "the next coordinator found a decision whose markers may be missing",
+    "coordinator fail-over in prepare-abort": "likewise, to abort",
+    "aborted records skipped by a reader": "read_committed, by the list of aborted transactions",
+    "reader held back by an open transaction": "the last stable offset was below the high watermark",
+    "group coordinator fail-over": "another broker took over a group with its offsets",
+    "classic member joined": "JoinGroup and SyncGroup",
+    "consumer member assigned": "by the coordinator (KIP-848)",
+    "partition revoked from a member": "it had to let go first (KIP-848)",
+    "rebalance during a fail-over": "the coordinator moved while members joined",
+    "offset committed by a member": "and acknowledged",
+    "commit of an old generation refused": "of a member that slept past its session",
     "record read while uncommitted ones existed": "a consumer was held back by the high watermark",
 }
 
@@ -81,7 +112,26 @@ def refusals_counted(coverage: Coverage) -> Iterator[None]:
             coverage.reached(states[error])
         return error
 
+    isr_error = partitions.__dict__["_isr_error"]
+
+    def count_isr_error(*values: Any) -> int:
+        error: int = isr_error(*values)
+        if error in (ErrorCode.fenced_leader_epoch, ErrorCode.invalid_update_version, ErrorCode.invalid_request):
+            coverage.reached("stale leader refused")
+        return error
+
     patch = Patch()
+    patch.set(partitions, "_isr_error", count_isr_error)
+    follower_fetched = PartitionReplica._follower_fetched
+
+    def count_earlier_lives(self: PartitionReplica, event: FollowerFetched, now_ms: int) -> list[Action]:
+        registered = -1 if self._eligible_epochs is None else self._eligible_epochs.get(event.replica_id, -1)
+        if 0 <= event.broker_epoch < registered:
+            coverage.reached("fetch of an earlier life")
+        return follower_fetched(self, event, now_ms)
+
+    patch.set(PartitionReplica, "_follower_fetched", count_earlier_lives)
+    _count_coordinators(coverage, patch)
     check_epoch = PartitionReplica.check_leader_epoch
     check_append = PartitionReplica.check_append
     patch.set(
@@ -94,3 +144,30 @@ def refusals_counted(coverage: Coverage) -> Iterator[None]:
         yield
     finally:
         patch.undo()
+
+
+def _count_coordinators(coverage: Coverage, patch: Patch) -> None:
+    """Fail-overs of coordinators, and ends of transactions that no client asked for."""
+    load_transactions, fence = TransactionShard._loaded, TransactionShard._fence
+    handle_group_event = GroupShard.handle
+
+    def loaded(self: TransactionShard, event: Loaded, now_ms: int) -> list[CoordinatorAction]:
+        states = {each.state for each in self.transactions()}
+        if TransactionState.PREPARE_COMMIT in states:
+            coverage.reached("coordinator fail-over in prepare-commit")
+        if TransactionState.PREPARE_ABORT in states:
+            coverage.reached("coordinator fail-over in prepare-abort")
+        return load_transactions(self, event, now_ms)
+
+    def fenced(self: TransactionShard, transaction: Transaction, *, cause: str) -> list[CoordinatorAction]:
+        coverage.reached("transaction timed out" if cause == "timeout" else "transaction fenced by a successor")
+        return fence(self, transaction, cause=cause)
+
+    def handle(self: GroupShard, event: object, now_ms: int) -> Sequence[CoordinatorAction]:
+        if isinstance(event, Loaded) and self.groups:
+            coverage.reached("group coordinator fail-over")
+        return handle_group_event(self, event, now_ms)
+
+    patch.set(TransactionShard, "_loaded", loaded)
+    patch.set(TransactionShard, "_fence", fenced)
+    patch.set(GroupShard, "handle", handle)

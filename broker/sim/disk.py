@@ -103,9 +103,13 @@ class SimDisk:
         """For one life of a process; `SimFileSystem.detach` ends it."""
         return SimFileSystem(self)
 
-    def lose_power(self) -> None:
-        """Forget what was not synced."""
+    def lose_power(self, at_risk: float | None = None) -> None:
+        """Forget what was not synced: nearly all of it, or little, as the kernel has written back much or not yet.
+
+        `at_risk` is the share of the unsynced writes to which something may happen; None: chance decides.
+        """
         self.boots += 1
+        at_risk = self._rng.choice((1.0, 0.5, 0.04)) if at_risk is None else at_risk
         for path in list(self._files):
             node = self._files[path]
             if node.is_replacement_unsynced and self._rng.random() < 0.5:
@@ -116,7 +120,7 @@ class SimDisk:
                 node.durable = bytearray(node.replaced)
                 node.unsynced.clear()
             for change in node.unsynced:
-                survivor = self._survivor(change)
+                survivor = self._survivor(change) if self._rng.random() < at_risk else change
                 if survivor is None:
                     self.lost_changes += 1
                 else:

@@ -10,9 +10,9 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.controller.types import AlterConfigs, ConfigChange
 from broker.sim.cluster import host_of
 from broker.sim.coverage import Coverage
+from broker.sim.directed import CrashAfterVote, FetchOfAnEarlierLife, FigureEight, alter_setting
 from broker.sim.plan import FAULTS_BEGIN_US, FAULTS_END_US, TOPIC, Settings
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ _WEIGHTS = {
     "stop": 2,
     "pause": 3,
     "cut": 4,
-    "isolate": 3,
+    "isolate": 2,
+    "isolate leader": 3,
+    "stale": 3,
     "break": 3,
     "slow": 2,
     "corrupt": 2,
@@ -42,8 +44,18 @@ class Faults:
         self._scheduler, self._network, self._cluster = world.scheduler, world.network, world.cluster
         self.done: list[str] = []  # what was done, for the report of a failed seed
         self._is_over = False
+        self._schedule: FigureEight | FetchOfAnEarlierLife | None = None  # of several steps, alone in its seed
+        self._crash_after_vote: CrashAfterVote | None = None
 
     def plan(self) -> None:
+        if self._settings.directed == "figure eight":
+            self._scheduler.at(FAULTS_BEGIN_US, self._begin_figure_eight)
+            return  # its steps would not survive others
+        if self._settings.directed == "earlier life":
+            self._scheduler.at(FAULTS_BEGIN_US + 1_000_000, self._begin_earlier_life)
+            return
+        if self._settings.directed == "crash after vote":
+            self._scheduler.at(FAULTS_BEGIN_US + 300_000, self._begin_crash_after_vote)
         kinds = self._rng.choices(list(_WEIGHTS), weights=list(_WEIGHTS.values()), k=self._settings.faults)
         for kind in kinds:
             when_us = self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US)
@@ -53,6 +65,8 @@ class Faults:
         """Heal everything: from here on the cluster has to recover."""
         self._is_over = True
         self._network.heal_all()
+        if self._schedule is not None:
+            self._schedule.end()
         for life in self._cluster.all_lives:
             if not life.is_dead:
                 life.loop.paused_until_us = 0
@@ -60,6 +74,43 @@ class Faults:
             disk.operations_to_power_loss = disk.writes_to_failure = None
         for node_id in self._cluster.node_ids:
             self._end_stop(node_id)
+
+    # -- directed ----------------------------------------------------------------------------------------------------
+
+    def _begin_figure_eight(self) -> None:
+        self.done.append(f"{self._scheduler.now_us / 1e6:.3f} figure eight")
+        self._schedule = FigureEight(self._world)
+
+    def _begin_earlier_life(self) -> None:
+        self.done.append(f"{self._scheduler.now_us / 1e6:.3f} fetch of an earlier life")
+        schedule = self._schedule = FetchOfAnEarlierLife(self._world)
+        schedule.begin()
+
+    def _begin_crash_after_vote(self) -> None:
+        self.done.append(f"{self._scheduler.now_us / 1e6:.3f} crash after vote")
+        self._crash_after_vote = CrashAfterVote(self._world)
+        self._crash_after_vote.begin()
+
+    def after_event(self) -> None:
+        """Not within the event: what the next step does to the network is another event."""
+        if self._schedule is not None and not self._schedule.is_over:
+            self._scheduler.after(0, self._schedule.look)
+
+    def vote_given(self, voter: int, candidate: int) -> None:
+        schedule = self._crash_after_vote
+        if schedule is not None and not self._is_over:
+            self._scheduler.after(0, lambda: schedule.vote_given(voter, candidate))
+
+    def start_after(self, node_id: int, delay_us: int) -> None:
+        self._scheduler.after(delay_us, lambda: self._start(node_id))
+
+    def cut_both_ways(self, one: int, other: int, duration_us: int) -> None:
+        for source, target in ((one, other), (other, one)):
+            self._network.cut(host_of(source), host_of(target))
+            self._later(duration_us, duration_us + 1, lambda s=source, t=target: self._heal(s, t))  # type: ignore[misc]
+
+    def _heal(self, source: int, target: int) -> None:
+        self._network.heal(host_of(source), host_of(target))
 
     def restart_soon(self, node_id: int) -> None:
         if self._is_over:
@@ -82,6 +133,8 @@ class Faults:
             "pause": self._pause,
             "cut": self._cut,
             "isolate": self._isolate,
+            "isolate leader": self._isolate_leader,
+            "stale": self._stale,
             "break": self._break,
             "slow": self._slow,
             "corrupt": self._corrupt,
@@ -170,10 +223,19 @@ class Faults:
 
     def _isolate(self, node_id: int) -> None:
         """From all other brokers, perhaps not from the clients: the old leader then keeps taking records."""
-        here = host_of(node_id)
         with_clients = self._rng.random() < 0.3
-        others = [each for each in self._hosts() if each != here and (with_clients or each.startswith("broker"))]
         both = self._rng.choice((True, True, False))
+        self._isolate_from(node_id, with_clients, both, self._rng.randrange(200_000, 2_000_000))
+
+    def _isolate_leader(self, node_id: int) -> None:
+        """Long enough for another to lead: then there are two, and clients reach both."""
+        state = self._world.quorum.image.partition(TOPIC, self._rng.randrange(self._settings.partitions))
+        leader = node_id if state is None or state.leader < 0 else state.leader
+        self._isolate_from(leader, False, True, self._rng.randrange(1_000_000, 2_200_000))
+
+    def _isolate_from(self, node_id: int, with_clients: bool, both: bool, duration_us: int) -> None:
+        here = host_of(node_id)
+        others = [each for each in self._hosts() if each != here and (with_clients or each.startswith("broker"))]
 
         def heal() -> None:
             for other in others:
@@ -185,7 +247,42 @@ class Faults:
             if both:
                 self._network.cut(other, here)
         self._coverage.reached("host isolated")
-        self._later(200_000, 2_000_000, heal)
+        self._later(duration_us, duration_us + 1, heal)
+
+    def _stale(self, node_id: int) -> None:
+        """What a broker asks now arrives late, after what it asks in its next life or epoch."""
+        here = host_of(node_id)
+        duration_us = self._rng.randrange(300_000, 1_600_000)
+        if self._rng.random() < 0.3:
+            client = self._rng.choice(self._world.client_hosts)
+            self._network.stall(client, here, duration_us)
+            return
+        held = sum(
+            self._network.stall(here, host_of(each), duration_us) for each in self._cluster.node_ids if each != node_id
+        )
+        if held:
+            self._coverage.reached("requests delayed on their connection")
+        what_next = self._rng.choice(("restart", "restart", "restart", "isolate", "nothing"))
+        after_us = self._rng.randrange(60_000, 260_000)
+        if what_next == "restart":
+            self._later(after_us, after_us + 1, lambda: self._quick_restart(node_id))
+        elif what_next == "isolate":
+            self._later(after_us, after_us + 1, lambda: self._isolate_from(node_id, False, True, 1_200_000))
+
+    def _quick_restart(self, node_id: int) -> None:
+        """Within its session, without power if that is allowed: what it had fetched is then partly gone."""
+        if self._may_lose_power(node_id):
+            self._world.has_lost_power = True
+            self._cluster.lose_power(node_id)
+        elif self._cluster.is_up(node_id):
+            self._cluster.kill(node_id)
+            self._coverage.reached("process killed")
+        # What it fetches in its new life comes late, too: the leader knows of it what the old life told.
+        for leader in self._cluster.node_ids:
+            if leader != node_id and self._rng.random() < 0.5:
+                self._network.cut(host_of(leader), host_of(node_id))
+                self._later(300_000, 900_000, lambda leader=leader: self._heal(leader, node_id))  # type: ignore[misc]
+        self.start_after(node_id, self._rng.randrange(10_000, 60_000))
 
     def _break(self, node_id: int) -> None:
         here = host_of(node_id)
@@ -220,16 +317,6 @@ class Faults:
         else:
             changes = {"unclean.leader.election.enable": self._rng.choice(("true", "false"))}
         for life in self._cluster.up():
-            metadata = None if life.broker is None else life.broker.metadata
-            if metadata is None or not metadata.controller.is_active:
-                continue
-            change = ConfigChange(resource_type=2, resource_name=TOPIC, changes=changes)
-
-            def alter(metadata: object = metadata, change: ConfigChange = change) -> None:
-                metadata.controller_request(  # type: ignore[attr-defined]  # bound as a default
-                    lambda token: AlterConfigs(token=token, resources=(change,)), lambda response: None
-                )
-
-            life.loop.run_callback(alter)
-            self._coverage.reached("setting changed at run time")
-            return
+            if alter_setting(life, changes):
+                self._coverage.reached("setting changed at run time")
+                return

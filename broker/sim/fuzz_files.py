@@ -69,7 +69,7 @@ def _open(filesystem: SimFileSystem, boot_id: str) -> None:
     """All that a start does with these files; then the log is used."""
     check_meta_properties(Path(ROOT), node_id=1, cluster_id="c", filesystem=filesystem)
     store = MetadataStore(Path(ROOT), cluster_id="c", voters=(1,), filesystem=filesystem)
-    _, entries = store.load()
+    entries = store.load().entries
     assert [entry.offset for entry in entries] == list(range(len(entries)))
     directory = LogDirectory(ROOT, config=CONFIG, filesystem=filesystem, boot_id=boot_id)
     directory.read_high_watermarks()

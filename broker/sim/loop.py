@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,9 @@ class SimLoop(asyncio.AbstractEventLoop):
         for task in self._tasks:
             if not task.done():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # there is no public way to say so
+                coroutine = task.get_coro()
+                if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                    coroutine.close()  # it never began: nothing of it runs
         self._tasks.clear()
 
     def call_soon(  # type: ignore[override]  # a handle of our own

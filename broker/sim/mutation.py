@@ -6,12 +6,16 @@ Exit 1 when a mutant survives: the checks are blind there. A mutant's seeds are 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.mutants import MUTANTS, applied, description
+from broker.mutants import MUTANTS, applied, description, is_reached
+from broker.sim.plan import settings_of
 from broker.sim.world import run_seed
 
 SEEDS_MAX = 400  # a mutant that lives longer is not caught in the tests' own run either
@@ -26,13 +30,34 @@ class Caught:
 
 
 def hunt(name: str, seeds: range) -> Caught:
-    """The first of these seeds that catches the mutant."""
+    """The first of these seeds that catches the mutant, of those that come to what it changes."""
     with applied(name):
         for seed in seeds:
+            if not is_reached(name, settings_of(seed)):
+                continue
             violation = run_seed(seed).violation
             if violation is not None:
                 return Caught(name=name, seed=seed, invariant=violation.invariant)
     return Caught(name=name, seed=None, invariant="")
+
+
+def hunts(names: Sequence[str], seeds: Sequence[range], *, jobs: int) -> Iterator[Caught]:
+    """Each with its seeds, in the order of the names."""
+    if jobs <= 1:
+        yield from map(hunt, names, seeds)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(hunt, names, seeds)
+
+
+def check(known: Mapping[str, Caught], *, jobs: int) -> list[str]:
+    """What the table says and is not so: every mutant violates the same invariant with the same seed again."""
+    seeds = [range(each.seed or 0, (each.seed or 0) + 1) for each in known.values()]
+    problems = [f"{name} is not in the table" for name in MUTANTS if name not in known]
+    found = hunts(tuple(known), seeds, jobs=jobs)
+    return problems + [
+        f"{each.name}: the table has {known[each.name]}, found {each}" for each in found if each != known[each.name]
+    ]
 
 
 def table(found: Sequence[Caught], seeds: range) -> str:
@@ -42,7 +67,7 @@ def table(found: Sequence[Caught], seeds: range) -> str:
         "",
         "Deliberately wrong variants of the broker, one file each in `broker/mutants/`. The simulation has to catch",
         f"every one; what it does not catch, it cannot see. {len(dead)} of {len(found)} are caught, by the seeds "
-        f"{seeds.start} to {seeds.stop - 1} in order.",
+        f"{seeds.start} to {seeds.stop - 1} in order; seeds that never come to what a mutant changes are left out.",
         "Written by `python -m broker.sim.mutation` (`make mutants`).",
         "See one again: `python -m broker.sim --mutant NAME --seeds SEED --log`.",
         "In a real process: `harness.mutant=NAME` in the broker's properties.",
@@ -56,13 +81,14 @@ def table(found: Sequence[Caught], seeds: range) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_table(text: str) -> dict[str, int]:
-    """Mutant -> the seed that caught it, from the file that `table` made."""
+def read_table(text: str) -> dict[str, Caught]:
+    """By name, from the file that `table` made."""
     found = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 4 and cells[0].startswith("`") and cells[3].isdigit():
-            found[cells[0].strip("`")] = int(cells[3])
+        if len(cells) == 4 and cells[0].startswith("`"):
+            name, seed = cells[0].strip("`"), int(cells[3]) if cells[3].isdigit() else None
+            found[name] = Caught(name=name, seed=seed, invariant=cells[2])
     return found
 
 
@@ -71,12 +97,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seeds-max", type=int, default=SEEDS_MAX)
     parser.add_argument("--only", choices=MUTANTS, nargs="*", help="these mutants; the table is then not written")
     parser.add_argument("--table", type=Path, default=TABLE)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that share the mutants")
+    parser.add_argument("--check", action="store_true", help="only whether what the table says is so")
     options = parser.parse_args(arguments)
+    if options.check:
+        problems = check(read_table(options.table.read_text()), jobs=options.jobs)
+        print("\n".join(problems) or "as in the table")
+        return int(bool(problems))
     seeds = range(1, options.seeds_max + 1)
     found = []
-    for name in options.only or MUTANTS:
-        each = hunt(name, seeds)
+    names = tuple(options.only or MUTANTS)
+    for each in hunts(names, [seeds] * len(names), jobs=options.jobs):
         found.append(each)
+        name = each.name
         print(f"{name}: {'LIVES' if each.seed is None else f'seed {each.seed}, {each.invariant}'}", flush=True)
     if not options.only:
         options.table.write_text(table(found, seeds))

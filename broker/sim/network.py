@@ -45,12 +45,13 @@ class Endpoint(Protocol):
 class Stream:
     """One direction of a connection: what `source` writes comes to `target`."""
 
-    __slots__ = ("is_over", "last_arrival_us", "name", "reverse", "source", "target")
+    __slots__ = ("is_over", "last_arrival_us", "name", "reverse", "source", "stalled", "target")
 
     def __init__(self, name: str, source: Endpoint, target: Endpoint) -> None:
         self.name, self.source, self.target = name, source, target
         self.last_arrival_us = 0
         self.is_over = False  # an end or a reset is on its way, or came
+        self.stalled: list[Callable[[], None]] | None = None  # what a slow proxy on the way has not passed on
         self.reverse: Stream = self
 
 
@@ -105,6 +106,32 @@ class Network:
                 self._lose(stream, OSError("connection reset by the network"))
                 broken += 1
         return broken
+
+    def stall(self, source: str, target: str, duration_us: int) -> int:
+        """Hold what the connections of now carry from one host to the other, as a proxy with a full buffer does.
+
+        New connections are not held, and what was written arrives in the end even if its sender has gone meanwhile:
+        so a request of an earlier life or an earlier epoch comes after those of later ones. Returns how many are held.
+        """
+        held = 0
+        for stream in list(self._streams):
+            hosts = (stream.source.process.host, stream.target.process.host)
+            if hosts == (source, target) and not stream.is_over and stream.stalled is None:
+                stream.stalled = []
+                self._scheduler.after(duration_us, lambda stream=stream: self._release(stream))  # type: ignore[misc]
+                held += 1
+        return held
+
+    def release(self, source: str, target: str) -> None:
+        """What `stall` holds comes now."""
+        for stream in list(self._streams):
+            if (stream.source.process.host, stream.target.process.host) == (source, target):
+                self._release(stream)
+
+    def _release(self, stream: Stream) -> None:
+        waiting, stream.stalled = stream.stalled or [], None
+        for set_off in waiting:
+            set_off()
 
     def process_died(self, process: Process, *, with_power: bool) -> None:
         """Its ports are free; peers hear of it if the host's kernel still runs."""
@@ -207,7 +234,9 @@ class Network:
             stream.last_arrival_us = when_us
             self._scheduler.at(when_us, arrive)
 
-        if link.is_cut or link.held:
+        if stream.stalled is not None:
+            stream.stalled.append(set_off)
+        elif link.is_cut or link.held:
             link.held.append(set_off)
         else:
             set_off()

@@ -10,13 +10,15 @@ records by its nature, the new leader's log is the new truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from broker.controller.image import MetadataImage, PartitionState
 from broker.sim.coverage import Coverage
-from broker.wire.records import iter_batches
+from broker.sim.transaction_checker import TransactionChecker
+from broker.wire.batch import RawBatch
+from broker.wire.records import decode_records, iter_batches
 
 if TYPE_CHECKING:
     from broker.node.partitions import HostedPartition
@@ -36,6 +38,8 @@ class BatchSeen(NamedTuple):
     base_sequence: int
     last_sequence: int
     is_control: bool
+    is_transactional: bool
+    is_commit: bool  # of a marker
 
 
 @dataclass(slots=True)
@@ -61,19 +65,38 @@ class _Watched(NamedTuple):
     is_leader: bool
     high_watermark: int
     log_end_offset: int
+    last_stable_offset: int  # of a leader, else 0
+
+
+# What tells that a replica changed: log end offset, high watermark, leader epoch, whether it leads.
+_Mark: TypeAlias = tuple[int, int, int, bool]
 
 
 class PartitionChecker:
-    def __init__(self, *, fail: Fail, coverage: Coverage, can_lose_power_unsynced: bool) -> None:
-        self._fail, self._coverage = fail, coverage
+    def __init__(
+        self, *, fail: Fail, coverage: Coverage, transactions: TransactionChecker, can_lose_power_unsynced: bool
+    ) -> None:
+        self._fail, self._coverage, self._transactions = fail, coverage, transactions
         self._counts_holders = not can_lose_power_unsynced
         self._truths: dict[Key, _Truth] = {}
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
         self._watched: dict[tuple[int, Key], _Watched] = {}
+        self._marks: dict[int, dict[HostedPartition, _Mark]] = {}  # by node
+        self._to_read_again: set[tuple[int, Key]] = set()  # in a new life the disk may hold anything anywhere
         self._lives: dict[int, Life] = {}
         self._image = MetadataImage()
 
     # -- reading -----------------------------------------------------------------------------------------------------
+
+    def leader_epoch(self, key: Key) -> int:
+        """The one that the controllers committed last, -1 before the first."""
+        state = self._image.partition(*key)
+        return -1 if state is None else state.leader_epoch
+
+    def has_uncommitted(self, node_id: int, key: Key) -> bool:
+        """Whether this broker's log has records behind what is committed."""
+        mirror = self.mirror(node_id, key)
+        return bool(mirror) and mirror[-1].last_offset >= self.committed_end(key)
 
     def was_unclean(self, key: Key) -> bool:
         return self._truth(key).unclean_epoch >= 0
@@ -94,9 +117,13 @@ class PartitionChecker:
 
     def life_began(self, life: Life) -> None:
         self._lives[life.node_id] = life
+        self._marks.pop(life.node_id, None)
         for node_id, key in list(self._watched):
             if node_id == life.node_id:
                 del self._watched[(node_id, key)]
+        for node_id, key in self._mirrors:
+            if node_id == life.node_id:
+                self._to_read_again.add((node_id, key))
 
     def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
         self._image = new
@@ -122,15 +149,22 @@ class PartitionChecker:
             self._coverage.reached("isr expanded")
             self._check_isr(key)
 
-    def check(self, life: Life, changed: set[Key]) -> None:
+    def check(self, life: Life, changed: Set[Key]) -> None:
         """`changed`: whose files were touched in this event."""
         assert life.broker is not None
+        marks = self._marks.setdefault(life.node_id, {})
         for hosted in life.broker.partitions.all():
             replica = hosted.replica
-            now = _Watched(replica.leader_epoch, replica.is_leader, replica.high_watermark, hosted.log.log_end_offset)
-            before = self._watched.get((life.node_id, hosted.key))
-            if before == now and hosted.key not in changed:
+            # The last stable offset follows from the log, whose files would have been touched, and the high watermark.
+            mark = (hosted.log.log_end_offset, replica.high_watermark, replica.leader_epoch, replica.is_leader)
+            if marks.get(hosted) == mark and (not changed or hosted.key not in changed):
                 continue
+            marks[hosted] = mark
+            stable = hosted.log.last_stable_offset(replica.high_watermark) if replica.is_leader else 0
+            now = _Watched(
+                replica.leader_epoch, replica.is_leader, replica.high_watermark, hosted.log.log_end_offset, stable
+            )
+            before = self._watched.get((life.node_id, hosted.key))
             self._watched[(life.node_id, hosted.key)] = now
             is_touched = before is None or hosted.key in changed
             mirror = self._update_mirror(life, hosted) if is_touched else self.mirror(life.node_id, hosted.key)
@@ -145,6 +179,9 @@ class PartitionChecker:
     def _update_mirror(self, life: Life, hosted: HostedPartition) -> list[BatchSeen]:
         mirror = self.mirror(life.node_id, hosted.key)
         log = hosted.log
+        if (life.node_id, hosted.key) in self._to_read_again:
+            self._to_read_again.discard((life.node_id, hosted.key))
+            mirror.clear()
         while mirror and mirror[-1].last_offset >= log.log_end_offset:
             mirror.pop()
         while True:
@@ -191,6 +228,8 @@ class PartitionChecker:
                         header.base_sequence,
                         header.last_sequence,
                         header.is_control,
+                        header.is_transactional,
+                        header.is_control and _is_commit(batch),
                     )
                 )
                 start = header.next_offset
@@ -219,6 +258,12 @@ class PartitionChecker:
                 "the high watermark never falls within an epoch",
                 f"broker {life.node_id} {_name(hosted.key)} epoch {now.leader_epoch}: "
                 f"{before.high_watermark} to {now.high_watermark}",
+            )
+        if before.is_leader == now.is_leader and now.last_stable_offset < before.last_stable_offset:
+            self._fail(
+                "the last stable offset never falls within an epoch",
+                f"broker {life.node_id} {_name(hosted.key)} epoch {now.leader_epoch}: "
+                f"{before.last_stable_offset} to {now.last_stable_offset}",
             )
 
     def _check_leader(
@@ -277,8 +322,20 @@ class PartitionChecker:
             self._check_sequence(truth, hosted.key, batch)
             self._note_sequence(truth, batch)
             truth.committed.append(batch)
+            self._note_transaction(hosted.key, batch)
         self._check_holders(hosted, truth)
         self._check_isr(hosted.key)
+
+    def _note_transaction(self, key: Key, batch: BatchSeen) -> None:
+        producer = (batch.producer_id, batch.producer_epoch)
+        if batch.is_control:
+            self._transactions.marker_committed(
+                key, producer=producer, is_commit=batch.is_commit, offset=batch.base_offset
+            )
+        elif batch.is_transactional:
+            self._transactions.data_committed(
+                key, producer=producer, base_sequence=batch.base_sequence, offset=batch.base_offset
+            )
 
     def _check_holders(self, hosted: HostedPartition, truth: _Truth) -> None:
         """What is committed lies on min.insync.replicas brokers at least, dead or alive."""
@@ -316,8 +373,8 @@ class PartitionChecker:
                 )
 
     def _check_sequence(self, truth: _Truth, key: Key, batch: BatchSeen) -> None:
-        if batch.producer_id < 0 or batch.is_control:
-            return
+        if batch.base_sequence < 0 or batch.is_control:
+            return  # a coordinator writes the offsets of a transaction without sequences
         known = truth.sequences.get(batch.producer_id)
         expected = 0 if known is None or batch.producer_epoch > known[0] else known[1] + 1
         is_old = known is not None and batch.producer_epoch < known[0]
@@ -335,8 +392,14 @@ class PartitionChecker:
             )
 
     def _note_sequence(self, truth: _Truth, batch: BatchSeen) -> None:
-        if batch.producer_id >= 0 and not batch.is_control:
+        if batch.base_sequence >= 0 and not batch.is_control:
             truth.sequences[batch.producer_id] = (batch.producer_epoch, batch.last_sequence)
+
+
+def _is_commit(batch: RawBatch) -> bool:
+    """Of a marker: version and type are in the key of its one record."""
+    key = decode_records(batch)[0][2]
+    return key is not None and int.from_bytes(key[2:4], "big") == 1
 
 
 def _holds(mirror: list[BatchSeen], committed: list[BatchSeen]) -> bool:

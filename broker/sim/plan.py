@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 TOPIC = "t"
+DIRECTED = {"figure eight": 1, "crash after vote": 3, "earlier life": 2}  # schedule -> weight
 FAULTS_BEGIN_US = 1_200_000  # the cluster has elected a controller and made the topic by then
 FAULTS_END_US = 6_000_000
 
@@ -23,6 +24,13 @@ class Settings:
     producers: int
     record_gap_us: int  # mean time between two records of a producer
     faults: int
+    quorum_fetch_bytes: int = 1 << 20  # 1: one entry of the metadata log at a time
+    directed: str = ""  # a schedule of several steps (broker.sim.directed), "" for none
+    snapshot_bytes: int | None = None  # of metadata records between two snapshots, which shorten the log as well
+    transactional_producers: int = 0
+    classic_members: int = 0
+    consumer_members: int = 0  # of a KIP-848 group
+    has_lonely_follower: bool = False  # after the faults one follower is cut from its leader: it has to leave the ISR
 
     @property
     def can_lose_power_unsynced(self) -> bool:
@@ -43,6 +51,9 @@ def settings_of(seed: int) -> Settings:
     rng = random.Random(f"settings {seed}")
     brokers = rng.choice((3, 3, 3, 3, 3, 3, 4, 5))
     replication_factor = rng.choice((2, 3, 3, 3))
+    directed = rng.choices(("", *DIRECTED), weights=(16, *DIRECTED.values()))[0] if brokers == 3 else ""
+    flush_messages = rng.choice((1, 1, None))
+    unclean = rng.random() < 0.2
     return Settings(
         seed=seed,
         brokers=brokers,
@@ -50,9 +61,16 @@ def settings_of(seed: int) -> Settings:
         replication_factor=replication_factor,
         min_insync_replicas=rng.choice((1, 2, 2)) if replication_factor == 3 else rng.choice((1, 1, 2)),
         segment_bytes=rng.choice((1_024, 2_000, 1 << 20)),
-        flush_messages=rng.choice((1, 1, None)),
-        unclean=rng.random() < 0.2,
+        flush_messages=None if directed == "earlier life" else flush_messages,
+        unclean=unclean,
         producers=rng.choice((1, 2)),
         record_gap_us=rng.choice((30_000, 60_000)),
         faults=rng.randint(3, 9),
+        quorum_fetch_bytes=1 if directed == "figure eight" else rng.choice((1, 1 << 20)),
+        directed=directed,
+        snapshot_bytes=None if directed == "figure eight" else rng.choice((None, 600, 2_000)),
+        transactional_producers=0 if unclean else rng.choice((0, 0, 1, 2)),
+        classic_members=0 if unclean else rng.choice((0, 0, 0, 2, 3)),
+        consumer_members=0 if unclean else rng.choice((0, 0, 0, 2, 3)),
+        has_lonely_follower=rng.random() < 0.2,
     )

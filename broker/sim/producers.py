@@ -135,7 +135,7 @@ class SimProducer:
         index = self._rng.randrange(self._partitions)
         identity = f"{self.name}:{index}:{self.sent}".encode()
         self.sent += 1
-        value = identity + b" " + bytes(self._rng.randrange(120))
+        value = identity + b" " + self._rng.randbytes(self._rng.randrange(1, 120))  # zeros would hide a torn write
 
         def on_delivery(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             self._delivered(identity, index, metadata, error)

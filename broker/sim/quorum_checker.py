@@ -25,13 +25,20 @@ Fail = Callable[[str, str], None]
 
 class QuorumChecker:
     def __init__(
-        self, *, fail: Fail, coverage: Coverage, on_image: Callable[[MetadataImage, MetadataImage], None]
+        self,
+        *,
+        fail: Fail,
+        coverage: Coverage,
+        on_image: Callable[[MetadataImage, MetadataImage], None],
+        on_vote: Callable[[int, int], None],  # (voter, candidate): of a vote that was not seen yet
     ) -> None:
-        self._fail, self._coverage, self._on_image = fail, coverage, on_image
+        self._fail, self._coverage, self._on_image, self._on_vote = fail, coverage, on_image, on_vote
         self.image = MetadataImage()
         self._leaders: dict[int, int] = {}
         self._votes: dict[tuple[int, int], int] = {}
         self._committed: list[LogEntry] = []
+        self._images: list[MetadataImage] = []  # after each of them
+        self._images_seen: dict[int, MetadataImage] = {}  # by node
         # (offset, epoch) -> (epoch of the entry before, checksum): equal keys must mean equal logs up to there.
         self._entries: dict[tuple[int, int], tuple[int, int]] = {}
         self._mirrors: dict[int, list[LogEntry]] = {}
@@ -43,13 +50,31 @@ class QuorumChecker:
 
     def quorum_state_written(self, node_id: int, text: str) -> None:
         state = decode_quorum_state(text)
-        if state.voted_id < 0:
+        self._note_vote(node_id, state.leader_epoch, state.voted_id)
+
+    def _note_vote(self, node_id: int, epoch: int, voted_id: int) -> None:
+        """What was given counts, be it on the disk or in memory only: the candidate has heard of it."""
+        if voted_id < 0:
             return
-        earlier = self._votes.setdefault((node_id, state.leader_epoch), state.voted_id)
-        if earlier != state.voted_id:
+        earlier = self._votes.get((node_id, epoch))
+        if earlier is None:
+            self._votes[(node_id, epoch)] = voted_id
+            self._on_vote(node_id, voted_id)
+        elif earlier != voted_id:
+            self._fail("one vote per epoch", f"voter {node_id} voted for {earlier} and for {voted_id} in epoch {epoch}")
+
+    def _check_image(self, life: Life) -> None:
+        """Two brokers that have the entries up to the same offset, one by one or by a snapshot, have the same image."""
+        assert life.broker is not None
+        image = life.broker.metadata.image
+        if self._images_seen.get(life.node_id) is image or image.offset < 0:
+            return
+        self._images_seen[life.node_id] = image
+        expected = self._images[image.offset] if image.offset < len(self._images) else None
+        if expected != image:
             self._fail(
-                "one vote per epoch",
-                f"voter {node_id} voted for {earlier} and for {state.voted_id} in epoch {state.leader_epoch}",
+                "equal offsets mean equal images",
+                f"node {life.node_id} at offset {image.offset} has {image}, the entries say {expected}",
             )
 
     def check(self, life: Life) -> None:
@@ -57,9 +82,12 @@ class QuorumChecker:
         quorum = life.broker.metadata.quorum
         end = quorum.log_end_offset
         mirror = self._mirrors.setdefault(life.node_id, [])
-        seen = (quorum.epoch, quorum.role_name, end, quorum.high_watermark, mirror[-1] if mirror else None)
+        start = quorum.log_start_offset
+        seen = (quorum.epoch, quorum.role_name, end, quorum.high_watermark, start, quorum.voted_id)
         before = self._seen.get(life.node_id)
-        if before is not None and before[:4] == seen[:4] and (end == 0 or quorum.last_entry is mirror[-1]):
+        if before is None or before[5] != quorum.voted_id or before[0] != quorum.epoch:
+            self._note_vote(life.node_id, quorum.epoch, quorum.voted_id)
+        if before == seen and (end == start or quorum.last_entry is mirror[-1]):
             return
         self._update_mirror(life, mirror)
         quorum.check_invariants()
@@ -67,13 +95,22 @@ class QuorumChecker:
             self._fail(
                 "quorum high watermark never falls", f"node {life.node_id}: {before[3]} to {quorum.high_watermark}"
             )
-        self._seen[life.node_id] = (*seen[:4], None)
+        self._seen[life.node_id] = seen
         self._note_leader(life, mirror)
         self._commit(life, quorum.high_watermark, mirror)
+        self._check_image(life)
 
     def _update_mirror(self, life: Life, mirror: list[LogEntry]) -> None:
         assert life.broker is not None
-        entries = life.broker.metadata.quorum.read_log()
+        quorum = life.broker.metadata.quorum
+        start = quorum.log_start_offset
+        if start > len(self._committed):
+            self._fail(
+                "a snapshot holds committed entries only",
+                f"node {life.node_id} has dropped {start} entries, {len(self._committed)} are committed",
+            )
+        # What a snapshot stands for is what was committed; that its image is right is looked at by itself.
+        entries = (*self._committed[:start], *quorum.read_log())
         common = min(len(entries), len(mirror))
         while common and entries[common - 1] != mirror[common - 1]:
             common -= 1
@@ -123,6 +160,7 @@ class QuorumChecker:
             records = () if entry.is_control else decode_records(entry.payload)
             old = self.image
             self.image = replay(old, records, offset=entry.offset, epoch=entry.epoch)
+            self._images.append(self.image)
             self._check_partitions(old)
             self._on_image(old, self.image)
 

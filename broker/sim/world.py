@@ -10,14 +10,16 @@ import contextlib
 import gc
 import random
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
 from broker.client import clock as client_clock
 from broker.controller.image import MetadataImage
+from broker.log.directory import parse_directory_name
 from broker.node import clock as node_clock
 from broker.sim.clients import Reader, SimClient, create_topic, send_corrupt_batch
-from broker.sim.cluster import EXTERNAL, Cluster, Life, SimLogger, port
+from broker.sim.cluster import EXTERNAL, Cluster, Life, SimLogger, host_of, port
+from broker.sim.coordinator_load import CoordinatorLoad
 from broker.sim.coverage import Coverage, refusals_counted
 from broker.sim.faults import Faults
 from broker.sim.loop import read_ns, read_wall_ns
@@ -27,10 +29,13 @@ from broker.sim.plan import FAULTS_END_US, TOPIC, Settings, settings_of
 from broker.sim.producers import SimProducer
 from broker.sim.quorum_checker import QuorumChecker
 from broker.sim.scheduler import Scheduler
+from broker.sim.transaction_checker import TransactionChecker
 from broker.wire.records import decode_records
 
 RECOVERY_LIMIT_US = 12_000_000  # after healing: many times what elections and catching up take
+LONELY_LIMIT_US = 1_500_000  # replica.lag.time.max.ms is 400: the rest is for asking the controller, twice if need be
 HANDLER_RAISED = "no handler raises"
+NOTHING: frozenset[tuple[str, int]] = frozenset()
 EVENTS_MAX = 3_000_000  # a run that needs more spins
 
 
@@ -62,12 +67,21 @@ class World:
         self.violation: Violation | None = None
         self.has_lost_power = False
         rng = random.Random(f"world {settings.seed}")
-        self._rng = rng
+        self.rng = rng
         self.network = Network(scheduler=self.scheduler, rng=random.Random(rng.random()))
+        self.transactions = TransactionChecker(fail=self.fail, coverage=self.coverage)
         self.partitions = PartitionChecker(
-            fail=self.fail, coverage=self.coverage, can_lose_power_unsynced=settings.can_lose_power_unsynced
+            fail=self.fail,
+            coverage=self.coverage,
+            transactions=self.transactions,
+            can_lose_power_unsynced=settings.can_lose_power_unsynced,
         )
-        self.quorum = QuorumChecker(fail=self.fail, coverage=self.coverage, on_image=self.partitions.image_changed)
+        self.quorum = QuorumChecker(
+            fail=self.fail,
+            coverage=self.coverage,
+            on_image=self.partitions.image_changed,
+            on_vote=lambda voter, candidate: self.faults.vote_given(voter, candidate),
+        )
         self.cluster = Cluster(
             settings=settings,
             scheduler=self.scheduler,
@@ -78,6 +92,7 @@ class World:
             on_defect=lambda cause: self.fail(HANDLER_RAISED, cause),
         )
         self.client_hosts: list[str] = []
+        self._clients: list[SimClient] = []
         self.producers: list[SimProducer] = []
         self._known_lives: set[int] = set()
         self._controllers: dict[int, tuple[MetadataImage, bool]] = {}  # as they were checked last
@@ -90,14 +105,15 @@ class World:
             partitions=settings.partitions,
             rng=random.Random(rng.random()),
             checker=self.partitions,
+            transactions=self.transactions,
             coverage=self.coverage,
             fail=self.fail,
         )
+        self.load = CoordinatorLoad(self)
         self.faults = Faults(world=self, settings=settings, coverage=self.coverage, rng=random.Random(rng.random()))
 
     def _client(self, name: str) -> SimClient:
         self.client_hosts.append(name)
-        holder: list[SimClient] = []
         client = SimClient(
             name=name,
             node_ids=self.cluster.node_ids,
@@ -105,8 +121,12 @@ class World:
             network=self.network,
             logger=self._logger,
         )
-        holder.append(client)
+        self._clients.append(client)
         return client
+
+    def new_client(self, name: str) -> SimClient:
+        """On a host of its own; links to it are cut as those to any other."""
+        return self._client(name)
 
     # -- invariants --------------------------------------------------------------------------------------------------
 
@@ -122,6 +142,8 @@ class World:
             return
         if id(life) not in self._known_lives:
             self._known_lives.add(id(life))
+            if life.broker.metadata.quorum.snapshot_id is not None:
+                self.coverage.reached("snapshot loaded")
             self.quorum.life_began(life.node_id)
             self.partitions.life_began(life)
         self._check_failures(life)
@@ -132,12 +154,13 @@ class World:
             self.quorum.check(life)
             self.partitions.check(life, changed)
             controller = life.broker.metadata.controller
-            state = (controller.image, controller.is_active)
-            if not _is_same(self._controllers.get(life.node_id), state):
-                self._controllers[life.node_id] = state
+            seen = self._controllers.get(life.node_id)
+            if seen is None or seen[0] is not controller.image or seen[1] != controller.is_active:
+                self._controllers[life.node_id] = (controller.image, controller.is_active)
                 controller.check_invariants()
         except AssertionError as error:
             self.fail("the cores' own invariants", f"broker {life.node_id}: {error!r}")
+        self.faults.after_event()
 
     def _check_failures(self, life: Life) -> None:
         assert life.broker is not None
@@ -153,15 +176,17 @@ class World:
             where = "".join(traceback.format_exception(error)[-3:])
             self.fail("a broker does not fail", f"broker {life.node_id}: {error!r}\n{where}")
 
-    def _changed_partitions(self, life: Life) -> set[tuple[str, int]]:
+    def _changed_partitions(self, life: Life) -> Set[tuple[str, int]]:
         disk = self.cluster.disks[life.node_id]
+        if not disk.changed_paths:
+            return NOTHING
         changed: set[tuple[str, int]] = set()
         for path in disk.changed_paths:
             directory = path.split("/")[2] if path.count("/") >= 2 else ""
             if path.endswith("/quorum-state"):
                 self.quorum.quorum_state_written(life.node_id, life.filesystem.read_bytes(path).decode())
-            elif directory.startswith(f"{TOPIC}-"):
-                changed.add((TOPIC, int(directory.rpartition("-")[2])))
+            elif (key := parse_directory_name(directory)) is not None:
+                changed.add(key)
         disk.changed_paths.clear()
         return changed
 
@@ -177,24 +202,25 @@ class World:
             registration = image.brokers.get(life.node_id)
             if registration is None or not registration.may_lead or registration.broker_epoch != life.broker_epoch:
                 return False
-        for index, state in enumerate(topic.partitions):
-            if state.leader < 0 or set(state.isr) != set(state.replicas):
-                return False
-            if not self.cluster.lives[state.leader].leads((TOPIC, index)):
-                return False
-        return True
+        return all(
+            state.leader >= 0
+            and set(state.isr) == set(state.replicas)
+            and self.cluster.lives[state.leader].leads((name, index))
+            for name, each in image.topics.items()
+            for index, state in enumerate(each.partitions)
+        )
 
     def send_corrupt_batch(self, node_id: int) -> None:
         """To the leader, if there is one."""
         client = self.admin
-        index = self._rng.randrange(self.settings.partitions)
+        index = self.rng.randrange(self.settings.partitions)
         state = self.quorum.image.partition(TOPIC, index)
         work = send_corrupt_batch(
             client,
             topic=TOPIC,
             index=index,
             node_id=state.leader if state is not None and state.leader >= 0 else node_id,
-            rng=self._rng,
+            rng=self.rng,
             coverage=self.coverage,
             fail=self.fail,
         )
@@ -216,13 +242,58 @@ class World:
         if not self.is_healthy():
             self.fail("the cluster recovers once the faults are over", self._condition())
             return
+        if self.settings.has_lonely_follower and not self._check_lonely_follower():
+            return
         for producer in self.producers:
             producer.may_produce = False
+        self.load.end()
         if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self._is_drained):
             return
         if not self._is_drained():
-            self.fail("everything sent gets an outcome", "a producer still waits")
+            self.fail("everything sent gets an outcome", f"a producer still waits; {self.load.waiting_text()}")
         self._compare()
+        self.load.compare()
+        self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self.load.is_compared)
+
+    def _check_lonely_follower(self) -> bool:
+        """Liveness: a follower that only its leader cannot reach leaves the ISR in time, and records commit again.
+
+        It keeps its session with the controller, so nobody but the leader can tell. False when something is violated.
+        """
+        key = (TOPIC, self.rng.randrange(self.settings.partitions))
+        state = self.quorum.image.partition(*key)
+        assert state is not None
+        controller = [life.node_id for life in self.cluster.up() if _is_controller(life)]
+        followers = [each for each in state.isr if each != state.leader]
+        if state.leader in controller or not followers:
+            return True  # cut off from the controller as well, it would be fenced
+        lonely = self.rng.choice(followers)
+        self.network.cut(host_of(state.leader), host_of(lonely))
+        self.network.cut(host_of(lonely), host_of(state.leader))
+        until_us = self.scheduler.now_us + LONELY_LIMIT_US
+        if not self._run_until(until_us, lambda: self._has_left(key, lonely)):
+            return False
+        now = self.quorum.image.partition(*key)
+        if now is not None and now.leader == state.leader and now.leader_epoch == state.leader_epoch:
+            if lonely in now.isr and self.partitions.has_uncommitted(state.leader, key):
+                self.fail(
+                    "a follower that does not fetch leaves the ISR",
+                    f"{key[0]}-{key[1]}: broker {lonely} is still in {now.isr}, {LONELY_LIMIT_US // 1000} ms after it "
+                    f"was cut off from its leader {state.leader}",
+                )
+                return False
+            if lonely not in now.isr:
+                self.coverage.reached("cut off member left the isr")
+        self.network.heal_all()
+        if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self.is_healthy):
+            return False
+        if not self.is_healthy():
+            self.fail("the cluster recovers once the faults are over", self._condition())
+        return self.violation is None
+
+    def _has_left(self, key: tuple[str, int], node_id: int) -> bool:
+        state = self.quorum.image.partition(*key)
+        return state is None or node_id not in state.isr
 
     def _run_until(self, until_us: int, is_done: object) -> bool:
         """False when something was violated."""
@@ -248,14 +319,14 @@ class World:
         reader.loop.run_callback(lambda: reader.loop.create_task(self._reader.run()))
         bootstrap = ",".join(f"127.0.0.1:{port(each, EXTERNAL)}" for each in self.cluster.node_ids)
         for number in range(settings.producers):
-            is_idempotent = number == 0 or self._rng.random() < 0.7
+            is_idempotent = number == 0 or self.rng.random() < 0.7
             producer = SimProducer(
                 name=f"producer-{number}",
-                seed=self._rng.random(),
+                seed=self.rng.random(),
                 bootstrap=bootstrap,
                 topic=TOPIC,
                 partitions=settings.partitions,
-                acks="all" if is_idempotent else self._rng.choice(("all", "1")),
+                acks="all" if is_idempotent else self.rng.choice(("all", "1")),
                 is_idempotent=is_idempotent,
                 scheduler=self.scheduler,
                 network=self.network,
@@ -266,9 +337,10 @@ class World:
             producer.produce_for_ever(settings.record_gap_us)
             self.producers.append(producer)
             self.client_hosts.append(producer.name)
+        self.load.begin()
 
     def _is_drained(self) -> bool:
-        if not all(producer.is_drained for producer in self.producers):
+        if not all(producer.is_drained for producer in self.producers) or not self.load.is_done:
             return False
         ends = {self._end_offsets(index) for index in range(self.settings.partitions)}
         return all(len(each) == 1 for each in ends)
@@ -340,12 +412,12 @@ class World:
 
     def dispose(self) -> None:
         self.cluster.dispose()
-        for loop in (self.admin.loop, self._reader_client.loop, *(each.loop for each in self.producers)):
+        for loop in (*(each.loop for each in self._clients), *(each.loop for each in self.producers)):
             loop.dispose()
 
 
-def _is_same(before: tuple[MetadataImage, bool] | None, now: tuple[MetadataImage, bool]) -> bool:
-    return before is not None and before[0] is now[0] and before[1] == now[1]
+def _is_controller(life: Life) -> bool:
+    return life.broker is not None and life.broker.metadata.controller.is_active
 
 
 def run_seed(seed: int) -> SeedResult:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import overload
 
 import numpy as np
 import pytest
@@ -14,11 +15,40 @@ from benchmarks.known_server.trials import Claim
 from broker.client import Admin, NewTopic, Producer
 
 
+class Counting(Sequence[tuple[float, float]]):
+    """Counts what is read of it."""
+
+    def __init__(self, stalls: Sequence[tuple[float, float]]) -> None:
+        self._stalls, self.reads = stalls, 0
+
+    def __len__(self) -> int:
+        return len(self._stalls)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[float, float]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[float, float]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[float, float] | Sequence[tuple[float, float]]:
+        self.reads += 1
+        return self._stalls[index]
+
+
 def test_an_answer_due_in_a_stall_goes_at_its_end() -> None:
     plan = Plan(stalls=[(1.0, 1.5), (3.0, 3.1)])
     due = np.array([0.9, 1.0, 1.2, 1.5, 2.0, 3.05, 9.0])
     assert plan.release(due).tolist() == [0.9, 1.5, 1.5, 1.5, 2.0, 3.1, 9.0]
     assert Plan().release(due).tolist() == due.tolist()
+    assert [plan.release_s(each) for each in due] == plan.release(due).tolist()
+    assert Plan().release_s(4.5) == 4.5
+
+
+def test_a_long_plan_does_not_slow_the_server_down() -> None:
+    """An hour of stalls: to look for the right one takes microseconds, or the server's own delay would be measured."""
+    plan = Plan(stalls=seeded_stalls(1, from_s=0.0, for_s=3_600.0, gap_s=(0.03, 0.12), length_s=(0.02, 0.10)))
+    assert len(plan.stalls) > 20_000
+    asked = Counting(plan.stalls)
+    assert Plan(stalls=asked).release_s(1_800.0) == plan.release_s(1_800.0)
+    assert asked.reads < 40
 
 
 def test_latencies_are_the_wait_for_the_release_of_the_answer() -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from broker.node.metadata_store import (
-    LOG_FILE,
     METADATA_DIRECTORY,
     MetadataStore,
     StorageMismatchError,
+    StoredMetadata,
     check_meta_properties,
 )
+from broker.quorum.checkpoint import encode_snapshot
+from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.types import LogEntry, PersistedState
 
 VOTERS = (1, 2, 3)
@@ -28,23 +30,23 @@ def opened(directory: Path) -> MetadataStore:
 
 def test_state_and_entries_come_back(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    assert store.load() == (PersistedState(), ())
+    assert store.load() == StoredMetadata(state=PersistedState(), snapshot=None, log_start=None, entries=())
     store.persist_state(PersistedState(leader_epoch=4, leader_id=2, voted_id=3))
     store.append((entry(0), entry(1)))
     store.append((entry(2, epoch=2),))
     store.truncate(2)
     store.append((entry(2, epoch=3),))
     store.close()
-    state, entries = opened(tmp_path).load()
-    assert state == PersistedState(leader_epoch=4, leader_id=2, voted_id=3)
-    assert entries == (entry(0), entry(1), entry(2, epoch=3))
+    stored = opened(tmp_path).load()
+    assert stored.state == PersistedState(leader_epoch=4, leader_id=2, voted_id=3)
+    assert stored.entries == (entry(0), entry(1), entry(2, epoch=3))
 
 
 def test_torn_tail_is_cut_at_every_byte(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.load()
     store.append((entry(0),))
-    path = tmp_path / METADATA_DIRECTORY / LOG_FILE
+    path = tmp_path / METADATA_DIRECTORY / "00000000000000000000.log"
     first_bytes = path.stat().st_size
     store.append((entry(1),))
     store.close()
@@ -52,7 +54,7 @@ def test_torn_tail_is_cut_at_every_byte(tmp_path: Path) -> None:
     for size in range(first_bytes, len(whole)):
         path.write_bytes(whole[:size])
         torn = opened(tmp_path)
-        assert torn.load()[1] == (entry(0),)
+        assert torn.load().entries == (entry(0),)
         assert path.stat().st_size == first_bytes
         torn.append((entry(1),))
         torn.close()
@@ -66,3 +68,89 @@ def test_directory_of_another_broker_is_refused(tmp_path: Path) -> None:
         check_meta_properties(tmp_path, node_id=2, cluster_id="c")
     with pytest.raises(StorageMismatchError, match=r"cluster\.id is c, expected d"):
         check_meta_properties(tmp_path, node_id=1, cluster_id="d")
+
+
+def snapshot_of(end_offset: int, epoch: int = 1) -> Snapshot:
+    snapshot_id = SnapshotId(end_offset=end_offset, epoch=epoch)
+    return encode_snapshot(snapshot_id, (b"[]", b"state"), last_timestamp_ms=5)
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in (directory / METADATA_DIRECTORY).iterdir())
+
+
+def filled(directory: Path, count: int) -> MetadataStore:
+    store = opened(directory)
+    store.load()
+    store.append(tuple(entry(offset) for offset in range(count)))
+    return store
+
+
+def test_snapshot_and_the_log_behind_it_come_back(tmp_path: Path) -> None:
+    store = filled(tmp_path, 6)
+    store.write_snapshot(snapshot_of(4))
+    store.drop_prefix(4)
+    store.append((entry(6),))
+    store.truncate(6)
+    store.append((entry(6, epoch=2),))
+    store.close()
+    assert names(tmp_path) == ["00000000000000000004-0000000001.checkpoint", "00000000000000000004.log"]
+    stored = opened(tmp_path).load()
+    assert stored.snapshot == snapshot_of(4)
+    assert stored.log_start == SnapshotId(end_offset=4, epoch=1)
+    assert stored.entries == (entry(4), entry(5), entry(6, epoch=2))
+
+
+def test_a_later_snapshot_takes_the_place_of_the_one_before_and_of_what_it_holds_of_the_log(tmp_path: Path) -> None:
+    store = filled(tmp_path, 8)
+    store.write_snapshot(snapshot_of(3))
+    store.drop_prefix(3)
+    store.write_snapshot(snapshot_of(6))
+    store.close()
+    stored = opened(tmp_path).load()
+    assert (stored.snapshot, stored.log_start) == (snapshot_of(6), SnapshotId(end_offset=6, epoch=1))
+    assert stored.entries == (entry(6), entry(7))
+    assert names(tmp_path) == ["00000000000000000006-0000000001.checkpoint", "00000000000000000006.log"]
+
+
+def test_an_installed_snapshot_replaces_the_log_also_when_the_crash_came_in_between(tmp_path: Path) -> None:
+    store = filled(tmp_path, 5)
+    store.install_snapshot(snapshot_of(9, epoch=3))
+    store.append((entry(9, epoch=3),))
+    store.close()
+    assert opened(tmp_path).load().entries == (entry(9, epoch=3),)
+    for end_offset, epoch in ((9, 3), (4, 2)):  # the log ends before, or holds another entry there
+        other = tmp_path / f"crash-{end_offset}"
+        other.mkdir()
+        store = filled(other, 5)
+        store.write_snapshot(snapshot_of(end_offset, epoch))
+        store.close()
+        stored = opened(other).load()
+        assert stored.entries == ()
+        assert stored.log_start == SnapshotId(end_offset=end_offset, epoch=epoch)
+
+
+def test_a_damaged_snapshot_is_named(tmp_path: Path) -> None:
+    store = filled(tmp_path, 5)
+    store.write_snapshot(snapshot_of(4))
+    store.close()
+    path = tmp_path / METADATA_DIRECTORY / "00000000000000000004-0000000001.checkpoint"
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[:70], whole[:100] + b"?" + whole[101:], b""):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"00000004-0000000001\.checkpoint is damaged"):
+            opened(tmp_path).load()
+    path.unlink()
+    store = opened(tmp_path)
+    assert store.load().entries == tuple(entry(offset) for offset in range(5))
+    store.close()
+
+
+def test_a_log_without_the_snapshot_before_it_is_refused(tmp_path: Path) -> None:
+    store = filled(tmp_path, 5)
+    store.write_snapshot(snapshot_of(4))
+    store.drop_prefix(4)
+    store.close()
+    (tmp_path / METADATA_DIRECTORY / "00000000000000000004-0000000001.checkpoint").unlink()
+    with pytest.raises(ValueError, match="begins at offset 4, but there is no snapshot"):
+        opened(tmp_path).load()

@@ -12,12 +12,15 @@ import random
 from dataclasses import dataclass, field
 
 from broker.quorum.core import Quorum, QuorumConfig
+from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.types import (
     Action,
     AppendEntries,
     BecameLeader,
     Committed,
+    DropPrefix,
     Event,
+    InstallSnapshot,
     LeaderChanged,
     LogEntry,
     LostLeadership,
@@ -32,11 +35,13 @@ from broker.quorum.types import (
     Send,
     SendFailed,
     Shutdown,
+    SnapshotTaken,
     Start,
     Tick,
     TruncateEntries,
     VoteRequest,
     VoteResponse,
+    WriteSnapshot,
 )
 
 
@@ -44,6 +49,25 @@ from broker.quorum.types import (
 class Disk:
     state: PersistedState = field(default_factory=PersistedState)
     entries: list[LogEntry] = field(default_factory=list)
+    snapshot: Snapshot | None = None
+    start: SnapshotId | None = None  # where `entries` begin, None for offset 0
+
+    @property
+    def start_offset(self) -> int:
+        return 0 if self.start is None else self.start.end_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.start_offset + len(self.entries)
+
+    def at(self, offset: int) -> LogEntry | None:
+        position = offset - self.start_offset
+        return self.entries[position] if 0 <= position < len(self.entries) else None
+
+
+def state_of(entries: list[LogEntry]) -> bytes:
+    """What a snapshot of these entries holds: here simply all of them."""
+    return b"".join(b"%d@%d:%s;" % (each.offset, each.epoch, each.payload) for each in entries)
 
 
 @dataclass(slots=True)
@@ -85,6 +109,7 @@ class World:
         self.proposals = itertools.count()
         self.events = 0
         self.elections: list[tuple[int, int]] = []  # (when, epoch)
+        self.installed = 0  # snapshots that came from a leader
         for node in self.voters:
             self.start(node)
 
@@ -92,11 +117,18 @@ class World:
 
     def start(self, node: int) -> None:
         self.lives[node] += 1
-        self.applied[node] = 0
         config = QuorumConfig(node_id=node, voters=self.voters, **self.config)
         rng = random.Random(self.rng.random())
         disk = self.disks[node]
-        self.cores[node] = Quorum(config=config, persisted=disk.state, entries=tuple(disk.entries), rng=rng)
+        self.applied[node] = 0 if disk.snapshot is None else disk.snapshot.snapshot_id.end_offset
+        self.cores[node] = Quorum(
+            config=config,
+            persisted=disk.state,
+            entries=tuple(disk.entries),
+            rng=rng,
+            snapshot=disk.snapshot,
+            log_start=disk.start,
+        )
         self.deliver(node, Start())
 
     def kill(self, node: int) -> None:
@@ -112,6 +144,14 @@ class World:
             if node in self.cores and self.cores[node].is_leader:
                 payload = f"record {next(self.proposals)}".encode()
                 self.deliver(node, Propose(epoch=self.cores[node].epoch, payload=payload))
+
+    def take_snapshot(self, node: int, *, drops_prefix: bool = True) -> None:
+        """Of what this node knows to be committed."""
+        end_offset = self.applied[node]
+        if node in self.cores and end_offset:
+            snapshot_id = SnapshotId(end_offset=end_offset, epoch=self.cores[node].epoch_before(end_offset))
+            snapshot = Snapshot(snapshot_id=snapshot_id, data=state_of(self.committed[:end_offset]))
+            self.deliver(node, SnapshotTaken(snapshot=snapshot, drops_prefix=drops_prefix))
 
     def isolate(self, nodes: set[int]) -> None:
         others = set(self.voters) - nodes
@@ -210,10 +250,24 @@ class World:
             case PersistQuorumState(state=state):
                 disk.state = state
             case AppendEntries(entries=entries):
-                assert entries[0].offset == len(disk.entries)
+                assert entries[0].offset == disk.end_offset
                 disk.entries += entries
             case TruncateEntries(end_offset=end_offset):
-                del disk.entries[end_offset:]
+                del disk.entries[end_offset - disk.start_offset :]
+            case WriteSnapshot(snapshot=snapshot):
+                self.check_snapshot(snapshot)
+                disk.snapshot = snapshot
+            case DropPrefix(start_offset=start_offset):
+                assert disk.snapshot is not None
+                assert disk.snapshot.snapshot_id.end_offset == start_offset
+                del disk.entries[: start_offset - disk.start_offset]
+                disk.start = disk.snapshot.snapshot_id
+            case InstallSnapshot(snapshot=snapshot):
+                self.check_snapshot(snapshot)
+                disk.snapshot, disk.start, disk.entries = snapshot, snapshot.snapshot_id, []
+                assert self.applied[node] < snapshot.snapshot_id.end_offset
+                self.applied[node] = snapshot.snapshot_id.end_offset
+                self.installed += 1
             case Committed(high_watermark=high_watermark, entries=entries):
                 self.commit(node, high_watermark, entries)
             case BecameLeader(epoch=epoch):
@@ -223,6 +277,13 @@ class World:
                 assert self.leaders[epoch] == node
             case LeaderChanged(leader_id=leader_id, epoch=epoch):
                 assert leader_id == -1 or epoch not in self.leaders or self.leaders[epoch] == leader_id
+
+    def check_snapshot(self, snapshot: Snapshot) -> None:
+        """It holds committed entries only, and all of them up to its end."""
+        end_offset = snapshot.snapshot_id.end_offset
+        assert end_offset <= len(self.committed)
+        assert snapshot.data == state_of(self.committed[:end_offset])
+        assert snapshot.snapshot_id.epoch == self.committed[end_offset - 1].epoch
 
     def answer(self, node: int, pending: Pending, response: Response) -> None:
         request = pending.request
@@ -246,25 +307,29 @@ class World:
                 assert self.committed[entry.offset] == entry, f"committed entry {entry.offset} changed"
             else:
                 assert entry.offset == len(self.committed)
-                holders = sum(disk.entries[entry.offset : entry.offset + 1] == [entry] for disk in self.disks.values())
+                holders = sum(disk.at(entry.offset) == entry for disk in self.disks.values())
                 assert holders > len(self.voters) // 2, f"entry {entry.offset} committed by a minority"
                 self.committed.append(entry)
 
     def check(self, node: int) -> None:
         core, disk = self.cores[node], self.disks[node]
         assert list(core.read_log()[-3:]) == disk.entries[-3:]
-        assert core.log_end_offset == len(disk.entries)
+        assert core.log_start_offset == disk.start_offset
+        assert core.log_end_offset == disk.end_offset
         if core.is_leader and core.epoch == max(self.leaders):
-            held = core.read_log()[: len(self.committed)]
-            assert len(held) == len(self.committed), "the newest leader lacks a committed entry"
+            assert core.log_end_offset >= len(self.committed), "the newest leader lacks a committed entry"
         for other in self.disks.values():
-            self.check_log_matching(disk.entries, other.entries)
+            self.check_log_matching(disk, other)
 
     @staticmethod
-    def check_log_matching(left: list[LogEntry], right: list[LogEntry]) -> None:
+    def check_log_matching(left: Disk, right: Disk) -> None:
         """Same offset and epoch: same entry, and the same before it (checked by induction on the last common one)."""
-        for offset in range(min(len(left), len(right)) - 1, -1, -1):
-            if left[offset].epoch == right[offset].epoch:
-                assert left[offset] == right[offset]
-                assert offset == 0 or left[offset - 1] == right[offset - 1]
+        start = max(left.start_offset, right.start_offset)
+        for offset in range(min(left.end_offset, right.end_offset) - 1, start - 1, -1):
+            one, other = left.at(offset), right.at(offset)
+            assert one is not None
+            assert other is not None
+            if one.epoch == other.epoch:
+                assert one == other
+                assert offset == start or left.at(offset - 1) == right.at(offset - 1)
                 return

@@ -12,6 +12,7 @@ from kio.serial import entity_reader, entity_writer
 
 from broker.quorum.entries import decode_entries, encode_entries
 from broker.quorum.messages import request_from_kio, request_to_kio, response_from_kio, response_to_kio
+from broker.quorum.snapshots import SnapshotId
 from broker.quorum.state_file import decode_quorum_state, encode_quorum_state
 from broker.quorum.types import (
     BeginQuorumEpochRequest,
@@ -21,6 +22,8 @@ from broker.quorum.types import (
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     LogEntry,
     PersistedState,
     Request,
@@ -41,6 +44,13 @@ REQUESTS: list[Request] = [
     BeginQuorumEpochRequest(leader_id=3, leader_epoch=8),
     EndQuorumEpochRequest(leader_id=3, leader_epoch=8, preferred_candidates=(2, 1)),
     FetchRequest(replica_id=1, current_leader_epoch=8, fetch_offset=7, last_fetched_epoch=3, max_wait_ms=500),
+    FetchSnapshotRequest(
+        replica_id=1,
+        current_leader_epoch=8,
+        snapshot_id=SnapshotId(end_offset=100, epoch=7),
+        position=4_096,
+        max_bytes=1 << 20,
+    ),
 ]
 RESPONSES: list[Response] = [
     VoteResponse(error_code=0, leader_id=-1, leader_epoch=8, vote_granted=True),
@@ -63,6 +73,24 @@ RESPONSES: list[Response] = [
         high_watermark=6,
         diverging_epoch=DivergingEpoch(epoch=-1, end_offset=0),
         entries=(),
+    ),
+    FetchResponse(
+        error_code=0,
+        leader_id=3,
+        leader_epoch=8,
+        high_watermark=6,
+        diverging_epoch=None,
+        entries=(),
+        snapshot_id=SnapshotId(end_offset=100, epoch=7),
+    ),
+    FetchSnapshotResponse(
+        error_code=0,
+        leader_id=3,
+        leader_epoch=8,
+        snapshot_id=SnapshotId(end_offset=100, epoch=7),
+        size=10_000,
+        position=4_096,
+        data=b"piece",
     ),
     FetchResponse(error_code=6, leader_id=-1, leader_epoch=8, high_watermark=-1, diverging_epoch=None, entries=()),
 ]

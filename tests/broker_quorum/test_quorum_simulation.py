@@ -41,10 +41,15 @@ def disturb(world: World, chaos: random.Random) -> None:
 
 
 def live_through(seed: int, nodes: int, rounds: int) -> World:
-    world = World(nodes=nodes, seed=seed, **FAST)
+    """In every second seed nodes take snapshots and drop what is in them; pieces of one are a few bytes then."""
+    has_snapshots = seed % 2 == 1
+    world = World(nodes=nodes, seed=seed, **FAST, **({"fetch_snapshot_max_bytes": 40} if has_snapshots else {}))
     chaos = random.Random(seed * 7919 + 1)
     for _ in range(rounds):
         disturb(world, chaos)
+        for node in sorted(world.cores) if has_snapshots else ():
+            if chaos.random() < 0.6:
+                world.take_snapshot(node, drops_prefix=chaos.random() < 0.8)
         for _ in range(chaos.randint(1, 3)):
             world.propose()
             world.run_for(chaos.randint(5, 400))
@@ -65,7 +70,8 @@ def test_invariants_hold_and_the_quorum_recovers(block: int) -> None:
         world.run_for(3 * ELECTION_BOUND_MS)
         world.propose()
         world.run_for(ELECTION_BOUND_MS)
-        logs = {core.read_log() for core in world.cores.values()}
+        start = max(core.log_start_offset for core in world.cores.values())
+        logs = {core.read_log(start) for core in world.cores.values()}
         assert len(logs) == 1, f"seed {seed}: logs differ: {world.describe()}"
         assert {core.high_watermark for core in world.cores.values()} == {len(world.committed)}, f"seed {seed}"
 
@@ -81,6 +87,7 @@ def test_the_chaos_is_worth_the_name() -> None:
     worlds = [live_through(seed, nodes=3, rounds=20) for seed in range(12)]
     assert sum(len(world.leaders) for world in worlds) > 24
     assert sum(len(world.committed) for world in worlds) > 100
+    assert sum(world.installed for world in worlds) > 3
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -195,6 +202,55 @@ def test_a_quorum_of_one_leads_at_once_and_commits_at_once() -> None:
     world.start(1)
     assert world.cores[1].epoch == 2
     assert world.cores[1].high_watermark == 3
+
+
+def test_a_follower_that_was_away_gets_the_snapshot_and_then_the_entries_behind_it() -> None:
+    world = World(nodes=3, seed=7, **FAST, fetch_snapshot_max_bytes=16)
+    world.run_until_leader(ELECTION_BOUND_MS)
+    leader = world.leader()
+    assert leader is not None
+    away = next(node for node in world.voters if node != leader)
+    world.kill(away)
+    for _ in range(10):
+        world.propose()
+    world.run_for(300)
+    for node in world.cores:
+        world.take_snapshot(node)
+    end_offset = world.cores[leader].log_start_offset
+    assert end_offset >= 10
+    world.propose()
+    world.start(away)
+    world.run_for(600)
+    assert world.installed == 1
+    assert world.cores[away].snapshot_id == world.cores[leader].snapshot_id
+    assert world.cores[away].high_watermark == len(world.committed) > end_offset
+    world.kill(away)
+    world.start(away)  # from snapshot and log, without the leader's help
+    assert world.cores[away].high_watermark == end_offset
+    world.run_for(600)
+    assert world.installed == 1
+
+
+def test_a_snapshot_that_is_replaced_while_it_is_fetched_is_begun_anew() -> None:
+    world = World(nodes=3, seed=8, **FAST, fetch_snapshot_max_bytes=1)
+    world.run_until_leader(ELECTION_BOUND_MS)
+    leader = world.leader()
+    assert leader is not None
+    away = next(node for node in world.voters if node != leader)
+    world.kill(away)
+    for _ in range(5):
+        world.propose()
+    world.run_for(200)
+    world.take_snapshot(leader)
+    world.start(away)
+    world.run_for(60)
+    assert world.installed == 0
+    world.propose()
+    world.run_for(100)
+    world.take_snapshot(leader)
+    world.run_for(6_000)
+    assert world.installed == 1
+    assert world.cores[away].snapshot_id == world.cores[leader].snapshot_id
 
 
 def test_all_restarted_with_their_disks_lose_nothing() -> None:

@@ -45,6 +45,17 @@ def test_what_was_not_synced_is_lost_kept_or_torn() -> None:
     assert found == {"lost", "kept", "torn"}
 
 
+def test_a_loss_of_power_with_little_at_risk_leaves_most_writes() -> None:
+    disk = new_disk()
+    file = disk.mount().open("/d/a")
+    for number in range(400):
+        file.write_at(number * 10, b"0123456789")
+    disk.lose_power(0.04)
+    content = disk.mount().read_bytes("/d/a")
+    damaged = sum(content[each * 10 : each * 10 + 10] != b"0123456789" for each in range(400))
+    assert 1 <= damaged <= 40
+
+
 def test_killing_a_process_loses_nothing_and_its_file_system_takes_no_more() -> None:
     disk = new_disk()
     filesystem = disk.mount()
@@ -192,6 +203,22 @@ def test_a_cut_link_holds_bytes_one_way_until_it_heals() -> None:
     pair.network.heal("client", "server")
     pair.advance(1_000_000)
     assert pair.server.received == b"held"
+
+
+def test_a_stalled_connection_holds_bytes_that_arrive_after_their_sender_died() -> None:
+    pair = Pair()
+    assert pair.network.stall("client", "server", 500_000) == 1
+    pair.send(b"late")
+    pair.there.run_callback(lambda: pair.server.transport.write(b"back"))
+    pair.advance(100_000)
+    assert (pair.server.received, pair.client.received) == (b"", b"back")
+    pair.here.kill()
+    pair.network.process_died(pair.here, with_power=True)
+    pair.advance(100_000)
+    assert (pair.server.received, pair.server.ended) == (b"", [])
+    pair.advance(1_000_000)
+    assert pair.server.received == b"late"
+    assert len(pair.server.ended) == 1
 
 
 def test_a_broken_connection_ends_on_both_sides() -> None:

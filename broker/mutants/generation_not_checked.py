@@ -1,0 +1,20 @@
+"""Offsets are taken from members of any generation, also from those that the group has given up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.commits import OffsetRequests
+from broker.mutants import Patch
+from broker.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    patch.set(OffsetRequests, "_commit_problem", lambda self, event: ErrorCode.none)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.classic_members + settings.consumer_members > 0

@@ -1,0 +1,19 @@
+"""A follower that no longer fetches stays in the ISR."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.mutants import Patch
+from broker.replication import PartitionReplica
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    patch.set(PartitionReplica, "_maybe_shrink", lambda self, now_ms: [])
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.has_lonely_follower

@@ -1,0 +1,19 @@
+"""Readers with read_committed get everything below the high watermark, decided or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.log.partition_log import PartitionLog
+from broker.mutants import Patch
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    patch.set(PartitionLog, "last_stable_offset", lambda self, high_watermark: high_watermark)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.transactional_producers > 0

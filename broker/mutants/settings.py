@@ -1,0 +1,26 @@
+"""What a mutant may ask of a seed's plan (broker.sim.plan): mutants stand below the simulation and do not import it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Settings(Protocol):
+    """The part of broker.sim.plan.Settings that decides whether a seed comes to what a mutant changes."""
+
+    @property
+    def segment_bytes(self) -> int: ...
+    @property
+    def directed(self) -> str: ...
+    @property
+    def snapshot_bytes(self) -> int | None: ...
+    @property
+    def transactional_producers(self) -> int: ...
+    @property
+    def classic_members(self) -> int: ...
+    @property
+    def consumer_members(self) -> int: ...
+    @property
+    def has_lonely_follower(self) -> bool: ...
+    @property
+    def can_lose_power_unsynced(self) -> bool: ...

@@ -1,0 +1,19 @@
+"""A snapshot of the metadata leaves out what was configured at run time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.controller import snapshot
+from broker.mutants import Patch
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    patch.set(snapshot, "_configs", lambda image: iter(()))
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.snapshot_bytes is not None

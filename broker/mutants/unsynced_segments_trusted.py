@@ -1,0 +1,19 @@
+"""After a loss of power only the last segment is checked, as if a process had been killed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.log.directory import LogDirectory
+from broker.mutants import Patch
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    patch.set(LogDirectory, "_is_same_boot", lambda self: True)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.can_lose_power_unsynced and settings.segment_bytes < 1 << 20

@@ -1,0 +1,19 @@
+"""The vote is only remembered in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.mutants import Patch
+from broker.node.metadata_store import MetadataStore
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    patch.set(MetadataStore, "persist_state", lambda self, state: None)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.directed == "crash after vote"

@@ -1,0 +1,102 @@
+"""How simulated clients of coordinators ask: find the coordinator, ask it, look for it again when it has moved.
+
+Owns nothing but where a coordinator was seen last. What to make of an answer is the caller's: retriable codes that only
+say "ask elsewhere" or "ask later" are dealt with here, until a deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import TypeAlias
+
+from broker.sim.clients import SimClient
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request
+
+GROUP, TRANSACTION = 0, 1
+FIND_COORDINATOR_VERSION = 4
+PAUSE_S = 0.03
+MOVED = frozenset(
+    {
+        ErrorCode.not_coordinator,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.coordinator_load_in_progress,
+    }
+)
+
+
+Place: TypeAlias = tuple[int, int]  # (broker, leader epoch) of a coordinator
+
+
+class CoordinatorClient:
+    """Of one key: a transactional id or a group id."""
+
+    def __init__(
+        self, *, client: SimClient, kind: int, key: str, rng: random.Random, truth: Callable[[int, str], Place]
+    ) -> None:
+        """`truth(kind, key)` is the coordinator that the controllers have committed."""
+        self._client, self._kind, self.key, self._rng, self._truth = client, kind, key, rng, truth
+        self._node_id = -1
+        self.has_moved = False  # since the caller reset it
+        # Whether the last answer came from the coordinator, and not from one that was replaced and does not know yet:
+        # what needs no write, such a one still answers, in Kafka too.
+        self.is_answer_current = False
+
+    def now_s(self) -> float:
+        return self._client.loop.time()
+
+    async def ask(
+        self,
+        api_key: ApiKey,
+        version: int,
+        message: Message,
+        error_of: Callable[[Message], ErrorCode],
+        *,
+        deadline_s: float,
+        timeout_ms: int = 400,
+        repeats: frozenset[ErrorCode] = frozenset(),
+        asks_once: bool = False,
+    ) -> Message | None:
+        """The first answer that is neither "moved" nor in `repeats`; None at the deadline: the outcome is unknown.
+
+        `asks_once`: a request that got no answer is not repeated.
+        """
+        while self.now_s() < deadline_s:
+            if self._node_id < 0 and not await self._find():
+                await asyncio.sleep(PAUSE_S)
+                continue
+            before = self._truth(self._kind, self.key)
+            answer = await self._client.ask(self._node_id, api_key, version, message, timeout_ms=timeout_ms)
+            self.is_answer_current = before == self._truth(self._kind, self.key) and before[0] == self._node_id
+            if answer is None:
+                self._node_id, self.has_moved = -1, True
+                if asks_once:
+                    return None
+                continue
+            error = error_of(answer)
+            if error in MOVED:
+                self._node_id, self.has_moved = -1, True
+            elif error not in repeats:
+                return answer
+            await asyncio.sleep(PAUSE_S)
+        return None
+
+    async def _find(self) -> bool:
+        message = request(
+            ApiKey.FIND_COORDINATOR, FIND_COORDINATOR_VERSION, key_type=self._kind, coordinator_keys=[self.key]
+        )
+        node_id = self._rng.choice(self._client.node_ids)
+        answer = await self._client.ask(node_id, ApiKey.FIND_COORDINATOR, FIND_COORDINATOR_VERSION, message)
+        if answer is None or answer.coordinators[0].error_code is not ErrorCode.none:
+            return False
+        self._node_id = answer.coordinators[0].node_id
+        return self._node_id >= 0
+
+
+def error_code(answer: Message) -> ErrorCode:
+    """Of answers that have one code for all."""
+    code: ErrorCode = answer.error_code
+    return code

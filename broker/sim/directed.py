@@ -1,0 +1,283 @@
+"""Faults that chance would hardly ever compose: schedules of several steps, each waiting for the state it needs.
+
+Owns what is done and when; `faults` decides whether a seed has one of them. Each is lawful for a cluster of Kafka's
+rules: correct code passes through all of them, and only a broken rule makes a violation of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.controller.types import AlterConfigs, ConfigChange
+from broker.sim.cluster import Life, host_of
+from broker.sim.plan import TOPIC
+
+if TYPE_CHECKING:
+    from broker.quorum.core import Quorum
+    from broker.sim.world import World
+
+BEGIN_ATTEMPTS_MAX = 4
+DRAIN_ATTEMPTS_MAX = 20
+STEP_LIMIT_US = 1_600_000  # a step that takes longer is given up: other faults came between
+
+
+def alter_setting(life: Life, changes: dict[str, str | None]) -> bool:
+    """As IncrementalAlterConfigs of the topic does, if this node is the active controller."""
+    metadata = None if life.broker is None or life.is_dead else life.broker.metadata
+    if metadata is None or not metadata.controller.is_active:
+        return False
+    change = ConfigChange(resource_type=2, resource_name=TOPIC, changes=changes)
+
+    def alter() -> None:
+        metadata.controller_request(lambda token: AlterConfigs(token=token, resources=(change,)), lambda response: None)
+
+    life.loop.run_callback(alter)
+    return True
+
+
+def quorum_of(life: Life | None) -> Quorum | None:
+    return None if life is None or life.is_dead or life.broker is None else life.broker.metadata.quorum
+
+
+class CrashAfterVote:
+    """A voter dies right after it gave its vote, and the next to ask it comes from the same epoch.
+
+    The candidate is cut off from the others before they hear of its epoch, so that one of them stands in the same one.
+    A voter that has forgotten (nothing written, or written and not synced when the power went) votes twice.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._candidate = -1
+        self._is_over = False
+
+    def begin(self) -> None:
+        """Make an election happen: the controller dies and comes back, as one who may stand again, soon."""
+        cluster = self._world.cluster
+        for life in cluster.up():
+            quorum = quorum_of(life)
+            if quorum is not None and quorum.is_leader:
+                cluster.kill(life.node_id)
+                self._world.faults.start_after(life.node_id, 250_000)
+
+    def vote_given(self, voter: int, candidate: int) -> None:
+        if self._is_over:
+            return
+        if voter == candidate:
+            self._candidate_stands(candidate)
+        elif candidate == self._candidate:
+            self._is_over = True
+            self._crash(voter)
+
+    def _candidate_stands(self, candidate: int) -> None:
+        """Only one other voter hears of it."""
+        network, cluster = self._world.network, self._world.cluster
+        others = [life.node_id for life in cluster.up() if life.node_id != candidate]
+        if self._candidate >= 0 or len(others) < 2:
+            return
+        self._candidate = candidate
+        for deaf in others[1:]:
+            network.break_connections(host_of(candidate), host_of(deaf))
+            self._world.faults.cut_both_ways(candidate, deaf, 1_200_000)
+
+    def _crash(self, voter: int) -> None:
+        world = self._world
+        if not world.cluster.is_up(voter):
+            return
+        world.faults.cut_both_ways(voter, self._candidate, 1_000_000)
+        if world.settings.can_lose_power_unsynced:
+            world.cluster.kill(voter)
+        else:
+            world.cluster.lose_power(voter)
+        world.coverage.reached("voter died after its vote")
+        world.faults.start_after(voter, 20_000)
+
+
+class FetchOfAnEarlierLife:
+    """A follower loses its power, and with it records that it had told its leader of; then an old fetch comes.
+
+    By then it is back, registered anew and not in the ISR. Nothing was written meanwhile, so by its offset the old
+    fetch would bring it into the ISR: only the broker epoch tells that it is of an earlier life (KIP-903).
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._key = (TOPIC, world.rng.randrange(world.settings.partitions))
+        self._leader = self._follower = self._old_epoch = -1
+        self._attempts = 0
+        self.is_over = False
+
+    def begin(self) -> None:
+        world = self._world
+        if self.is_over:
+            return
+        state = world.quorum.image.partition(*self._key)
+        controllers = [life.node_id for life in world.cluster.up() if _leads_quorum(life)]
+        if state is None or not world.is_healthy() or controllers in ([], [state.leader]) or len(state.isr) < 2:
+            self._try_again(controllers)
+            return
+        self._leader = state.leader
+        self._follower = world.rng.choice([each for each in state.isr if each != state.leader])
+        self._old_epoch = world.cluster.lives[self._follower].broker_epoch
+        for producer in world.producers:
+            producer.may_produce = False
+        world.scheduler.after(150_000, self._hold)
+
+    def _try_again(self, controllers: list[int]) -> None:
+        """The leader must not be the controller, at whom the follower has to register meanwhile."""
+        world = self._world
+        self._attempts += 1
+        if self._attempts == BEGIN_ATTEMPTS_MAX:
+            self.end()
+            return
+        if controllers and world.is_healthy():
+            world.cluster.kill(controllers[0])
+            world.faults.start_after(controllers[0], 20_000)
+        world.scheduler.after(700_000, self.begin)
+
+    def _hold(self) -> None:
+        """The fetch that waits at the leader is answered within replica.fetch.wait.max.ms; the next one is held."""
+        world = self._world
+        if not all(producer.is_drained for producer in world.producers):
+            self._attempts += 1
+            world.scheduler.after(100_000, self._hold if self._attempts < DRAIN_ATTEMPTS_MAX else self.end)
+            return
+        world.network.stall(host_of(self._follower), host_of(self._leader), 4_000_000)
+        world.scheduler.after(230_000, self._power_off)
+
+    def _power_off(self) -> None:
+        world = self._world
+        if not world.is_healthy():
+            self.end()
+            return
+        world.has_lost_power = True
+        world.cluster.lose_power(self._follower, at_risk=1.0)
+        world.network.cut(host_of(self._leader), host_of(self._follower))  # else it would catch up before
+        world.faults.start_after(self._follower, 20_000)
+        world.scheduler.after(3_000_000, self.end)
+
+    def look(self) -> None:
+        """The leader has heard that the follower is unfenced in its new life: now."""
+        life = self._world.cluster.lives.get(self._leader)
+        if self.is_over or life is None or life.broker is None:
+            return
+        image = life.broker.metadata.image
+        state, registration = image.partition(*self._key), image.brokers.get(self._follower)
+        if state is None or registration is None or self._follower in state.isr:
+            return
+        if registration.may_lead and registration.broker_epoch > self._old_epoch:
+            self._leader, leader = -1, self._leader
+            self._world.network.release(host_of(self._follower), host_of(leader))
+            self._world.scheduler.after(60_000, self.end)
+
+    def end(self) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        for producer in self._world.producers:
+            producer.may_produce = True
+        self._world.network.heal_all()
+
+
+def _leads_quorum(life: Life) -> bool:
+    quorum = quorum_of(life)
+    return quorum is not None and quorum.is_leader
+
+
+class FigureEight:
+    """The schedule of figure 8 of the Raft paper, on the metadata quorum of three voters.
+
+    A writes an entry that nobody else gets. Another is elected and cut off as soon as it leads. A leads again, brings
+    its old entry to the third: a majority holds it, yet it must not be committed, since the second leader, whose log
+    ends in a newer epoch, can still win and remove it. Which then happens.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._step: Callable[[], bool] = self._begin
+        self._until_us = world.scheduler.now_us + STEP_LIMIT_US
+        self._first = self._second = self._third = -1
+        self._log_end = 0  # of the first leader, before its lonely entry
+        self._epoch = 0
+        self.is_over = False
+
+    def look(self) -> None:
+        """Whether the next step can be done. Called after every event of a broker while this is going on."""
+        if self.is_over:
+            return
+        if self._world.scheduler.now_us > self._until_us:
+            self.end()
+        elif self._step():
+            self._until_us = self._world.scheduler.now_us + STEP_LIMIT_US
+
+    def end(self) -> None:
+        self.is_over = True
+        nodes = self._world.cluster.node_ids
+        for one in nodes:
+            for other in nodes:
+                if one != other:
+                    self._world.network.heal(host_of(one), host_of(other))
+
+    def _quorum(self, node_id: int) -> Quorum | None:
+        return quorum_of(self._world.cluster.lives.get(node_id))
+
+    def _cut(self, one: int, other: int) -> None:
+        self._world.network.break_connections(host_of(one), host_of(other))
+        self._world.network.cut(host_of(one), host_of(other))
+        self._world.network.cut(host_of(other), host_of(one))
+
+    def _heal(self, one: int, other: int) -> None:
+        self._world.network.heal(host_of(one), host_of(other))
+        self._world.network.heal(host_of(other), host_of(one))
+
+    def _begin(self) -> bool:
+        for life in self._world.cluster.up():
+            quorum = quorum_of(life)
+            if quorum is not None and quorum.is_leader and quorum.high_watermark == quorum.log_end_offset:
+                self._first, self._log_end, self._epoch = life.node_id, quorum.log_end_offset, quorum.epoch
+                for other in self._world.cluster.node_ids:
+                    if other != self._first:
+                        self._cut(self._first, other)
+                self._step = self._write_alone
+                return True
+        return False
+
+    def _write_alone(self) -> bool:
+        life = self._world.cluster.lives[self._first]
+        self._step = self._second_leads
+        alter_setting(life, {"min.insync.replicas": "1"})
+        return True
+
+    def _second_leads(self) -> bool:
+        for node_id in self._world.cluster.node_ids:
+            quorum = self._quorum(node_id)
+            if node_id != self._first and quorum is not None and quorum.is_leader and quorum.epoch > self._epoch:
+                (self._third,) = set(self._world.cluster.node_ids) - {self._first, node_id}
+                self._second = node_id
+                self._cut(self._second, self._third)
+                self._heal(self._first, self._third)
+                self._step = self._old_entry_is_held_by_two
+                return True
+        return False
+
+    def _old_entry_is_held_by_two(self) -> bool:
+        first, third = self._quorum(self._first), self._quorum(self._third)
+        if first is None or third is None or not first.is_leader or third.last_entry is None:
+            return False
+        if third.log_end_offset <= self._log_end or third.last_entry.epoch >= first.epoch:
+            return False
+        # The third's next fetch, which tells that it holds the old entry, arrives; the answer to it does not.
+        self._world.network.cut(host_of(self._first), host_of(self._third))
+        self._world.coverage.reached("old entry on a majority")
+        self._step = self._nothing_more
+        self._world.scheduler.after(30_000, self._second_returns)
+        return True
+
+    def _second_returns(self) -> None:
+        if not self.is_over:
+            self._cut(self._first, self._third)
+            self._heal(self._second, self._third)
+
+    def _nothing_more(self) -> bool:
+        return False

@@ -1,0 +1,84 @@
+"""Invariants of consumer groups, as their members see them.
+
+One owner of a partition per generation (classic), one owner at a time (KIP-848), and committed offsets that neither
+get lost nor go back, whatever becomes of the coordinator. A KIP-848 member owns a partition from the answer that gives
+it until it lets go, or until the coordinator may have given it up: a session timeout after its last answered heartbeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from broker.sim.coverage import Coverage
+from broker.sim.scheduler import Scheduler
+
+Fail = Callable[[str, str], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Lease:
+    until_us: int = 0
+    partitions: set[int] = field(default_factory=set)
+
+
+class GroupChecker:
+    def __init__(self, *, scheduler: Scheduler, fail: Fail, coverage: Coverage) -> None:
+        self._scheduler, self._fail, self._coverage = scheduler, fail, coverage
+        self._owners: dict[tuple[str, int, int], str] = {}  # (group, generation, partition) -> member
+        self._leases: dict[tuple[str, str], _Lease] = {}  # (group, member)
+        self._acked: dict[tuple[str, int], int] = {}  # (group, partition) -> the largest offset that was acknowledged
+        self._asked: dict[tuple[str, int], int] = {}  # ... that anybody tried to commit
+
+    # -- ownership ---------------------------------------------------------------------------------------------------
+
+    def assigned(self, group: str, generation: int, member: str, partitions: Iterable[int]) -> None:
+        """Classic: what SyncGroup gave to a member for a generation."""
+        for index in partitions:
+            other = self._owners.setdefault((group, generation, index), member)
+            if other != member:
+                self._fail(
+                    "one owner of a partition per generation",
+                    f"{group} generation {generation}: partition {index} is {other}'s and {member}'s",
+                )
+
+    def owns(self, group: str, member: str, partitions: set[int], *, lease_until_us: int) -> None:
+        """KIP-848: what a member owns since this answer."""
+        lease = self._leases.setdefault((group, member), _Lease())
+        for index in partitions - lease.partitions:
+            for (other_group, other), held in self._leases.items():
+                is_live = held.until_us > self._scheduler.now_us and index in held.partitions
+                if other_group == group and other != member and is_live:
+                    self._fail(
+                        "one owner of a partition at a time",
+                        f"{group}: partition {index} was given to {member} while it is {other}'s",
+                    )
+        lease.partitions, lease.until_us = set(partitions), lease_until_us
+
+    def lets_go(self, group: str, member: str, partitions: set[int] | None = None) -> None:
+        """Of these, or of all."""
+        lease = self._leases.get((group, member))
+        if lease is not None:
+            lease.partitions = set() if partitions is None else lease.partitions - partitions
+
+    # -- offsets -----------------------------------------------------------------------------------------------------
+
+    def committing(self, group: str, index: int, offset: int) -> None:
+        self._asked[(group, index)] = max(offset, self._asked.get((group, index), -1))
+
+    def committed(self, group: str, index: int, offset: int) -> None:
+        self._acked[(group, index)] = max(offset, self._acked.get((group, index), -1))
+        self._coverage.reached("offset committed by a member")
+
+    def floor(self, group: str, index: int) -> int:
+        """What an OffsetFetch that begins now has to return at least."""
+        return self._acked.get((group, index), -1)
+
+    def fetched(self, group: str, index: int, offset: int, *, floor: int) -> None:
+        if offset < floor:
+            self._fail(
+                "a committed offset is neither lost nor goes back",
+                f"{group} partition {index}: {offset} was fetched after {floor} was acknowledged",
+            )
+        elif offset > self._asked.get((group, index), -1):
+            self._fail("only what was asked for is committed", f"{group} partition {index}: {offset} was fetched")

@@ -1,0 +1,89 @@
+"""An image, written as the records of a snapshot and replayed, is the same image."""
+
+from __future__ import annotations
+
+from typing import get_args
+from uuid import UUID
+
+from broker.controller.image import MetadataImage, replay
+from broker.controller.record_codec import decode_records, encode_records
+from broker.controller.records import (
+    BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    Endpoint,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from broker.controller.snapshot import image_of, image_records
+
+TOPIC, GONE = UUID(int=7), UUID(int=8)
+
+
+def partition(topic_id: UUID, index: int) -> PartitionRecord:
+    return PartitionRecord(
+        topic_id=topic_id,
+        partition=index,
+        replicas=(1, 2),
+        isr=(1, 2),
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+
+
+RECORDS: tuple[MetadataRecord, ...] = (
+    FeatureLevelRecord(name="metadata.version", level=1),
+    *(
+        RegisterBrokerRecord(
+            broker_id=broker_id,
+            incarnation_id=UUID(int=broker_id),
+            broker_epoch=broker_id,
+            endpoints=(
+                Endpoint(listener="INTERNAL", host="h", port=9),
+                Endpoint(listener="EXTERNAL", host="h", port=8),
+            ),
+            rack="r" if broker_id == 1 else None,
+            fenced=True,
+            in_controlled_shutdown=False,
+        )
+        for broker_id in (1, 2, 3)
+    ),
+    BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=False, in_controlled_shutdown=False),
+    BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=2, fenced=False, in_controlled_shutdown=True),
+    TopicRecord(name="t", topic_id=TOPIC),
+    partition(TOPIC, 0),
+    partition(TOPIC, 1),
+    TopicRecord(name="gone", topic_id=GONE),
+    partition(GONE, 0),
+    PartitionChangeRecord(topic_id=TOPIC, partition=1, isr=(2,), leader=-1, new_leader_epoch=True),
+    ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="5"),
+    ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="7"),
+    ConfigRecord(resource_type=4, resource_name="2", name="log.retention.ms", value="9"),
+    ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=3_000),
+    ClientQuotaRecord(entity=(("client-id", None),), key="producer_byte_rate", value=1.5),
+    RemoveTopicRecord(topic_id=GONE),
+)
+
+
+def test_every_kind_of_record_is_in_the_example() -> None:
+    assert {type(each) for each in RECORDS} == set(get_args(MetadataRecord))
+
+
+def test_an_image_and_what_its_records_make_are_equal() -> None:
+    image = replay(MetadataImage(), RECORDS, offset=41, epoch=3)
+    image.check_invariants()
+    records = decode_records(encode_records(image_records(image)))
+    assert image_of(records, end_offset=42, epoch=3) == image
+    assert len(records) < len(RECORDS)
+
+
+def test_the_image_of_nothing() -> None:
+    image = replay(MetadataImage(), (), offset=0, epoch=1)
+    assert image_of(image_records(image), end_offset=1, epoch=1) == image
