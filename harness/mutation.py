@@ -215,8 +215,8 @@ def read_run(trials: Sequence[Trial], run_dir: Path) -> list[Caught]:
     """The trials of a run that is there already; those that it does not have are left out."""
     verdicts = json.loads((run_dir / "results" / "verdicts.json").read_text(encoding="utf-8"))
     found = {str(cell["cell_id"]): cell for cell in verdicts["cells"]}
-    names = {trial: f"chaos-{trial.name}-{trial.case}" for trial in trials}
-    return [_caught(trial, found[name]) for trial, name in names.items() if name in found]
+    names = [(trial, f"chaos-{trial.name}-{trial.case}") for trial in trials]
+    return [_caught(trial, found[name]) for trial, name in names if name in found]
 
 
 def _caught(trial: Trial, cell: Mapping[str, Any]) -> Caught:

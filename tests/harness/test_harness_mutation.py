@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from harness.mutation import (
     UNTRIED,
     Caught,
     Trial,
+    read_run,
     scenario_text,
     table,
     with_table,
@@ -58,6 +60,18 @@ def test_the_table_is_replaced_between_its_markers_and_says_what_lives() -> None
     assert with_table(f"# Head\n\n{begin}\nold\n{end}\n\ntail\n", "brokers", made) == f"# Head\n\n{made}tail\n"
     with pytest.raises(ValueError, match="has no"):
         with_table("# Head\n", "brokers", made)
+
+
+def test_the_trials_of_a_run_are_read_from_its_verdicts(tmp_path: Path) -> None:
+    trial = CLIENT_TRIALS[0]
+    checks = [
+        {"name": "none lost", "result": "pass", "reason": ""},
+        {"name": "hung", "result": "fail", "reason": "why"},
+    ]
+    cell = {"cell_id": f"chaos-{trial.name}-{trial.case}", "verdict": "fail", "reasons": [], "checks": [passed, failed]}
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "verdicts.json").write_text(json.dumps({"cells": [cell]}), encoding="utf-8")
+    assert read_run(CLIENT_TRIALS, tmp_path) == [Caught(trial=trial, verdict="fail", by=("fail",), reason="why")]
 
 
 def test_each_has_its_row_in_docs_and_what_lives_is_named_as_a_gap() -> None:
