@@ -64,10 +64,7 @@ def test_the_table_is_replaced_between_its_markers_and_says_what_lives() -> None
 
 def test_the_trials_of_a_run_are_read_from_its_verdicts(tmp_path: Path) -> None:
     trial = CLIENT_TRIALS[0]
-    checks = [
-        {"name": "none lost", "result": "pass", "reason": ""},
-        {"name": "hung", "result": "fail", "reason": "why"},
-    ]
+    passed, failed = ({"name": name, "result": name, "reason": "why"} for name in ("pass", "fail"))
     cell = {"cell_id": f"chaos-{trial.name}-{trial.case}", "verdict": "fail", "reasons": [], "checks": [passed, failed]}
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "verdicts.json").write_text(json.dumps({"cells": [cell]}), encoding="utf-8")
