@@ -136,6 +136,11 @@ compatibility: setup-dev  ## six clients on the reference broker; writes docs/co
 	  else echo "setup: no kcat here; its column will say so" >&2; fi; }
 	$(BIN)/python -m tests.compatibility
 
+SEEDS ?= 1 2 3
+.PHONY: differential
+differential: setup-dev  ## generated requests of every API to us and to Apache Kafka; writes docs/differences.md
+	$(BIN)/python -m tests.differential --seeds $(SEEDS)
+
 .PHONY: bench
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results
 	$(BIN)/python -m benchmarks.brokers

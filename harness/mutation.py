@@ -126,7 +126,6 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "broker_epoch_ignored": "a fetch of a broker's earlier life has to come after the broker has registered anew",
     "commit_of_earlier_epoch": "figure 8 of the Raft paper: leaders in a row, each of which dies at a chosen entry",
     "partition_epoch_ignored": "an AlterPartition has to come after a change of the partition that its sender missed",
-    "transaction_not_verified": "a batch has to come after the end of its transaction, held up on another connection",
     "vote_not_persisted": "a voter has to die right after its vote, while another candidate stands in the same epoch",
 }
 # The simulation catches these; no scenario was tried on them yet.

@@ -13,6 +13,7 @@ from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataIma
 from broker.controller.outcome import Outcome
 from broker.controller.records import ConfigRecord, MetadataRecord
 from broker.controller.topic_configs import TOPIC_SETTINGS, topic_config_problem
+from broker.controller.topics import is_legal_name
 from broker.controller.types import AlterConfigs, AlterConfigsResponse, AlteredConfig, ConfigChange
 from broker.wire.errors import ErrorCode
 
@@ -55,8 +56,10 @@ def _altered(change: ConfigChange, error_code: int, message: str | None) -> Alte
 
 
 def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerConfig) -> dict[str, str | None]:
-    """Every override that the change sets, or removes (None), checked."""
-    present = _present(image, change)
+    """Every override that the change sets, or removes (None), checked; the values before whether the resource is there,
+    as in Kafka."""
+    is_there = change.resource_type != TOPIC_RESOURCE or change.resource_name in image.topics
+    present = _present(image, change) if is_there else {}
     values: dict[str, str | None] = dict(change.changes)
     for name, items in (*change.appends.items(), *change.subtracts.items()):
         if change.resource_type != TOPIC_RESOURCE or name not in TOPIC_SETTINGS or not TOPIC_SETTINGS[name].is_list:
@@ -68,13 +71,24 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
         else:
             before = [item for item in before if item not in given]
         values[name] = ",".join(before)
+    if change.resource_type == TOPIC_RESOURCE:
+        _check_topic_name(change.resource_name)
     for name, value in values.items():
         problem = _problem(change, name, value)
         if problem is not None:
             raise _Refused(ErrorCode.invalid_config, problem)
+    if not is_there:
+        _present(image, change)
     if change.replaces_all:
         values = {**dict.fromkeys(present), **values}
     return {name: value for name, value in values.items() if value is not None or name in present}
+
+
+def _check_topic_name(name: str) -> None:
+    if not name:
+        raise _Refused(ErrorCode.invalid_request, "Default topic resources are not allowed.")
+    if not is_legal_name(name):
+        raise _Refused(ErrorCode.invalid_topic_exception, f"Topic name {name!r} is illegal")
 
 
 def _items(value: str) -> list[str]:
@@ -100,4 +114,4 @@ def _problem(change: ConfigChange, name: str, value: str | None) -> str | None:
         return broker_config_problem(name, value)
     if value is not None:
         return topic_config_problem(name, value)
-    return None if name in TOPIC_SETTINGS else f"Unknown topic config name: {name}"  # deleting needs a known name only
+    return None  # what is not set can be deleted under any name

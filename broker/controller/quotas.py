@@ -43,13 +43,15 @@ def _problem(change: QuotaChange) -> tuple[int, str | None]:
     if any(name == "" for _, name in change.entity):
         return ErrorCode.invalid_request, f"empty name of {CLIENT_ID}"
     for key, value in change.values.items():
+        if value is None:
+            continue  # what is not kept can be removed under any name
         if key not in QUOTA_KEYS:
             return (
                 ErrorCode.invalid_request,
                 f"Invalid configuration key {key}: expected one of {', '.join(QUOTA_KEYS)}",
             )
-        if value is not None and not value > 0:
+        if not value > 0:
             return ErrorCode.invalid_request, f"Quota {key} must be greater than 0, got {value}"
-        if value is not None and key != REQUEST_PERCENTAGE and value != int(value):
+        if key != REQUEST_PERCENTAGE and value != int(value):
             return ErrorCode.invalid_request, f"Quota {key} cannot be a fractional value, got {value}"
     return ErrorCode.none, None

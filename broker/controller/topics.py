@@ -48,7 +48,7 @@ def create_topics(
     times = Counter(topic.name for topic in request.topics)
     budget = PARTITIONS_MAX
     draft = image  # with the topics before this one, so that two colliding names in one request are seen
-    for topic in request.topics:
+    for topic in {each.name: each for each in request.topics}.values():
         try:
             if times[topic.name] > 1:
                 raise _Refused(ErrorCode.invalid_request, f"Topic {topic.name} is named twice in the request")
@@ -90,8 +90,12 @@ def _not_created(topic: NewTopic, refused: _Refused) -> CreatedTopic:
     )
 
 
+def is_legal_name(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and name not in (".", "..") and len(name) <= NAME_LENGTH_MAX
+
+
 def _check_name(image: MetadataImage, name: str) -> None:
-    if not _NAME.fullmatch(name) or name in (".", "..") or len(name) > NAME_LENGTH_MAX:
+    if not is_legal_name(name):
         raise _Refused(
             ErrorCode.invalid_topic_exception,
             f"Topic name {name[: NAME_LENGTH_MAX + 1]!r} is illegal: 1 to {NAME_LENGTH_MAX} of a-z A-Z 0-9 . _ -",
@@ -135,15 +139,15 @@ def _striped_placement(
     )
     live = sorted(leaders_allowed(image))
     fenced = sorted(set(image.brokers) - set(live))
-    if partitions < 1:
-        raise _Refused(ErrorCode.invalid_partitions, f"Number of partitions must be larger than 0, got {partitions}")
-    if partitions > budget:
-        raise _Refused(ErrorCode.policy_violation, f"More than {PARTITIONS_MAX} partitions in one request")
     if replication_factor < 1:
         raise _Refused(
             ErrorCode.invalid_replication_factor,
             f"Replication factor must be larger than 0, got {replication_factor}",
         )
+    if partitions < 1:
+        raise _Refused(ErrorCode.invalid_partitions, f"Number of partitions must be larger than 0, got {partitions}")
+    if partitions > budget:
+        raise _Refused(ErrorCode.policy_violation, f"More than {PARTITIONS_MAX} partitions in one request")
     if not live:
         raise _Refused(ErrorCode.invalid_replication_factor, "All brokers are currently fenced or shutting down")
     if replication_factor > len(image.brokers):
@@ -209,7 +213,7 @@ def create_partitions(image: MetadataImage, request: CreatePartitions, *, rng: r
     answers: list[TopicOutcome] = []
     times = Counter(topic.topic for topic in request.topics)
     budget = PARTITIONS_MAX
-    for wanted in request.topics:
+    for wanted in {each.topic: each for each in request.topics}.values():
         try:
             if times[wanted.topic] > 1:
                 raise _Refused(ErrorCode.invalid_request, f"Topic {wanted.topic} is named twice in the request")

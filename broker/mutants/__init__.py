@@ -53,7 +53,6 @@ MUTANTS = (
     "sequences_not_checked",
     "snapshot_without_configs",
     "transaction_never_times_out",
-    "transaction_not_verified",
     "transactional_offsets_at_once",
     "truncation_never",
     "truncation_to_high_watermark",

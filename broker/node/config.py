@@ -182,14 +182,14 @@ class NodeConfig:
 
     def described(self) -> dict[str, str]:
         """Every setting under its Kafka name, as DescribeConfigs tells it."""
-        return {key_of(each.name): _text(getattr(self, each.name)) for each in fields(self)}
+        return {key_of(each.name): text_of(getattr(self, each.name)) for each in fields(self)}
 
 
 def key_of(field_name: str) -> str:
     return field_name.replace("_", ".")
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):

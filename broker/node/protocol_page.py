@@ -48,7 +48,8 @@ _INTRODUCTION = """# What of Kafka's protocol the broker implements
 
 Written by `python -m broker.node.protocol_page` from broker/wire/apis.py and from what stands at the head of each
 handler; tests compare it with both. Kafka's versions are those of Apache Kafka 4.3.1. Which clients do what on it:
-[compatibility.md](compatibility.md). Settings: [settings.md](settings.md).
+[compatibility.md](compatibility.md). Where answers differ from Apache Kafka's: [differences.md](differences.md).
+Settings: [settings.md](settings.md).
 
 *All*: every version that Apache Kafka 4.3.1 serves. Record batches are of version 2 (KIP-98) with gzip, snappy, lz4 and
 zstd; older message formats are refused, as by Kafka since 4.0 (KIP-724). A request of another API or version closes the

@@ -47,6 +47,7 @@ class _Truth:
     """One partition, over all brokers."""
 
     committed: list[BatchSeen] = field(default_factory=list)
+    committed_by: list[int] = field(default_factory=list)  # of each: the leader epoch whose leader committed it
     sequences: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer id -> (epoch, last sequence)
     leaders: dict[int, int] = field(default_factory=dict)  # leader epoch -> broker
     unclean_epoch: int = -1  # the last leader epoch that began with an unclean election
@@ -56,6 +57,14 @@ class _Truth:
     @property
     def end_offset(self) -> int:
         return self.committed[-1].last_offset + 1 if self.committed else 0
+
+    def committed_until(self, epoch: int) -> list[BatchSeen]:
+        """What the leader of this epoch must hold. A broker may hear late that it led, when another already commits
+        in a later epoch: of that it knows nothing, and needs not."""
+        count = len(self.committed)
+        while count and self.committed_by[count - 1] > epoch:
+            count -= 1
+        return self.committed if count == len(self.committed) else self.committed[:count]
 
 
 class _Watched(NamedTuple):
@@ -127,13 +136,26 @@ class PartitionChecker:
 
     def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
         self._image = new
+        for name, topic in old.topics.items():
+            if name not in new.topics or new.topics[name].topic_id != topic.topic_id:
+                self._forget(name)
         for name, topic in new.topics.items():
             before = old.topics.get(name)
-            if before is None or before.partitions is topic.partitions:
+            if before is None or before.partitions is topic.partitions or before.topic_id != topic.topic_id:
                 continue
             for index, (was, now) in enumerate(zip(before.partitions, topic.partitions, strict=False)):
                 if was is not now:
                     self._state_changed((name, index), was, now)
+
+    def _forget(self, name: str) -> None:
+        """The topic was deleted; one of the same name begins anew."""
+        for key in [key for key in self._truths if key[0] == name]:
+            del self._truths[key]
+        for node_and_key in [each for each in self._mirrors if each[1][0] == name]:
+            del self._mirrors[node_and_key]
+        for node_and_key in [each for each in self._watched if each[1][0] == name]:
+            del self._watched[node_and_key]
+        self._to_read_again = {each for each in self._to_read_again if each[1][0] != name}
 
     def _state_changed(self, key: Key, was: PartitionState, now: PartitionState) -> None:
         if now.leader not in (-1, was.leader):
@@ -160,6 +182,9 @@ class PartitionChecker:
             if marks.get(hosted) == mark and (not changed or hosted.key not in changed):
                 continue
             marks[hosted] = mark
+            topic = self._image.topics.get(hosted.topic)
+            if topic is None or topic.topic_id != hosted.topic_id:
+                continue  # deleted; this broker has not heard of it yet
             stable = hosted.log.last_stable_offset(replica.high_watermark) if replica.is_leader else 0
             now = _Watched(
                 replica.leader_epoch, replica.is_leader, replica.high_watermark, hosted.log.log_end_offset, stable
@@ -283,7 +308,7 @@ class PartitionChecker:
             self._coverage.reached("two leaders at once")
         if truth.is_given_up and epoch >= truth.unclean_epoch:
             self._restart_truth(truth, mirror)
-        elif epoch > truth.unclean_epoch and not _holds(mirror, truth.committed):
+        elif epoch > truth.unclean_epoch and not _holds(mirror, truth.committed_until(epoch)):
             self._fail(
                 "a committed record is never lost",
                 f"broker {life.node_id} leads {_name(hosted.key)} in epoch {epoch} with a log up to "
@@ -294,7 +319,7 @@ class PartitionChecker:
         kept = min(len(truth.committed), len(mirror))
         while kept and truth.committed[kept - 1] != mirror[kept - 1]:
             kept -= 1
-        del truth.committed[kept:]
+        del truth.committed[kept:], truth.committed_by[kept:]
         truth.is_given_up = False
         truth.sequences.clear()
         for batch in truth.committed:
@@ -322,6 +347,7 @@ class PartitionChecker:
             self._check_sequence(truth, hosted.key, batch)
             self._note_sequence(truth, batch)
             truth.committed.append(batch)
+            truth.committed_by.append(replica.leader_epoch)
             self._note_transaction(hosted.key, batch)
         self._check_holders(hosted, truth)
         self._check_isr(hosted.key)

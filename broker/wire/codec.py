@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 from kio.serial import entity_reader
-from kio.serial.errors import SerialError
+from kio.serial.errors import OutOfBoundValue, SerialError
 
 from broker.wire import apis
 from broker.wire.apis import ApiKey
@@ -193,8 +193,9 @@ def _decode_native(kind: MessageType, frame: Buffer, position: int) -> Message:
     view = frame if isinstance(frame, bytes) else memoryview(frame).toreadonly()
     try:
         message, _ = entity_reader(kind)(view, position)
-    except KeyError:
-        # kio refuses a tagged field that it does not know; the protocol says that it is skipped (KIP-482).
+    except (KeyError, OutOfBoundValue):
+        # kio refuses a tagged field that it does not know; the protocol says that it is skipped (KIP-482). It refuses a
+        # time of -1 too, which brokers send for a transaction that has not begun (DescribeTransactions).
         return decode_in_place(kind, memoryview(frame), position)
     except (SerialError, ValueError, OverflowError, TypeError) as error:
         raise RemoteProtocolError(f"cannot decode {kind.__module__}: {type(error).__name__}: {error}") from error

@@ -26,6 +26,7 @@ from broker.controller.types import (
     Tick,
     TopicOutcome,
 )
+from broker.wire.errors import ErrorCode
 
 sys.path.insert(0, str(Path(__file__).parent))
 from controller_world import SESSION_MS, ControllerWorld, cluster
@@ -95,7 +96,7 @@ def test_unknown_topic_twice_named_topic_and_dry_run_change_nothing() -> None:
     world.create(partitions=1, replication_factor=1)
     assert create_partitions(world, NewPartitions(topic="no", count=2))[0].error_code == 3
     twice = NewPartitions(topic="t", count=2)
-    assert [each.error_code for each in create_partitions(world, twice, twice)] == [42, 42]
+    assert [each.error_code for each in create_partitions(world, twice, twice)] == [42]
     assert create_partitions(world, twice, dry=True)[0].error_code == 0
     assert len(world.controller.image.topics["t"].partitions) == 1
 
@@ -181,6 +182,24 @@ def test_topic_settings_that_are_refused_say_why(name: str, value: str, part_of_
     answer = alter(world, topic_change(changes={name: value}))
     assert answer.error_code == 40
     assert part_of_message in (answer.error_message or "")
+
+
+@pytest.mark.parametrize(
+    ("resource_name", "changes", "error_code"),
+    [
+        ("absent", {"retention.ms": "x"}, ErrorCode.invalid_config),  # the value is judged before the topic
+        ("absent", {"retention.ms": "1"}, ErrorCode.unknown_topic_or_partition),
+        ("", {"retention.ms": "1"}, ErrorCode.invalid_request),
+        ("bad/name", {"retention.ms": "1"}, ErrorCode.invalid_topic_exception),
+        ("t", {"no.such.setting": None}, ErrorCode.none),  # what is not set can be deleted
+    ],
+)
+def test_settings_are_judged_in_the_order_of_apache_kafka(
+    resource_name: str, changes: dict[str, str | None], error_code: ErrorCode
+) -> None:
+    world = cluster(1)
+    world.create(partitions=1, replication_factor=1)
+    assert alter(world, topic_change(resource_name=resource_name, changes=changes)).error_code == error_code
 
 
 def test_brokers_take_dynamic_settings_and_refuse_the_others_by_name() -> None:

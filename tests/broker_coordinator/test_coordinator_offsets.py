@@ -55,11 +55,16 @@ def complete(world: GroupWorld, producer_id: int, *, is_commit: bool) -> None:
 
 def test_anybody_commits_while_there_are_no_members(world: GroupWorld) -> None:
     assert world.commit(7).partitions == {("t", 0): ErrorCode.none}
-    assert world.commit(7, "m", 3).error_code is ErrorCode.illegal_generation
+    assert world.commit(7, "m", 3).error_code is ErrorCode.unknown_member_id  # offsets, but no members
     found = world.fetch({"t": (0, 1)}).partitions
     assert (found["t", 0].offset, found["t", 0].leader_epoch, found["t", 0].metadata) == (7, 1, "m")
     assert found["t", 1].offset == -1
     assert set(world.fetch().partitions) == {("t", 0)}
+
+
+def test_a_member_of_a_group_that_is_not_there_is_told_so_as_its_version_can_say(world: GroupWorld) -> None:
+    assert world.commit(7, "m", 3).error_code is ErrorCode.group_id_not_found
+    assert world.commit(7, "m", 3, knows_member_epochs=False).error_code is ErrorCode.illegal_generation
 
 
 def test_members_commit_in_their_generation_and_nobody_else(world: GroupWorld) -> None:

@@ -351,6 +351,32 @@ def test_transaction_is_aborted_at_its_deadline_and_its_producer_fenced() -> Non
     assert world.end(who).error_code is ErrorCode.producer_fenced
 
 
+def test_a_producer_that_names_its_epoch_takes_over_from_its_own_open_transaction() -> None:
+    """KIP-360 and KIP-588: refused while the abort runs, then given the epoch that the abort made."""
+    world = World()
+    who = ids(world.init())
+    assert world.add(who, T0) is NO_ERROR
+    assert world.init(known=who).error_code is ErrorCode.concurrent_transactions
+    world.mark()
+    again = world.init(known=who)
+    assert (again.error_code, ids(again)) == (NO_ERROR, (who[0], who[1] + 1))
+    (transaction,) = world.shard.transactions()
+    assert transaction.state is TransactionState.EMPTY
+    assert world.add(who, T0) is ErrorCode.producer_fenced
+    assert world.add(ids(again), T0) is NO_ERROR
+
+
+def test_an_epoch_that_only_a_fence_may_have_is_given_to_nobody() -> None:
+    world = World()
+    who = world.with_last_epoch()
+    assert world.add(who, T0) is NO_ERROR
+    assert world.init(known=who).error_code is ErrorCode.concurrent_transactions
+    world.mark()
+    producer_id, epoch = ids(world.init(known=who))
+    assert producer_id != who[0]
+    assert epoch == 0
+
+
 def test_producer_of_version_2_whose_transaction_timed_out_can_abort_and_go_on() -> None:
     world = World()
     who = ids(world.init(timeout_ms=500))

@@ -274,3 +274,16 @@ def test_kio_number_types_accept_plain_ints() -> None:
     """`build` relies on it: kio's narrow ints are checked by type checkers only."""
     assert isinstance(5, i32)
     assert isinstance(5, i64)
+
+
+def test_a_transaction_that_has_not_begun_has_no_start_time() -> None:
+    """Kafka sends -1 there; the generated reader of such a field takes no negative time."""
+    state = {
+        "error_code": 0, "transactional_id": "x", "transaction_state": "Empty", "transaction_timeout": 1000,
+        "transaction_start_time": None, "producer_id": 1, "producer_epoch": 0, "topics": [],
+    }  # fmt: skip
+    message = response(ApiKey.DESCRIBE_TRANSACTIONS, 0, throttle_time=0, transaction_states=[state])
+    frame = b"".join(encode_response(ApiKey.DESCRIBE_TRANSACTIONS, 0, 7, message))[4:]
+    assert (0xFF).to_bytes() * 8 in frame
+    _, decoded = decode_response(ApiKey.DESCRIBE_TRANSACTIONS, 0, frame)
+    assert decoded.transaction_states[0].transaction_start_time is None

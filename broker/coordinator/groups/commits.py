@@ -85,7 +85,12 @@ class OffsetRequests:
     def _commit_problem(self, event: CommitOffsets) -> ErrorCode:
         group = self._shard.groups.get(event.group_id)
         if group is None:
-            return ErrorCode.none if event.generation < 0 else ErrorCode.illegal_generation
+            if event.generation < 0:
+                return ErrorCode.none
+            if self._shard.offsets.has_any(event.group_id):
+                return ErrorCode.unknown_member_id  # a group of offsets only: there, but without members
+            is_new = event.knows_member_epochs and not event.is_transactional
+            return ErrorCode.group_id_not_found if is_new else ErrorCode.illegal_generation
         if isinstance(group, ConsumerGroup):
             return _consumer_commit_problem(group, event)
         return _classic_commit_problem(group, event)

@@ -62,6 +62,12 @@ class Transaction:
         """When an ongoing transaction is aborted."""
         return self.start_ms + self.timeout_ms if self.state is TransactionState.ONGOING else None
 
+    def with_same_epoch(self, *, timeout_ms: int, now_ms: int) -> Transaction:
+        """Initialised by the producer that already has this epoch, or for which a fence made it."""
+        return replace(
+            self, timeout_ms=timeout_ms, state=TransactionState.EMPTY, start_ms=NO_TIME, last_update_ms=now_ms
+        )
+
     def with_next_epoch(self, *, timeout_ms: int, last_producer_epoch: int, now_ms: int) -> Transaction:
         """A producer was initialised: its predecessor is fenced from now on."""
         return replace(
@@ -123,11 +129,12 @@ class Transaction:
         )
 
     def fenced(self, *, now_ms: int) -> Transaction:
-        """Our own end of a transaction that timed out or whose producer has a successor: an abort that fences it."""
+        """Our own end of a transaction that timed out or whose producer has a successor: an abort that fences it. Who
+        names the epoch of before may initialise again and gets the new one (KIP-588)."""
         return replace(
             self,
             producer_epoch=self.producer_epoch + 1,
-            last_producer_epoch=NO_PRODUCER_EPOCH,
+            last_producer_epoch=self.producer_epoch,
             state=TransactionState.PREPARE_ABORT,
             last_update_ms=now_ms,
         )

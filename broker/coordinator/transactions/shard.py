@@ -201,8 +201,12 @@ class TransactionShard:
 
     def _next_producer(self, transaction: Transaction, event: InitProducer) -> list[CoordinatorAction]:
         known = event.producer_epoch
-        if known != NO_PRODUCER_EPOCH and known == transaction.last_producer_epoch != transaction.producer_epoch:
-            return [_producer_ready(event.token, transaction)]  # the answer to the same request was lost
+        is_asked_again = known != NO_PRODUCER_EPOCH and known == transaction.last_producer_epoch
+        if is_asked_again and known != transaction.producer_epoch <= PRODUCER_EPOCH_MAX:
+            if transaction.state is TransactionState.EMPTY:
+                return [_producer_ready(event.token, transaction)]  # the answer to the same request was lost
+            same = transaction.with_same_epoch(timeout_ms=event.timeout_ms, now_ms=self._now_ms)
+            return [*self._write(same), _producer_ready(event.token, same)]
         last_epoch = transaction.producer_epoch if event.producer_id != NO_PRODUCER_ID else NO_PRODUCER_EPOCH
         if not transaction.is_epoch_exhausted:
             changed = transaction.with_next_epoch(
@@ -360,6 +364,8 @@ def _may_initialise(transaction: Transaction, event: InitProducer) -> bool:
         return False
     if event.producer_epoch == transaction.last_producer_epoch != NO_PRODUCER_EPOCH:
         return transaction.is_idle
+    if transaction.state is TransactionState.ONGOING and event.producer_epoch > transaction.producer_epoch:
+        return True  # as Kafka: judged when it asks again. An older epoch is a zombie's, and must not abort a successor
     return not is_previous and event.producer_epoch == transaction.producer_epoch
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TOPIC_IDS_SINCE_VERSION = 13
 REPLICA_STATE_SINCE_VERSION = 15
 READ_COMMITTED = 1  # isolation_level
-CURRENT_LEADER_SINCE_VERSION = 12
+CURRENT_LEADER_SINCE_VERSION = 16  # KIP-951; the field is older, for followers of the quorum
 _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 _LEADER_HINT_ERRORS = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})
 
@@ -269,7 +269,9 @@ class _Fetch:
         if not hosted.replica.is_leader:
             return ErrorCode.not_leader_or_follower
         if self._is_replica and self._replica_id not in hosted.replica.followers:
-            return ErrorCode.unknown_leader_epoch  # not a replica in our image: one of us is behind
+            # Not a replica in our image. If it knows our epoch, one of us is behind.
+            is_of_epoch = asked.current_leader_epoch >= 0
+            return ErrorCode.unknown_leader_epoch if is_of_epoch else ErrorCode.not_leader_or_follower
         return _NONE
 
     def _diverging(self, asked: AskedPartition, hosted: HostedPartition) -> EpochEnd | None:
@@ -291,7 +293,7 @@ class _Fetch:
     def _read(self, asked: AskedPartition, left_bytes: int, *, is_first: bool) -> _Read:
         hosted = None if asked.topic is None else self._broker.partitions.get(asked.topic, asked.index)
         if hosted is None:
-            return _Read(asked=asked, error=self._absent(asked))
+            return _Read(asked=asked, error=self._absent(asked), aborted=[])
         error = self._check(asked, hosted)
         if error is not _NONE:
             return _Read(asked=asked, error=error)
@@ -314,11 +316,16 @@ class _Fetch:
         limit = log.log_end_offset if self._is_replica else high_watermark
         if self._is_read_committed:
             limit = stable_offset
-        if limit <= asked.offset <= log.log_end_offset or left_bytes <= 0:
+        if limit <= asked.offset <= log.log_end_offset:
             return read
+        if left_bytes <= 0 and not is_first and log.log_start_offset <= asked.offset <= log.log_end_offset:
+            return read
+        size_bytes_max = max(0, min(asked.max_bytes, left_bytes))
         try:
-            read.records = log.read(asked.offset, min(asked.max_bytes, left_bytes), limit, minimum_one_batch=is_first)
+            read.records = log.read(asked.offset, size_bytes_max, limit, minimum_one_batch=is_first)
         except OffsetOutOfRangeError:
+            if not self._is_replica:  # ours ask where the log begins by the same answer
+                return _Read(asked=asked, error=ErrorCode.offset_out_of_range)
             read.error = ErrorCode.offset_out_of_range
         if self._is_read_committed and read.records:
             read.aborted = log.aborted_transactions(asked.offset, last_batch_next_offset(read.records))

@@ -1,11 +1,13 @@
 """ListOffsets (key 2), versions 1-10: earliest, latest, by timestamp, largest timestamp.
 
-With isolation_level 1 (version 2+) the last stable offset takes the place of the high watermark. Not done: tiered
-storage (-4 is the earliest, -5 nothing).
+A negative timestamp that means nothing, or nothing yet in that version, is UNSUPPORTED_VERSION; a partition named twice
+INVALID_REQUEST. With isolation_level 1 (version 2+) the last stable offset takes the place of the high watermark. Not
+done: tiered storage (-4 is the earliest, -5 nothing).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from broker.node.control import AnyRequest
@@ -20,18 +22,28 @@ if TYPE_CHECKING:
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 NOT_AVAILABLE_SINCE_VERSION = 5
 READ_COMMITTED = 1  # isolation_level
+SPECIAL_SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
-    topics = [
-        {"name": topic.name, "partitions": [_partition(broker, request, topic.name, each) for each in topic.partitions]}
-        for topic in request.message.topics
-    ]
+    times = Counter((topic.name, each.partition_index) for topic in request.message.topics for each in topic.partitions)
+    answers: dict[str, dict[int, dict[str, object]]] = {}
+    for topic in request.message.topics:
+        for each in topic.partitions:
+            index = each.partition_index
+            is_twice = times[topic.name, index] > 1
+            answer = (
+                _failed(index, ErrorCode.invalid_request) if is_twice else _partition(broker, request, topic.name, each)
+            )
+            answers.setdefault(topic.name, {})[index] = answer
+    topics = [{"name": name, "partitions": list(found.values())} for name, found in answers.items()]
     request.respond(response(ApiKey.LIST_OFFSETS, request.version, topics=topics))
 
 
 def _partition(broker: Broker, request: AnyRequest, topic: str, asked: Message) -> dict[str, object]:
     index = asked.partition_index
+    if asked.timestamp < 0 and SPECIAL_SINCE_VERSION.get(asked.timestamp, request.version + 1) > request.version:
+        return _failed(index, ErrorCode.unsupported_version)
     hosted = broker.partitions.get(topic, index)
     if hosted is None:
         exists = broker.metadata.image.partition(topic, index) is not None

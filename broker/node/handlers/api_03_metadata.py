@@ -1,14 +1,16 @@
 """Metadata (key 3), versions 0-13: brokers and partitions, at the endpoints of the listener that the client came in on.
 
 A missing topic is made when the client and auto.create.topics.enable allow it; the answer waits for it. Not done:
-authorized operations (always unknown), racks, offline log directories.
+racks, offline log directories.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.controller.image import MetadataImage, TopicState
+from broker.controller.topics import is_legal_name
+from broker.node import operations
 from broker.node.channel import ChannelError
 from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
@@ -22,13 +24,16 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 ALL_TOPICS_ARE_NULL_SINCE_VERSION = 1
+BY_ID_SINCE_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 CREATE_TIMEOUT_MS = 5_000
-UNKNOWN_OPERATIONS = -(2**31)
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     image = broker.metadata.image
+    if request.version < BY_ID_SINCE_VERSION and any(_is_by_id(topic) for topic in request.message.topics or ()):
+        request.respond(_refused(request))
+        return
     missing = _missing_names(request, image)
     may_create = broker.config.auto_create_topics_enable and getattr(request.message, "allow_auto_topic_creation", True)
     if missing and may_create:
@@ -37,8 +42,28 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     request.respond(_answer(broker, request))
 
 
+def _is_by_id(topic: Any) -> bool:
+    return topic.name is None or getattr(topic, "topic_id", None) is not None
+
+
+def _refused(request: AnyRequest) -> Message:
+    """Topic ids came in version 10, but may be asked for only since 12 (KIP-516)."""
+    topics = [_absent(each.name, each.topic_id, ErrorCode.invalid_request) for each in request.message.topics]
+    return response(
+        ApiKey.METADATA,
+        request.version,
+        brokers=[],
+        cluster_id=None,
+        controller_id=-1,
+        topics=topics,
+        cluster_authorized_operations=operations.NOT_ASKED,
+    )
+
+
 def _missing_names(request: AnyRequest, image: MetadataImage) -> list[str]:
     topics = request.message.topics or ()
+    if any(getattr(topic, "topic_id", None) is not None for topic in topics):
+        return []  # a request by ids ignores names
     return [topic.name for topic in topics if topic.name is not None and topic.name not in image.topics]
 
 
@@ -82,44 +107,55 @@ def _answer(broker: Broker, request: AnyRequest, errors: dict[str, ErrorCode] | 
         cluster_id=broker.config.harness_cluster_id,
         controller_id=controller_id,
         topics=_topics(request, image, errors or {}),
-        cluster_authorized_operations=UNKNOWN_OPERATIONS,
+        cluster_authorized_operations=operations.asked(
+            request, "include_cluster_authorized_operations", operations.CLUSTER
+        ),
     )
 
 
 def _topics(request: AnyRequest, image: MetadataImage, errors: dict[str, ErrorCode]) -> list[dict[str, object]]:
     asked = request.message.topics
+    allowed = operations.asked(request, "include_topic_authorized_operations", operations.TOPIC)
     wants_all = asked is None or (request.version < ALL_TOPICS_ARE_NULL_SINCE_VERSION and not asked)
     if wants_all:
-        return [_topic(image, state) for _, state in sorted(image.topics.items())]
-    topics = []
-    for each in asked:
-        name, topic_id = each.name, getattr(each, "topic_id", None)
-        if name is None and topic_id is not None:
-            name = image.topic_names.get(topic_id)
-        state = None if name is None else image.topics.get(name)
-        if state is not None:
-            topics.append(_topic(image, state))
-        else:
-            topics.append(_absent(each.name, topic_id, errors))
-    return topics
+        return [_topic(image, state, allowed) for _, state in sorted(image.topics.items())]
+    ids = dict.fromkeys(each.topic_id for each in asked if getattr(each, "topic_id", None) is not None)
+    if ids:  # then names are ignored, as in Kafka
+        return [
+            _absent(None, topic_id, ErrorCode.unknown_topic_id)
+            if (name := image.topic_names.get(topic_id)) is None
+            else _topic(image, image.topics[name], allowed)
+            for topic_id in ids
+        ]
+    return [
+        _absent(name, None, _why_absent(name, errors), allowed)
+        if (state := image.topics.get(name)) is None
+        else _topic(image, state, allowed)
+        for name in dict.fromkeys(each.name for each in asked)
+    ]
 
 
-def _absent(name: str | None, topic_id: object, errors: dict[str, ErrorCode]) -> dict[str, object]:
-    error = ErrorCode.unknown_topic_id if name is None else ErrorCode.unknown_topic_or_partition
-    if name is not None and name in errors:
+def _why_absent(name: str, errors: dict[str, ErrorCode]) -> ErrorCode:
+    if name in errors:
         # Made, but not in our image yet: the client asks again.
-        error = errors[name] if errors[name] is not ErrorCode.none else ErrorCode.leader_not_available
+        return errors[name] if errors[name] is not ErrorCode.none else ErrorCode.leader_not_available
+    return ErrorCode.unknown_topic_or_partition if is_legal_name(name) else ErrorCode.invalid_topic_exception
+
+
+def _absent(
+    name: str | None, topic_id: object, error: ErrorCode, allowed: int = operations.NOT_ASKED
+) -> dict[str, object]:
     return {
         "error_code": error,
         "name": name,
         "topic_id": topic_id,
         "is_internal": False,
         "partitions": [],
-        "topic_authorized_operations": UNKNOWN_OPERATIONS,
+        "topic_authorized_operations": allowed,
     }
 
 
-def _topic(image: MetadataImage, state: TopicState) -> dict[str, object]:
+def _topic(image: MetadataImage, state: TopicState, allowed: int) -> dict[str, object]:
     live = set(image.live_broker_ids())
     partitions = [
         {
@@ -139,5 +175,5 @@ def _topic(image: MetadataImage, state: TopicState) -> dict[str, object]:
         "topic_id": state.topic_id,
         "is_internal": is_internal(state.name),
         "partitions": partitions,
-        "topic_authorized_operations": UNKNOWN_OPERATIONS,
+        "topic_authorized_operations": allowed,
     }

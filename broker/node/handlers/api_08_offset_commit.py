@@ -52,6 +52,8 @@ def handle(broker: Broker, request: Request) -> None:
         for topic in message.topics:
             name = image.topic_names.get(topic.topic_id) if by_id else topic.name
             there = name is not None and name in image.topics
+            if there and not topic.partitions:
+                continue
             partitions = [
                 {
                     "partition_index": each.partition_index,

@@ -35,11 +35,11 @@ def handle(broker: Broker, request: Request) -> None:
         done(SyncResult(error_code=error))
 
     protocol_type, protocol = getattr(message, "protocol_type", None), getattr(message, "protocol_name", None)
-    if not message.group_id:
-        refused(ErrorCode.invalid_group_id)
-        return
     if request.version >= PROTOCOL_SINCE_VERSION and (protocol_type is None or protocol is None):
         refused(ErrorCode.inconsistent_group_protocol)  # mandatory since KIP-559
+        return
+    if not message.group_id:
+        refused(ErrorCode.invalid_group_id)
         return
 
     def event(token: int) -> SyncGroup:

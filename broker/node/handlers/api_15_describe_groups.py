@@ -1,13 +1,11 @@
-"""DescribeGroups (key 15), versions 0-6: classic groups; any other is answered Dead, since 6 GROUP_ID_NOT_FOUND.
-
-Not done: authorized operations (always unknown).
-"""
+"""DescribeGroups (key 15), versions 0-6: classic groups; any other is answered Dead, since 6 GROUP_ID_NOT_FOUND."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import DescribeClassicGroup, DescribedGroup
+from broker.node import operations
 from broker.node.handlers.gather import Gather
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from broker.node.connection import Request
 
 NOT_FOUND_SINCE_VERSION = 6
-UNKNOWN_OPERATIONS = -(2**31)
 
 
 def handle(broker: Broker, request: Request) -> None:
@@ -29,17 +26,17 @@ def handle(broker: Broker, request: Request) -> None:
 
     gather: Gather[dict[str, object]] = Gather(len(group_ids), done)
     for position, group_id in enumerate(group_ids):
-        _ask(broker, request.version, group_id, gather, position)
+        _ask(broker, request, group_id, gather, position)
 
 
-def _ask(broker: Broker, version: int, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
+def _ask(broker: Broker, request: Request, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
     put = gather.slot(position)
 
     def done(found: DescribedGroup) -> None:
-        put(_group(version, group_id, found))
+        put(_group(request, group_id, found))
 
     def refused(error: ErrorCode) -> None:
-        put({**_group(version, group_id, DescribedGroup(state="")), "error_code": error, "error_message": None})
+        put({**_group(request, group_id, DescribedGroup(state="")), "error_code": error, "error_message": None})
 
     def event(token: int) -> DescribeClassicGroup:
         return DescribeClassicGroup(token=token, group_id=group_id)
@@ -47,8 +44,8 @@ def _ask(broker: Broker, version: int, group_id: str, gather: Gather[dict[str, o
     broker.groups.ask(group_id, event, DescribedGroup, done=done, refused=refused)
 
 
-def _group(version: int, group_id: str, found: DescribedGroup) -> dict[str, object]:
-    is_missing = found.state == "Dead" and version >= NOT_FOUND_SINCE_VERSION
+def _group(request: Request, group_id: str, found: DescribedGroup) -> dict[str, object]:
+    is_missing = found.state == "Dead" and request.version >= NOT_FOUND_SINCE_VERSION
     members = [
         {
             "member_id": member.member_id,
@@ -68,5 +65,7 @@ def _group(version: int, group_id: str, found: DescribedGroup) -> dict[str, obje
         "protocol_type": found.protocol_type,
         "protocol_data": found.protocol,
         "members": members,
-        "authorized_operations": UNKNOWN_OPERATIONS,
+        "authorized_operations": operations.NOT_ASKED
+        if is_missing
+        else operations.asked(request, "include_authorized_operations", operations.GROUP),
     }

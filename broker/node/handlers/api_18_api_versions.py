@@ -1,20 +1,25 @@
 """ApiVersions (key 18), versions 0-4: what this listener offers.
 
-A version that we lack is answered in version 0 with error 35 (see connection.py). Features: transaction.version 2
-(KIP-890 part 2), fixed; there is no UpdateFeatures.
+A version that we lack is answered in version 0 with error 35 (see connection.py), a client's software name or version
+that is none (KIP-511) with INVALID_REQUEST. Features: transaction.version 2 (KIP-890 part 2), fixed; there is no
+UpdateFeatures.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from broker.node.control import AnyRequest
 from broker.wire.apis import ApiKey, advertised
+from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
 # Name and level. Clients use the transaction version that is finalized; those that know none use version 1.
 FEATURES = (("transaction.version", 2),)
 FEATURES_EPOCH = 0  # features never change while a cluster lives
+SOFTWARE_SINCE_VERSION = 3
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 if TYPE_CHECKING:
     from broker.node.broker import Broker
@@ -23,6 +28,13 @@ if TYPE_CHECKING:
 def handle(broker: Broker, request: AnyRequest) -> None:
     from broker.node.handlers import HANDLERS  # the table imports this file
 
+    message = request.message
+    if request.version >= SOFTWARE_SINCE_VERSION:
+        named = (message.client_software_name, message.client_software_version)
+        if not all(_SOFTWARE.fullmatch(each) for each in named):
+            error = ErrorCode.invalid_request
+            request.respond(response(ApiKey.API_VERSIONS, request.version, error_code=error, api_keys=[]))
+            return
     keys = [
         {"api_key": key, "min_version": low, "max_version": high}
         for key, low, high in advertised(request.listener)

@@ -81,7 +81,7 @@ def _to_kio(version: int, result: CreateTopicsResponse, names: list[str], defaul
                 "error_message": each.error_message,
                 "num_partitions": each.partitions,
                 "replication_factor": each.replication_factor,
-                "configs": _configs(defaults, each.configs) if each.error_code == ErrorCode.none else None,
+                "configs": _configs(defaults, each.configs) if each.error_code == ErrorCode.none else [],
             }
             for each in result.topics
         ]
@@ -96,7 +96,7 @@ def _failed(name: str, error: ErrorCode, message: str | None) -> dict[str, objec
         "error_message": message,
         "num_partitions": -1,
         "replication_factor": -1,
-        "configs": None,
+        "configs": [],
     }
 
 

@@ -5,6 +5,7 @@ The answer of a forwarded request waits until this broker's image no longer hold
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from broker.controller.types import DeleteTopics, DeleteTopicsResponse
@@ -33,11 +34,10 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         broker.spawn(_forward(broker, request))
         return
     asked = _asked(request.version, request.message)
-    names = tuple(name for name, _ in asked if name is not None)
-    topic_ids = tuple(topic_id for name, topic_id in asked if name is None)
+    names, topic_ids, refused = _sorted_out(asked)
 
     def answer(result: Any) -> None:  # the response type of this request
-        request.respond(_to_kio(request.version, result, asked))
+        request.respond(_to_kio(request.version, result, asked, refused))
 
     broker.metadata.controller_request(
         lambda token: DeleteTopics(token=token, names=names, topic_ids=topic_ids), answer
@@ -50,17 +50,37 @@ def _asked(version: int, message: Message) -> list[tuple[str | None, Any]]:
     return [(name, None) for name in message.topic_names]
 
 
-def _to_kio(version: int, result: DeleteTopicsResponse, asked: list[tuple[str | None, Any]]) -> Message:
+def _sorted_out(
+    asked: list[tuple[str | None, Any]],
+) -> tuple[tuple[str, ...], tuple[Any, ...], list[dict[str, object]]]:
+    """(names, ids, what is refused unseen): named by both or by neither, or by the same name or id more than once."""
+    is_clear = [(name is None) != (topic_id is None) for name, topic_id in asked]
+    times = Counter(each for each, clear in zip(asked, is_clear, strict=True) if clear)
+    wrong = [each for each, clear in zip(asked, is_clear, strict=True) if not clear]
+    wrong += [each for each, count in times.items() if count > 1]
+    once = [each for each, count in times.items() if count == 1]
+    return (
+        tuple(name for name, _ in once if name is not None),
+        tuple(topic_id for name, topic_id in once if name is None),
+        [_entry(name, topic_id, ErrorCode.invalid_request) for name, topic_id in wrong],
+    )
+
+
+def _entry(name: str | None, topic_id: Any, error: int) -> dict[str, object]:
+    return {"name": name, "topic_id": topic_id, "error_code": error}
+
+
+def _to_kio(
+    version: int, result: DeleteTopicsResponse, asked: list[tuple[str | None, Any]], refused: list[dict[str, object]]
+) -> Message:
     if result.error_code != ErrorCode.none:
         return _all_failed(version, asked, ErrorCode(result.error_code))
-    responses = [
-        {"name": each.name, "topic_id": each.topic_id, "error_code": each.error_code} for each in result.topics
-    ]
-    return response(ApiKey.DELETE_TOPICS, version, responses=responses)
+    responses = [_entry(each.name, each.topic_id, each.error_code) for each in result.topics]
+    return response(ApiKey.DELETE_TOPICS, version, responses=refused + responses)
 
 
 def _all_failed(version: int, asked: list[tuple[str | None, Any]], error: ErrorCode) -> Message:
-    responses = [{"name": name, "topic_id": topic_id, "error_code": error} for name, topic_id in asked]
+    responses = [_entry(name, topic_id, error) for name, topic_id in asked]
     return response(ApiKey.DELETE_TOPICS, version, responses=responses)
 
 
@@ -78,7 +98,5 @@ async def _forward(broker: Broker, request: AnyRequest) -> None:
     gone = {each.topic_id for each in answer.responses if each.error_code is ErrorCode.none}
     while gone & set(broker.metadata.image.topic_names) and monotonic_ms() < deadline_ms:
         await broker.image_moves(max(1, deadline_ms - monotonic_ms()))
-    responses = [
-        {"name": each.name, "topic_id": each.topic_id, "error_code": each.error_code} for each in answer.responses
-    ]
+    responses = [_entry(each.name, each.topic_id, each.error_code) for each in answer.responses]
     request.respond(response(ApiKey.DELETE_TOPICS, request.version, responses=responses))

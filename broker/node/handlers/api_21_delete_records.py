@@ -27,6 +27,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     topics = [
         {"name": topic.name, "partitions": [_delete(broker, topic.name, each) for each in topic.partitions]}
         for topic in request.message.topics
+        if topic.partitions
     ]
     broker.spawn(_answer(broker, request, topics))
 

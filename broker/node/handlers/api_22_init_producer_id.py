@@ -1,8 +1,8 @@
 """InitProducerId (key 22), versions 0-5: ids for idempotent and transactional producers.
 
-Without a transactional id any broker answers: with a producer id (version 3+) its epoch grows by one, and at the end of
-epochs a new id is given. With one, its coordinator does, which fences the predecessor (KIP-98, KIP-360). Not done:
-two-phase commit by the client (version 6, KIP-939).
+Without a transactional id any broker answers, always with a new id: an idempotent producer raises its epoch itself.
+With one, its coordinator does, which fences the predecessor (KIP-98, KIP-360). Not done: two-phase commit by the client
+(version 6, KIP-939).
 """
 
 from __future__ import annotations
@@ -19,20 +19,17 @@ from broker.wire.messages import Message, response, to_ms
 if TYPE_CHECKING:
     from broker.node.broker import Broker
 
-PRODUCER_EPOCH_MAX = 2**15 - 2
 FENCED_SINCE_VERSION = 4
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
-    if request.message.transactional_id is not None:
+    message = request.message
+    if (getattr(message, "producer_id", -1) == -1) != (getattr(message, "producer_epoch", -1) == -1):
+        request.respond(_answer(request, ErrorCode.invalid_request, -1, -1))  # an id has an epoch
+    elif message.transactional_id is not None:
         _init_transactional(broker, request)
-        return
-    known_id = getattr(request.message, "producer_id", -1)
-    known_epoch = getattr(request.message, "producer_epoch", -1)
-    if known_id >= 0 and 0 <= known_epoch < PRODUCER_EPOCH_MAX:
-        request.respond(_answer(request, ErrorCode.none, known_id, known_epoch + 1))
-        return
-    broker.spawn(_fresh(broker, request))
+    else:
+        broker.spawn(_fresh(broker, request))
 
 
 def _init_transactional(broker: Broker, request: AnyRequest) -> None:

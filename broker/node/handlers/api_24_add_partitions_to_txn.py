@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 BATCHED_SINCE_VERSION = 4
-ABORTABLE_SINCE_VERSION = 5
 FENCED_SINCE_VERSION = 2
 
 
@@ -39,7 +38,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     message = request.message
     transactional_id = message.v3_and_below_transactional_id
     partitions = _partitions(message.v3_and_below_topics)
-    missing = {each for each in partitions if broker.metadata.image.partition(*each) is None}
+    missing = _missing_errors(broker, partitions)
 
     def answer(error_of: dict[TopicPartition, ErrorCode]) -> None:
         topics = _topic_results(message.v3_and_below_topics, error_of)
@@ -53,11 +52,10 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     def refused(error: ErrorCode) -> None:
         answer(dict.fromkeys(partitions, client_error(error)))
 
-    if not transactional_id:
+    if missing:
+        answer(missing)
+    elif not transactional_id:
         refused(ErrorCode.invalid_request)
-    elif missing:
-        not_tried = dict.fromkeys(partitions - missing, ErrorCode.operation_not_attempted)
-        answer({**not_tried, **dict.fromkeys(missing, ErrorCode.unknown_topic_or_partition)})
     else:
         broker.coordinators[KEY_TYPE].call(
             transactional_id,
@@ -94,7 +92,7 @@ class _Batch:
         self._results.append(result)
 
         def finish(outcome: PartitionsResult) -> None:
-            errors = {each: self._error(outcome.of(each)) for each in partitions}
+            errors = {each: outcome.of(each) for each in partitions}
             result["topic_results"] = _topic_results(transaction.topics, errors)
             self._done()
 
@@ -120,6 +118,11 @@ class _Batch:
                 transaction_version=EPOCH_BUMP_VERSION,
             )
 
+        missing = _missing_errors(self._broker, partitions)
+        if missing:
+            result["topic_results"] = _topic_results(transaction.topics, missing)
+            self._done()
+            return
         if not transaction.transactional_id:
             finish(PartitionsResult(error_code=ErrorCode.invalid_request))
             return
@@ -130,16 +133,21 @@ class _Batch:
             refused=lambda error: finish(PartitionsResult(error_code=client_error(error))),
         )
 
-    def _error(self, error: ErrorCode) -> ErrorCode:
-        if error is ErrorCode.transaction_abortable and self._request.version < ABORTABLE_SINCE_VERSION:
-            return ErrorCode.invalid_txn_state
-        return error
-
     def _done(self) -> None:
         self._waiting -= 1
         if self._waiting == 0:
             version = self._request.version
             self._request.respond(response(ApiKey.ADD_PARTITIONS_TO_TXN, version, results_by_transaction=self._results))
+
+
+def _missing_errors(broker: Broker, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+    """One that is not there fails its whole transaction; empty if all are there."""
+    image = broker.metadata.image
+    missing = {each for each in partitions if image.partition(*each) is None}
+    if not missing:
+        return {}
+    not_tried = dict.fromkeys(partitions - missing, ErrorCode.operation_not_attempted)
+    return {**not_tried, **dict.fromkeys(missing, ErrorCode.unknown_topic_or_partition)}
 
 
 def _partitions(topics: Iterable[Message]) -> frozenset[TopicPartition]:
@@ -156,4 +164,5 @@ def _topic_results(topics: Iterable[Message], error_of: dict[TopicPartition, Err
             ],
         }
         for topic in topics
+        if topic.partitions or not error_of  # without any partition all topics are told of, as by Kafka
     ]

@@ -37,12 +37,25 @@ class _Markers:
 
     def start(self) -> None:
         for asked in self._request.message.markers:
+            if self._is_of_nobody(asked):
+                self._waiting += 1  # what was begun for the markers before it has no answer of its own
+                self._request.respond(_all_failed(self._request))
+                return
             topics = []
             for topic in asked.topics:
                 results = [self._write(asked, topic.name, index) for index in topic.partition_indexes]
-                topics.append({"name": topic.name, "partitions": results})
-            self._answers.append({"producer_id": asked.producer_id, "topics": topics})
+                if results:
+                    topics.append({"name": topic.name, "partitions": results})
+            if topics:
+                self._answers.append({"producer_id": asked.producer_id, "topics": topics})
         self._done()
+
+    def _is_of_nobody(self, asked: Message) -> bool:
+        """A marker without a producer fits no log. Kafka notices as it builds the batch: the whole request fails."""
+        is_someone = asked.producer_id >= 0 and asked.producer_epoch >= 0
+        image = self._broker.metadata.image
+        named = [(topic.name, index) for topic in asked.topics for index in topic.partition_indexes]
+        return not is_someone and any(image.partition(*each) is not None for each in named)
 
     def _write(self, asked: Message, topic: str, index: int) -> dict[str, object]:
         result: dict[str, object] = {"partition_index": index}
@@ -90,3 +103,22 @@ class _Markers:
         if self._waiting == 0:
             answer = response(ApiKey.WRITE_TXN_MARKERS, self._request.version, markers=self._answers)
             self._request.respond(answer)
+
+
+def _all_failed(request: AnyRequest) -> Message:
+    error = {"error_code": ErrorCode.unknown_server_error}
+    markers = [
+        {
+            "producer_id": asked.producer_id,
+            "topics": [
+                {
+                    "name": topic.name,
+                    "partitions": [{"partition_index": index, **error} for index in topic.partition_indexes],
+                }
+                for topic in asked.topics
+                if topic.partition_indexes
+            ],
+        }
+        for asked in request.message.markers
+    ]
+    return response(ApiKey.WRITE_TXN_MARKERS, request.version, markers=markers)

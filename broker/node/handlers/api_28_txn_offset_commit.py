@@ -28,7 +28,14 @@ _LATER = frozenset({ErrorCode.network_exception, ErrorCode.request_timed_out, Er
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
-    message = request.message
+    message, image = request.message, broker.metadata.image
+    asked = [(topic.name, each.partition_index) for topic in message.topics for each in topic.partitions]
+    if not any(image.partition(*each) for each in asked):
+        _answer(broker, request, ErrorCode.none)  # every partition has its own error
+        return
+    if not message.group_id:
+        _answer(broker, request, ErrorCode.invalid_group_id)
+        return
     index = broker.groups.host.partition_of(message.group_id)
     hosted = None if index is None else broker.partitions.get(OFFSETS_TOPIC, index)
     if hosted is None or not hosted.replica.is_leader:
@@ -83,10 +90,8 @@ def _commit(broker: Broker, request: AnyRequest) -> None:
                 topic_id=state.topic_id,
             )
             for each in topic.partitions
+            if 0 <= each.partition_index < len(state.partitions)
         ]
-    if not offsets:
-        _answer(broker, request, ErrorCode.unknown_topic_or_partition)
-        return
 
     def event(token: int) -> CommitOffsets:
         return CommitOffsets(
@@ -132,7 +137,7 @@ def _answer(
     error: ErrorCode,
     errors: dict[tuple[str, int], ErrorCode] | None = None,
 ) -> None:
-    known, of_partition = broker.metadata.image.topics, errors or {}
+    image, of_partition = broker.metadata.image, errors or {}
     topics = [
         {
             "name": topic.name,
@@ -140,12 +145,13 @@ def _answer(
                 {
                     "partition_index": each.partition_index,
                     "error_code": of_partition.get((topic.name, each.partition_index), error)
-                    if topic.name in known
+                    if image.partition(topic.name, each.partition_index) is not None
                     else ErrorCode.unknown_topic_or_partition,
                 }
                 for each in topic.partitions
             ],
         }
         for topic in request.message.topics
+        if topic.partitions or topic.name not in image.topics
     ]
     request.respond(response(ApiKey.TXN_OFFSET_COMMIT, request.version, topics=topics))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, ConfigType
-from broker.node.config import NodeConfig, key_of
+from broker.controller.topics import is_legal_name
+from broker.node.config import NodeConfig, key_of, text_of
 from broker.node.control import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 TOPIC, BROKER = 2, 4
+RESOURCE_TYPES = (TOPIC, BROKER, 8, 16, 32)  # and loggers, client metrics, groups
+# Settings of a broker without a default of their own: in effect is that of their twin in hours, or nothing.
+_NO_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC, SOURCE_DEFAULT = 1, 2, 3, 4, 5
 _TYPES = {"int": ConfigType.LONG, "bool": ConfigType.BOOLEAN, "float": ConfigType.DOUBLE}
 _DEFAULTS = {
@@ -31,8 +35,22 @@ _KINDS = {key_of(each.name): _TYPES.get(str(each.type), ConfigType.STRING) for e
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
-    results = [_describe(broker, request, resource) for resource in request.message.resources]
+    resources = request.message.resources
+    if any(each.resource_type not in RESOURCE_TYPES for each in resources):  # fails the whole request, as in Kafka
+        results = [_refused(each) for each in resources]
+    else:
+        results = [_describe(broker, request, resource) for resource in resources]
     request.respond(response(ApiKey.DESCRIBE_CONFIGS, request.version, results=results))
+
+
+def _refused(resource: Message) -> dict[str, object]:
+    return {
+        "error_code": ErrorCode.invalid_request,
+        "error_message": f"the request names a resource type that is none; there is: {RESOURCE_TYPES}",
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+        "configs": [],
+    }
 
 
 def _describe(broker: Broker, request: AnyRequest, resource: Message) -> dict[str, object]:
@@ -40,7 +58,9 @@ def _describe(broker: Broker, request: AnyRequest, resource: Message) -> dict[st
     with_synonyms: bool = request.message.include_synonyms
     configs: list[dict[str, object]] = []
     if resource.resource_type == TOPIC:
-        if name in broker.metadata.image.topics:
+        if not is_legal_name(name):
+            error, message = ErrorCode.invalid_topic_exception, f"Topic name {name!r} is illegal"
+        elif name in broker.metadata.image.topics:
             configs = [_topic_entry(broker, name, key, with_synonyms) for key in sorted(TOPIC_SETTINGS)]
         else:
             error = ErrorCode.unknown_topic_or_partition
@@ -56,7 +76,7 @@ def _describe(broker: Broker, request: AnyRequest, resource: Message) -> dict[st
         "error_message": message,
         "resource_type": resource.resource_type,
         "resource_name": name,
-        "configs": [config for config in configs if wanted is None or config["name"] in wanted],
+        "configs": [config for config in configs if not wanted or config["name"] in wanted],
     }
 
 
@@ -71,7 +91,10 @@ def _broker_sources(broker: Broker, key: str, *, is_default: bool = False) -> li
         found.append((SOURCE_DYNAMIC_DEFAULT, image.broker_configs[""][key]))
     if not is_default:
         is_given = getattr(config, key.replace(".", "_")) != _DEFAULTS[key]
-        found.append((SOURCE_STATIC if is_given else SOURCE_DEFAULT, config.described()[key]))
+        if is_given:
+            found.append((SOURCE_STATIC, config.described()[key]))
+        if _DEFAULTS[key] is not MISSING:
+            found.append((SOURCE_DEFAULT, text_of(_DEFAULTS[key])))
     return found
 
 
@@ -79,30 +102,38 @@ def _topic_entry(broker: Broker, topic: str, key: str, with_synonyms: bool) -> d
     setting = TOPIC_SETTINGS[key]
     overrides = broker.metadata.image.topic_configs.get(topic, {})
     found = [(SOURCE_TOPIC, overrides[key], key)] if key in overrides else []
-    if setting.broker_key is None:
+    broker_key = setting.broker_key
+    if broker_key is None:
+        synonyms = list(found)
         found.append((SOURCE_DEFAULT, setting.default, key))
     else:
-        found += [(source, value, setting.broker_key) for source, value in _broker_sources(broker, setting.broker_key)]
-    return _entry(key, found, setting.kind, read_only=False, with_synonyms=with_synonyms)
+        found += [(source, value, broker_key) for source, value in _broker_sources(broker, broker_key)]
+        synonyms = [each for each in found if each[0] != SOURCE_DEFAULT or broker_key not in _NO_DEFAULT]
+    return _entry(key, found, setting.kind, read_only=False, synonyms=synonyms if with_synonyms else [])
 
 
 def _broker_entry(broker: Broker, key: str, with_synonyms: bool, *, is_default: bool) -> dict[str, object]:
     found = [(source, value, key) for source, value in _broker_sources(broker, key, is_default=is_default)]
-    return _entry(key, found, _KINDS[key], read_only=key not in DYNAMIC_BROKER_CONFIGS, with_synonyms=with_synonyms)
+    read_only = key not in DYNAMIC_BROKER_CONFIGS
+    return _entry(key, found, _KINDS[key], read_only=read_only, synonyms=found if with_synonyms else [])
 
 
 def _entry(
-    key: str, found: list[tuple[int, str, str]], kind: ConfigType, *, read_only: bool, with_synonyms: bool
+    key: str,
+    found: list[tuple[int, str, str]],
+    kind: ConfigType,
+    *,
+    read_only: bool,
+    synonyms: list[tuple[int, str, str]],
 ) -> dict[str, object]:
     source, value, _ = found[0]
-    synonyms = [{"name": name, "value": text, "source": origin} for origin, text, name in found]
     return {
         "name": key,
         "value": value,
         "read_only": read_only,
         "config_source": source,
         "is_sensitive": False,
-        "synonyms": synonyms if with_synonyms else [],
+        "synonyms": [{"name": name, "value": text, "source": origin} for origin, text, name in synonyms],
         "config_type": kind.value,
         "documentation": None,
     }

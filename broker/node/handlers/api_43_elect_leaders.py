@@ -24,7 +24,7 @@ PREFERRED, UNCLEAN = 0, 1
 def handle(broker: Broker, request: AnyRequest) -> None:
     message = request.message
     kind = getattr(message, "election_type", PREFERRED)
-    if kind not in (PREFERRED, UNCLEAN):
+    if kind not in (PREFERRED, UNCLEAN) and message.topic_partitions != ():
         request.respond(_failed(request, ErrorCode.invalid_request))
         return
     if request.listener is not Listener.CONTROLLER:
@@ -46,7 +46,10 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         if result.error_code != ErrorCode.none:
             request.respond(_failed(request, ErrorCode(result.error_code)))
             return
-        topics: dict[str, list[dict[str, object]]] = {}
+        # Asked for all, only those where something was to do are told of, beneath every topic's name.
+        asked = message.topic_partitions
+        named = list(broker.metadata.image.topics) if asked is None else [each.topic for each in asked]
+        topics: dict[str, list[dict[str, object]]] = {name: [] for name in named}
         for each in result.partitions:
             outcome = {
                 "partition_id": each.partition,

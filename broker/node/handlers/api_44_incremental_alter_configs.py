@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FORWARD_VERSION = 1
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+RESOURCE_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, 8, 16, 32)  # and loggers, client metrics, groups: those are refused
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
@@ -38,7 +39,18 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         )
         return
     wrong = {position: cause for position, each in enumerate(message.resources) if (cause := _problem(each))}
-    changes = tuple(_change(each) for position, each in enumerate(message.resources) if position not in wrong)
+    times = Counter((each.resource_type, each.resource_name) for each in message.resources)
+    for position, each in enumerate(message.resources):
+        if times[each.resource_type, each.resource_name] > 1:
+            wrong[position] = "Each resource must appear at most once."
+    judged = [each for position, each in enumerate(message.resources) if position not in wrong]
+    operations = {each.config_operation for resource in judged for each in resource.configs}
+    if not operations <= {SET, DELETE, APPEND, SUBTRACT}:  # fails the whole request, as in Kafka
+        cause = f"Unknown operation among {sorted(operations)}; there is: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT"
+        failed = all_failed(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, ErrorCode.invalid_request, cause)
+        request.respond(failed)
+        return
+    changes = tuple(_change(each) for each in judged)
 
     def answer(result: Any) -> None:  # the response type of this request
         request.respond(to_kio(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, result, wrong))
@@ -49,15 +61,21 @@ def handle(broker: Broker, request: AnyRequest) -> None:
 
 
 def _problem(resource: Message) -> str | None:
+    if resource.resource_type not in RESOURCE_TYPES:
+        return f"Unknown resource type {resource.resource_type}"
+    if resource.resource_type == BROKER_RESOURCE and resource.resource_name and not _is_integer(resource.resource_name):
+        return f"Node id must be an integer, but it is: {resource.resource_name}"
     twice = [name for name, times in Counter(each.name for each in resource.configs).items() if times > 1]
     if twice:
         return f"Error due to duplicate config keys : {', '.join(twice)}"
     for each in resource.configs:
-        if each.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
-            return f"Unknown operation {each.config_operation} on {each.name}"
         if each.value is None and each.config_operation != DELETE:
             return f"Null value not supported for : {each.name}"
     return None
+
+
+def _is_integer(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
 
 
 def _change(resource: Message) -> ConfigChange:

@@ -49,4 +49,7 @@ def handle(broker: Broker, request: Request) -> None:
     def event(token: int) -> DeleteOffsets:
         return DeleteOffsets(token=token, group_id=message.group_id, partitions=places)
 
+    if not message.group_id:
+        refused(ErrorCode.invalid_group_id)
+        return
     broker.groups.ask(message.group_id, event, DeleteOffsetsResult, done=done, refused=refused)

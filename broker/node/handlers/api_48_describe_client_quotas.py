@@ -14,22 +14,19 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 EXACT, DEFAULT, ANY = 0, 1, 2
+IP = "ip"
+ENTITY_TYPES = ("user", "client-id", IP)
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     message = request.message
-    kinds = [each.entity_type for each in message.components]
-    problem = None
-    if len(set(kinds)) != len(kinds):
-        problem = "an entity type is named twice in the filter"
-    elif any(each.match_type not in (EXACT, DEFAULT, ANY) for each in message.components):
-        problem = "unknown match type in the filter"
-    if problem is not None:
+    error, problem = _problem(message)
+    if error is not ErrorCode.none:
         request.respond(
             response(
                 ApiKey.DESCRIBE_CLIENT_QUOTAS,
                 request.version,
-                error_code=ErrorCode.invalid_request,
+                error_code=error,
                 error_message=problem,
                 entries=None,
             )
@@ -52,6 +49,26 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             entries=entries,
         )
     )
+
+
+def _problem(message: Message) -> tuple[ErrorCode, str | None]:
+    seen: set[str] = set()
+    for each in message.components:
+        kind = each.entity_type
+        if not kind:
+            return ErrorCode.invalid_request, "Invalid empty entity type."
+        if kind in seen:
+            return ErrorCode.invalid_request, f"Entity type {kind} cannot appear more than once in the filter."
+        if kind not in ENTITY_TYPES:
+            return ErrorCode.unsupported_version, f"Custom entity type {kind} not supported; there is: {ENTITY_TYPES}"
+        if each.match_type not in (EXACT, DEFAULT, ANY):
+            return ErrorCode.invalid_request, f"Unknown match type {each.match_type}"
+        if (each.match_type == EXACT) != (each.match is not None):
+            return ErrorCode.invalid_request, f"Match type {each.match_type} of {kind} with the name {each.match!r}"
+        seen.add(kind)
+    if IP in seen and len(seen) > 1:
+        return ErrorCode.invalid_request, "A filter by ip excludes filters by user or client-id."
+    return ErrorCode.none, None
 
 
 def _matches(entity: QuotaEntity, message: Message) -> bool:

@@ -1,23 +1,39 @@
 """DescribeCluster (key 60), versions 0-2: live brokers at the endpoints of the client's listener, and the controller.
 
-Not done: authorized operations, the controller endpoint type (answered as brokers), fenced brokers (version 2).
+On a broker's listener the controllers are not told of (KIP-919). Not done: fenced brokers (version 2).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.node import operations
 from broker.node.control import AnyRequest
 from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
 if TYPE_CHECKING:
     from broker.node.broker import Broker
 
-UNKNOWN_OPERATIONS = -(2**31)
+BROKERS, CONTROLLERS = 1, 2  # endpoint types
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
+    endpoint_type = getattr(request.message, "endpoint_type", BROKERS)
+    if endpoint_type != BROKERS:
+        is_known = endpoint_type == CONTROLLERS
+        error = ErrorCode.mismatched_endpoint_type if is_known else ErrorCode.unsupported_endpoint_type
+        refused = response(
+            ApiKey.DESCRIBE_CLUSTER,
+            request.version,
+            error_code=error,
+            error_message=f"endpoint type {endpoint_type} asked of a listener for {BROKERS} (brokers)",
+            cluster_id="",
+            brokers=[],
+        )
+        request.respond(refused)
+        return
     image = broker.metadata.image
     brokers = []
     for broker_id in image.live_broker_ids():
@@ -28,10 +44,12 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         response(
             ApiKey.DESCRIBE_CLUSTER,
             request.version,
-            endpoint_type=getattr(request.message, "endpoint_type", 1),
+            endpoint_type=BROKERS,
             cluster_id=broker.config.harness_cluster_id,
             controller_id=broker.metadata.leader_id,
             brokers=brokers,
-            cluster_authorized_operations=UNKNOWN_OPERATIONS,
+            cluster_authorized_operations=operations.asked(
+                request, "include_cluster_authorized_operations", operations.CLUSTER
+            ),
         )
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.controller.topics import is_legal_name
 from broker.node.control import AnyRequest
 from broker.node.partitions import HostedPartition
 from broker.wire.apis import ApiKey
@@ -28,7 +29,9 @@ def handle(broker: Broker, request: AnyRequest) -> None:
 def _partition(broker: Broker, topic: str, index: int) -> dict[str, object]:
     hosted = broker.partitions.get(topic, index)
     error = ErrorCode.none
-    if broker.metadata.image.partition(topic, index) is None:
+    if not is_legal_name(topic):
+        error = ErrorCode.invalid_topic_exception
+    elif broker.metadata.image.partition(topic, index) is None:
         error = ErrorCode.unknown_topic_or_partition
     elif hosted is None or not hosted.replica.is_leader:
         error = ErrorCode.not_leader_or_follower

@@ -29,7 +29,7 @@ _LABELS = {state.label for state in TransactionState}
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     message, host = request.message, broker.coordinators[KEY_TYPE]
-    unknown = [each for each in message.state_filters if each not in _LABELS]
+    unknown = [each for each in dict.fromkeys(message.state_filters) if each not in _LABELS]
     error = ErrorCode.coordinator_load_in_progress if host.is_loading() else ErrorCode.none
     text, pattern = getattr(message, "transactional_id_pattern", None) or "", None
     try:
@@ -51,7 +51,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             ApiKey.LIST_TRANSACTIONS,
             request.version,
             error_code=error,
-            unknown_state_filters=unknown,
+            unknown_state_filters=unknown if error is ErrorCode.none else [],
             transaction_states=states,
         )
     )
@@ -62,7 +62,8 @@ def _is_wanted(each: Transaction, labels: set[str], producer_ids: set[int], dura
         return False
     if producer_ids and each.producer_id not in producer_ids:
         return False
-    return duration_ms < 0 or (each.start_ms >= 0 and wall_ms() - each.start_ms >= duration_ms)
+    # One that never began has -1 for its beginning and so passes every least duration, as in Kafka.
+    return duration_ms < 0 or wall_ms() - each.start_ms > duration_ms
 
 
 def _listed(each: Transaction) -> dict[str, object]:

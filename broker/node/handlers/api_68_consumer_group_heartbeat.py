@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from broker.node.connection import Request
 
 CLIENT_MADE_ID_SINCE_VERSION = 1
-JOIN, LEAVE_FOR_A_WHILE = 0, -2
+JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2
 
 
 def handle(broker: Broker, request: Request) -> None:
@@ -94,7 +94,8 @@ def _problem(version: int, message: Message, client_id: str) -> str | None:
         return "InstanceId can't be empty."
     if message.rack_id == "":
         return "RackId can't be empty."
-    if (version >= CLIENT_MADE_ID_SINCE_VERSION or epoch != JOIN) and not message.member_id:
+    is_leaving_or_known = epoch > JOIN or epoch == LEAVE
+    if (version >= CLIENT_MADE_ID_SINCE_VERSION or is_leaving_or_known) and not message.member_id:
         return "MemberId can't be empty."
     if epoch < LEAVE_FOR_A_WHILE:
         return f"MemberEpoch is {epoch}, but must be greater than or equal to -2."

@@ -1,7 +1,4 @@
-"""ConsumerGroupDescribe (key 69), versions 0-1: groups of the new protocol, with current and target assignments.
-
-Not done: authorized operations (always unknown).
-"""
+"""ConsumerGroupDescribe (key 69), versions 0-1: groups of the new protocol, with current and target assignments."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import DescribeConsumerGroup, DescribedConsumer, DescribedConsumerGroup
 from broker.coordinator.groups.records import Assignment
+from broker.node import operations
 from broker.node.handlers.gather import Gather
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
     from broker.node.connection import Request
 
-UNKNOWN_OPERATIONS = -(2**31)
 CONSUMER_MEMBER = 1
 
 
@@ -33,15 +30,16 @@ def handle(broker: Broker, request: Request) -> None:
 
     gather: Gather[dict[str, object]] = Gather(len(group_ids), done)
     for position, group_id in enumerate(group_ids):
-        _ask(broker, group_id, gather, position)
+        _ask(broker, request, group_id, gather, position)
 
 
-def _ask(broker: Broker, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
+def _ask(broker: Broker, request: Request, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
+    allowed = operations.asked(request, "include_authorized_operations", operations.GROUP)
     put, names = gather.slot(position), broker.metadata.image.topic_names
 
     def done(found: object) -> None:
         if isinstance(found, DescribedConsumerGroup):
-            put(_group(group_id, found, names))
+            put(_group(group_id, found, names, allowed))
         else:
             put(_failed(group_id, ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group."))
 
@@ -67,11 +65,11 @@ def _failed(group_id: str, error: ErrorCode, message: str | None) -> dict[str, o
         "assignment_epoch": 0,
         "assignor_name": "",
         "members": [],
-        "authorized_operations": UNKNOWN_OPERATIONS,
+        "authorized_operations": operations.NOT_ASKED,
     }
 
 
-def _group(group_id: str, found: DescribedConsumerGroup, names: Mapping[UUID, str]) -> dict[str, object]:
+def _group(group_id: str, found: DescribedConsumerGroup, names: Mapping[UUID, str], allowed: int) -> dict[str, object]:
     return {
         "error_code": ErrorCode.none,
         "error_message": None,
@@ -81,7 +79,7 @@ def _group(group_id: str, found: DescribedConsumerGroup, names: Mapping[UUID, st
         "assignment_epoch": found.assignment_epoch,
         "assignor_name": found.assignor,
         "members": [_member(member, names) for member in found.members],
-        "authorized_operations": UNKNOWN_OPERATIONS,
+        "authorized_operations": allowed,
     }
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
+from broker.controller.topics import is_legal_name
+from broker.node import operations
 from broker.node.control import AnyRequest
 from broker.node.internal_topics import is_internal
 from broker.wire.apis import ApiKey
@@ -17,16 +19,19 @@ from broker.wire.messages import response
 if TYPE_CHECKING:
     from broker.node.broker import Broker
 
-UNKNOWN_OPERATIONS = -(2**31)
-
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     message, image = request.message, broker.metadata.image
     names = sorted({topic.name for topic in message.topics} or set(image.topics))
     cursor, first = message.cursor, 0
+    wanted = [name for name in names if cursor is None or name >= cursor.topic_name]
+    if cursor is not None and (cursor.partition_index < 0 or (message.topics and wanted[:1] != [cursor.topic_name])):
+        refused = [_refused(topic.name) for topic in message.topics]
+        request.respond(response(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request.version, topics=refused, next_cursor=None))
+        return
     if cursor is not None:
-        names = [name for name in names if name >= cursor.topic_name]
-        first = max(0, cursor.partition_index) if names and names[0] == cursor.topic_name else 0
+        names = wanted
+        first = cursor.partition_index if names and names[0] == cursor.topic_name else 0
     left = min(max(1, message.response_partition_limit), broker.config.max_request_partition_size_limit)
     topics: list[dict[str, object]] = []
     next_cursor: dict[str, object] | None = None
@@ -42,6 +47,22 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             next_cursor = {"topic_name": name, "partition_index": next_index}
             break
     request.respond(response(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request.version, topics=topics, next_cursor=next_cursor))
+
+
+def _why_absent(name: str) -> ErrorCode:
+    return ErrorCode.unknown_topic_or_partition if is_legal_name(name) else ErrorCode.invalid_topic_exception
+
+
+def _refused(name: str | None) -> dict[str, object]:
+    """A cursor before the first partition, or at a topic that is not asked for, makes the whole request invalid."""
+    return {
+        "error_code": ErrorCode.invalid_request,
+        "name": name,
+        "topic_id": None,
+        "is_internal": False,
+        "partitions": [],
+        "topic_authorized_operations": operations.NOT_ASKED,
+    }
 
 
 def _topic(
@@ -68,12 +89,12 @@ def _topic(
             }
         )
     topic: dict[str, object] = {
-        "error_code": ErrorCode.unknown_topic_or_partition if state is None else ErrorCode.none,
+        "error_code": ErrorCode.none if state is not None else _why_absent(name),
         "name": name,
         "topic_id": None if state is None else state.topic_id,
         "is_internal": is_internal(name),
         "partitions": partitions,
-        "topic_authorized_operations": UNKNOWN_OPERATIONS,
+        "topic_authorized_operations": operations.TOPIC,
     }
     end = first + len(partitions)
     return topic, len(partitions), end if end < total else None

@@ -1,0 +1,95 @@
+"""Requests that say no sensible thing: what the handlers make of them before anything is done."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+
+from broker.node import operations
+from broker.node.handlers import (
+    api_03_metadata,
+    api_18_api_versions,
+    api_20_delete_topics,
+    api_48_describe_client_quotas,
+)
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request
+
+ONE, OTHER = UUID(int=1), UUID(int=2)
+
+
+class Asked:
+    """A request as a handler sees it; keeps the answer."""
+
+    def __init__(self, message: Message, version: int) -> None:
+        self.message, self.version = message, version
+        self.answers: list[Message] = []
+
+    def respond(self, answer: Message) -> None:
+        self.answers.append(answer)
+
+
+def test_metadata_by_topic_id_is_refused_before_version_12() -> None:
+    topics = [{"topic_id": ONE, "name": "t"}, {"topic_id": None, "name": "u"}]
+    asked = Asked(request(ApiKey.METADATA, 10, topics=topics, allow_auto_topic_creation=False), 10)
+    broker = SimpleNamespace(metadata=SimpleNamespace(image=None))
+    api_03_metadata.handle(broker, asked)  # type: ignore[arg-type]
+    (answer,) = asked.answers
+    assert [(each.name, each.error_code) for each in answer.topics] == [
+        ("t", ErrorCode.invalid_request),
+        ("u", ErrorCode.invalid_request),
+    ]
+    assert (answer.controller_id, answer.brokers) == (-1, ())
+
+
+@pytest.mark.parametrize(("name", "version"), [("bad name", "1.0"), ("", "1.0"), ("software", ""), ("-x", "1")])
+def test_api_versions_of_a_client_without_a_legal_name_or_version_is_refused(name: str, version: str) -> None:
+    message = request(ApiKey.API_VERSIONS, 4, client_software_name=name, client_software_version=version)
+    asked = Asked(message, 4)
+    api_18_api_versions.handle(None, asked)  # type: ignore[arg-type]
+    (answer,) = asked.answers
+    assert (answer.error_code, answer.api_keys) == (ErrorCode.invalid_request, ())
+
+
+def test_topics_to_delete_that_are_named_twice_or_by_both_or_neither_are_refused() -> None:
+    asked = [("a", None), ("b", None), ("a", None), (None, ONE), (None, OTHER), (None, ONE), ("c", OTHER), (None, None)]
+    names, topic_ids, refused = api_20_delete_topics._sorted_out(asked)
+    assert (names, topic_ids) == (("b",), (OTHER,))
+    assert {(each["name"], each["topic_id"], each["error_code"]) for each in refused} == {
+        ("a", None, ErrorCode.invalid_request),
+        (None, ONE, ErrorCode.invalid_request),
+        ("c", OTHER, ErrorCode.invalid_request),
+        (None, None, ErrorCode.invalid_request),
+    }
+
+
+@pytest.mark.parametrize(
+    ("components", "error"),
+    [
+        ([("client-id", 0, "c")], ErrorCode.none),
+        ([("client-id", 1, None), ("user", 2, None)], ErrorCode.none),
+        ([("client-id", 0, None)], ErrorCode.invalid_request),
+        ([("client-id", 1, "c")], ErrorCode.invalid_request),
+        ([("client-id", 2, "c")], ErrorCode.invalid_request),
+        ([("client-id", 9, None)], ErrorCode.invalid_request),
+        ([("", 2, None)], ErrorCode.invalid_request),
+        ([("user", 2, None), ("user", 2, None)], ErrorCode.invalid_request),
+        ([("ip", 2, None), ("user", 2, None)], ErrorCode.invalid_request),
+        ([("shoe-size", 2, None)], ErrorCode.unsupported_version),
+    ],
+)
+def test_a_filter_of_quotas_is_judged(components: list[tuple[str, int, str | None]], error: ErrorCode) -> None:
+    wanted = [{"entity_type": kind, "match_type": match_type, "match": name} for kind, match_type, name in components]
+    message = request(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, components=wanted, strict=False)
+    assert api_48_describe_client_quotas._problem(message)[0] is error
+
+
+def test_operations_are_the_bits_that_apache_kafka_gives_without_an_authoriser() -> None:
+    assert operations.TOPIC == 0b1101_1111_1000 == 3576
+    asked = Asked(request(ApiKey.DESCRIBE_GROUPS, 5, groups=[], include_authorized_operations=True), 5)
+    assert operations.asked(asked, "include_authorized_operations", operations.GROUP) == operations.GROUP  # type: ignore[arg-type]
+    old = Asked(request(ApiKey.DESCRIBE_GROUPS, 0, groups=[]), 0)
+    assert operations.asked(old, "include_authorized_operations", operations.GROUP) == operations.NOT_ASKED  # type: ignore[arg-type]
