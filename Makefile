@@ -63,7 +63,7 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 
 .PHONY: test
 test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
-	$(BIN)/python -m pytest -m "not docker and not external and not redis"
+	$(BIN)/python -m pytest -m "not docker and not external and not redis and not connect"
 
 .PHONY: test-fast
 test-fast: setup-dev  ## the tests that need no process, Spark or browser
@@ -95,6 +95,10 @@ demo-docker:  ## brokers, Toxiproxy, load and report in containers; ends with th
 .PHONY: test-external
 test-external: setup-dev  ## faults in front of an Apache Kafka with TLS and SASL that somebody else started
 	$(BIN)/python -m pytest -m external
+
+.PHONY: test-connect
+test-connect: setup-dev  ## the analysis by a Spark Connect server, started for it
+	$(BIN)/python -m pytest -m connect
 
 .PHONY: chromium
 chromium:

@@ -14,7 +14,13 @@ from pathlib import Path
 
 from reports.allowances import AllowanceError, Allowances, read_allowances
 from reports.rundir import RunDirectoryError, read_run
-from reports.session import SMALL_RUN_BYTES, JavaMissingError, Session, parquet_bytes, require_java
+from reports.session import (
+    SMALL_RUN_BYTES,
+    Session,
+    SparkUnavailableError,
+    parquet_bytes,
+    require_what_it_takes,
+)
 
 EXIT_USAGE, EXIT_ENVIRONMENT = 2, 3
 
@@ -22,17 +28,18 @@ EXIT_USAGE, EXIT_ENVIRONMENT = 2, 3
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m reports", description="Analyse a run directory and report on it.")
     parser.add_argument("run_dir", type=Path, metavar="RUN_DIR")
-    parser.add_argument("--master", default="local[2]", help="Spark master (default: local[2])")
+    master_help = "Spark master, or sc://HOST:PORT of a Spark Connect server (default: local[2])"
+    parser.add_argument("--master", default="local[2]", help=master_help)
     parser.add_argument("--allow", type=Path, metavar="FILE", help="anomalies to live with, each until a day (YAML)")
     options = parser.parse_args(arguments)
     try:
         allowances = Allowances(read_allowances(options.allow) if options.allow else ())
         run = read_run(options.run_dir)
-        require_java()
+        require_what_it_takes(options.master)
     except (RunDirectoryError, AllowanceError) as error:
         print(f"reports: {error}", file=sys.stderr)
         return EXIT_USAGE
-    except JavaMissingError as error:
+    except SparkUnavailableError as error:
         print(f"reports: {error}", file=sys.stderr)
         return EXIT_ENVIRONMENT
     # Imported late, so that a usage error answers at once.

@@ -38,7 +38,7 @@ from reports.model import (
 )
 from reports.predict import Prediction, predict
 from reports.recovery import recovery
-from reports.tables import LONG, TEXT, Tables, open_tables, small_table
+from reports.tables import LONG, TEXT, Tables, empty_frame, open_tables, small_table
 
 RANGES_PER_SET_MAX = 400
 STORIES_PER_KIND = 2
@@ -70,12 +70,17 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
     kept = _Kept(spark)
     try:
         sets = _sets(kept)
+        extra_copies = kept.collect(queries.EXTRA_COPIES)
+        kept.release()
+        kept.keep("send_slots", queries.SEND_SLOTS)
+        kept.keep("recv_slots", queries.RECV_SLOTS)
         frames = {
-            "counts": _counts(kept),
+            "counts": _counts(kept, extra_copies),
             "rates": kept.collect(queries.RATES),
             "gaps": kept.collect(queries.GAPS),
             "batches": kept.collect(queries.BATCHES),
         }
+        kept.keep("latency_bins", queries.LATENCY_BINS)
         frames["latencies"] = kept.collect(queries.LATENCIES)
         kept.keep("slot_latencies", queries.SLOT_LATENCIES)
         frames["latency_blocks"] = kept.collect(queries.LATENCY_BLOCKS)
@@ -112,20 +117,29 @@ class _Kept:
     def spark(self) -> SparkSession:
         return self._spark
 
-    def keep(self, view: str, sql: str) -> None:
+    def keep(self, view: str, sql: str) -> DataFrame:
         """Makes the result of `sql` the view `view` and keeps it: it is read more than once."""
         frame = self._spark.sql(sql)
         frame.persist()
         self._cached.append(frame)
         frame.createOrReplaceTempView(view)
+        return frame
+
+    def keep_findings(self, view: str, sql: str) -> bool:
+        """The same for what a calm run has none of, and then nothing that asks this view reads any record."""
+        frame = self.keep(view, sql)
+        if not frame.isEmpty():
+            return True
+        empty_frame(self._spark, frame.schema).createOrReplaceTempView(view)
+        return False
 
     def collect(self, sql: str) -> pd.DataFrame:
         frame: pd.DataFrame = self._spark.sql(sql).toPandas()
         return frame
 
     def release(self) -> None:
-        for frame in self._cached:
-            frame.unpersist()
+        while self._cached:
+            self._cached.pop().unpersist()
 
 
 def _slot_us(cell: Cell) -> int:
@@ -167,22 +181,28 @@ def _register_intervals(spark: SparkSession, run: Run, predictions: Mapping[str,
 
 def _sets(kept: _Kept) -> dict[str, dict[str, SetComparison]]:
     """Observed and predicted identities of each cell and kind, compared in Spark."""
-    kept.keep("bad_words", queries.BAD_WORDS)
-    kept.keep("duplicates", queries.DUPLICATES)
-    kept.keep("order_blocks", queries.ORDER_BLOCKS)
-    kept.keep("late_rows", queries.LATE_ROWS)
-    kept.keep("offset_blocks", queries.OFFSET_BLOCKS)
-    kept.keep("read_blocks", queries.READ_BLOCKS)
-    kept.keep("odd_polls", queries.ODD_POLLS)
-    kept.keep("redeliveries", queries.REDELIVERIES)
+    kept.keep_findings("bad_words", queries.BAD_WORDS)
+    kept.keep_findings("duplicates", queries.DUPLICATES)
+    kept.keep("order_runs", queries.ORDER_RUNS)
+    kept.keep_findings("broken_runs", queries.BROKEN_RUNS)
+    kept.keep_findings("late_runs", queries.LATE_RUNS)
+    kept.keep("log_words", queries.LOG_WORDS)
+    kept.keep("read_words", queries.READ_WORDS)
+    kept.keep("readers", queries.READERS)
     for view, sql in (
-        ("realtime_bins", queries.REALTIME_BINS),
-        ("readers", queries.READERS),
+        ("twice_words", queries.TWICE_WORDS),
+        ("again_words", queries.AGAIN_WORDS),
+        ("redeliveries", queries.REDELIVERIES),
+        ("offset_blocks", queries.OFFSET_BLOCKS),
+        ("read_blocks", queries.READ_BLOCKS),
         ("undelivered", queries.UNDELIVERED),
-        ("interval_blocks", queries.INTERVAL_BLOCKS),
+        ("odd_polls", queries.ODD_POLLS),
+        ("realtime_bins", queries.REALTIME_BINS),
     ):
-        kept.spark.sql(sql).createOrReplaceTempView(view)
-    kept.keep("marks", queries.MARKS)
+        kept.keep_findings(view, sql)
+    kept.spark.sql(queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")
+    if not kept.keep_findings("marks", queries.MARKS):
+        return defaultdict(dict)
     rows = kept.collect(queries.RANGES.format(limit=RANGES_PER_SET_MAX))
     parts: dict[tuple[str, str, str], IdentitySet] = {}
     for (cell, kind, part), group in rows.groupby(["cell", "kind", "part"], sort=False):
@@ -208,12 +228,11 @@ def _sets(kept: _Kept) -> dict[str, dict[str, SetComparison]]:
     return result
 
 
-def _counts(kept: _Kept) -> pd.DataFrame:
+def _counts(kept: _Kept, extra_copies: pd.DataFrame) -> pd.DataFrame:
     frame = kept.collect(queries.COUNTS_SEND)
     for sql in (queries.COUNTS_LOG, queries.COUNTS_RECV):
         frame = frame.merge(kept.collect(sql), on="cell", how="outer")
-    copies = kept.collect("SELECT cell, sum(copies) - count(*) AS extra_copies FROM duplicates GROUP BY cell")
-    frame = frame.merge(copies, on="cell", how="outer")
+    frame = frame.merge(extra_copies, on="cell", how="outer")
     numbers = [column for column in frame.columns if column != "cell"]
     frame[numbers] = frame[numbers].fillna(0).astype("int64")
     return frame

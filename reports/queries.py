@@ -51,36 +51,40 @@ FROM log l LEFT SEMI JOIN (SELECT * FROM bad_words WHERE copies <> bit_count(pre
 GROUP BY l.cell, l.producer, l.incarnation, l.seq, l.partition
 """
 
-# A block in which seq - offset is constant is in order within itself: one row stands for it.
-ORDER_BLOCKS = """
-SELECT cell, partition, producer, incarnation, shiftright(offset, 8) AS block, min(offset) AS offset,
-       min(seq) AS low, max(seq) AS high, min(seq - offset) = max(seq - offset) AS regular
-FROM log GROUP BY cell, partition, producer, incarnation, shiftright(offset, 8)
+EXTRA_COPIES = "SELECT cell, sum(copies) - count(*) AS extra_copies FROM duplicates GROUP BY cell"
+
+# Records of one producer between which seq and offset grow in step: in order within themselves. Without a gap no other
+# run can begin inside. The block keeps apart what has the same difference by chance.
+ORDER_RUNS = """
+SELECT cell, partition, producer, incarnation, shiftright(offset, 8) AS block, seq - offset AS lead,
+       min(offset) AS offset, min(seq) AS low, max(seq) AS high,
+       count(*) = max(offset) - min(offset) + 1 AS is_whole
+FROM log GROUP BY cell, partition, producer, incarnation, shiftright(offset, 8), seq - offset
 """
 
-LATE_ROWS = """
-SELECT cell, partition, producer, incarnation, block, offset, low, high, top
+BROKEN_RUNS = "SELECT cell, partition, producer, incarnation, block, lead FROM order_runs WHERE NOT is_whole"
+
+
+LATE_RUNS = """
+SELECT cell, partition, producer, incarnation, offset, low, high, top
 FROM (SELECT *, max(high) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY offset
                                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
-      FROM (SELECT /*+ BROADCAST(i) */ cell, partition, producer, incarnation, CAST(NULL AS BIGINT) AS block,
-                   l.offset, l.seq AS low, l.seq AS high
-            FROM log l LEFT SEMI JOIN (SELECT * FROM order_blocks WHERE NOT regular) i
-              ON l.cell = i.cell AND l.partition = i.partition AND l.producer = i.producer
-             AND l.incarnation = i.incarnation AND shiftright(l.offset, 8) = i.block
+      FROM (SELECT /*+ BROADCAST(b) */ l.cell, l.partition, l.producer, l.incarnation, l.offset, l.seq AS low,
+                   l.seq AS high
+            FROM log l LEFT SEMI JOIN broken_runs b
+              ON l.cell = b.cell AND l.partition = b.partition AND l.producer = b.producer
+             AND l.incarnation = b.incarnation AND shiftright(l.offset, 8) = b.block AND l.seq - l.offset = b.lead
             UNION ALL
-            SELECT cell, partition, producer, incarnation, block, offset, low, high FROM order_blocks WHERE regular))
+            SELECT cell, partition, producer, incarnation, offset, low, high FROM order_runs WHERE is_whole))
 WHERE low < top
 """
+
 
 # The late ones are opened, and later copies of a record that had come in time are taken out.
 REORDERED = """
 SELECT /*+ BROADCAST(d) */ c.cell, c.producer, c.incarnation, c.seq
-FROM (SELECT cell, partition, producer, incarnation, seq, min(offset) AS offset
-      FROM (SELECT cell, partition, producer, incarnation, low AS seq, offset FROM late_rows WHERE block IS NULL
-            UNION ALL
-            SELECT cell, partition, producer, incarnation, seq, offset + seq - low AS offset
-            FROM late_rows LATERAL VIEW explode(sequence(low, least(high, top - 1))) inside AS seq
-            WHERE block IS NOT NULL)
+FROM (SELECT cell, partition, producer, incarnation, seq, min(offset + seq - low) AS offset
+      FROM late_runs LATERAL VIEW explode(sequence(low, least(high, top - 1))) inside AS seq
       GROUP BY cell, partition, producer, incarnation, seq) c
 LEFT JOIN duplicates d
   ON c.cell = d.cell AND c.partition = d.partition AND c.producer = d.producer
@@ -88,27 +92,44 @@ LEFT JOIN duplicates d
 WHERE d.first_offset IS NULL OR d.first_offset = c.offset
 """
 
+
+# The final log in words of 64 offsets: which are there, and one hash of what they hold.
+LOG_WORDS = """
+SELECT cell, partition, shiftright(offset, 6) AS block, bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits,
+       bit_xor(xxhash64(offset, producer, incarnation, seq)) AS h
+FROM log GROUP BY cell, partition, shiftright(offset, 6)
+"""
+
+# The same of what each consumer got. A consumer belongs to one reader.
+READ_WORDS = """
+SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, consumer, partition, shiftright(offset, 6) AS block,
+       bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits,
+       bit_xor(xxhash64(offset, producer, incarnation, seq)) AS h, count(*) AS n,
+       min(offset) AS first, max(offset) AS last
+FROM recv GROUP BY cell, coalesce(reader, CAST(0 AS SMALLINT)), consumer, partition, shiftright(offset, 6)
+"""
+
+TWICE_WORDS = "SELECT cell, consumer, partition, block FROM read_words WHERE n <> bit_count(bits)"
+
 DELIVERED_TWICE = """
 SELECT cell, producer, incarnation, seq
 FROM (SELECT /*+ BROADCAST(w) */ r.*, count(*) OVER (PARTITION BY r.cell, r.consumer, r.partition, r.offset) AS times
-      FROM recv r LEFT SEMI JOIN
-           (SELECT cell, consumer, partition, shiftright(offset, 6) AS word
-            FROM recv GROUP BY cell, consumer, partition, shiftright(offset, 6)
-            HAVING count(*) <> bit_count(bit_or(shiftleft(1L, CAST(offset & 63 AS INT))))) w
+      FROM recv r LEFT SEMI JOIN twice_words w
         ON r.cell = w.cell AND r.consumer = w.consumer AND r.partition = w.partition
-       AND shiftright(r.offset, 6) = w.word)
+       AND shiftright(r.offset, 6) = w.block)
 WHERE times > 1
 """
 
+
 # Blocks of offsets at which acknowledgements and final log do not hold the same records: the only ones to look into.
 OFFSET_BLOCKS = """
-SELECT cell, partition, block
-FROM (SELECT cell, partition, shiftright(offset, 6) AS block, xxhash64(offset, producer, incarnation, seq) AS h,
-             1 AS is_send FROM send WHERE status = 0 AND offset >= 0
-      UNION ALL
-      SELECT cell, partition, shiftright(offset, 6), xxhash64(offset, producer, incarnation, seq), 0 FROM log)
-GROUP BY cell, partition, block HAVING bit_xor(h) <> 0 AND max(is_send) = 1
+SELECT s.cell, s.partition, s.block
+FROM (SELECT cell, partition, shiftright(offset, 6) AS block, bit_xor(xxhash64(offset, producer, incarnation, seq)) AS h
+      FROM send WHERE status = 0 AND offset >= 0 GROUP BY cell, partition, shiftright(offset, 6)) s
+LEFT JOIN log_words l ON s.cell = l.cell AND s.partition = l.partition AND s.block = l.block
+WHERE s.h <> coalesce(l.h, 0L)
 """
+
 
 OFFSET_REUSED = """
 SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq
@@ -128,13 +149,16 @@ FROM (SELECT cell, partition, bin, lowest,
              max(high) OVER (PARTITION BY cell, partition ORDER BY bin
                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
       FROM (SELECT cell, partition, bin, max(high) AS high, min(lowest) AS lowest
-            FROM (SELECT cell, partition,
-                         stack(2, acked_us DIV 10000, offset, CAST(NULL AS BIGINT),
-                                  sent_us DIV 10000, CAST(NULL AS BIGINT), offset) AS (bin, high, lowest)
-                  FROM send WHERE status = 0 AND offset >= 0 AND sent_us >= 0)
+            FROM (SELECT cell, partition, stack(2, acked_bin, high, CAST(NULL AS BIGINT),
+                                                sent_bin, CAST(NULL AS BIGINT), lowest) AS (bin, high, lowest)
+                  FROM (SELECT cell, partition, acked_us DIV 10000 AS acked_bin, sent_us DIV 10000 AS sent_bin,
+                               max(offset) AS high, min(offset) AS lowest
+                        FROM send WHERE status = 0 AND offset >= 0 AND sent_us >= 0
+                        GROUP BY cell, partition, acked_us DIV 10000, sent_us DIV 10000))
             GROUP BY cell, partition, bin))
 WHERE lowest <= top
 """
+
 
 SEND_REALTIME_VIOLATION = """
 SELECT /*+ BROADCAST(b) */ s.cell, s.producer, s.incarnation, s.seq
@@ -144,24 +168,21 @@ WHERE s.status = 0 AND s.offset >= 0 AND s.sent_us >= 0 AND s.offset <= b.top
 
 # A reader gets everything once, whether its consumers have fixed partitions or are members of a group.
 READERS = """
-SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, partition, min(offset) AS first,
-       max(offset) AS last
-FROM recv GROUP BY cell, coalesce(reader, CAST(0 AS SMALLINT)), partition
+SELECT cell, reader, partition, min(first) AS first, max(last) AS last FROM read_words GROUP BY cell, reader, partition
 """
+
 
 # Offsets of the final log, in words of 64, that a reader passed or has still before it.
 UNDELIVERED = """
 SELECT /*+ BROADCAST(r) */ l.cell, r.reader, l.partition, l.block, r.first, r.last,
        l.bits & ~coalesce(d.bits, 0L) AS bits
-FROM (SELECT cell, partition, shiftright(offset, 6) AS block, bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits
-      FROM log GROUP BY cell, partition, shiftright(offset, 6)) l
-JOIN readers r ON l.cell = r.cell AND l.partition = r.partition
-LEFT JOIN (SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, partition,
-                  shiftright(offset, 6) AS block, bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits
-           FROM recv GROUP BY cell, coalesce(reader, CAST(0 AS SMALLINT)), partition, shiftright(offset, 6)) d
+FROM log_words l JOIN readers r ON l.cell = r.cell AND l.partition = r.partition
+LEFT JOIN (SELECT cell, reader, partition, block, bit_or(bits) AS bits FROM read_words
+           GROUP BY cell, reader, partition, block) d
   ON l.cell = d.cell AND r.reader = d.reader AND l.partition = d.partition AND l.block = d.block
 WHERE l.bits & ~coalesce(d.bits, 0L) <> 0
 """
+
 
 NOT_DELIVERED = """
 SELECT /*+ BROADCAST(m) */ DISTINCT l.cell, m.kind, l.producer, l.incarnation, l.seq
@@ -176,16 +197,11 @@ FROM log l JOIN
 # Blocks in which a consumer got other records than the final log has; full and equal ones cancel out.
 READ_BLOCKS = """
 SELECT r.cell, r.partition, r.block
-FROM (SELECT cell, consumer, partition, shiftright(offset, 6) AS block,
-             bit_xor(xxhash64(offset, producer, incarnation, seq)) AS h
-      FROM recv GROUP BY cell, consumer, partition, shiftright(offset, 6)) r
-LEFT JOIN (SELECT cell, partition, shiftright(offset, 6) AS block,
-                  bit_xor(xxhash64(offset, producer, incarnation, seq)) AS h
-           FROM log GROUP BY cell, partition, shiftright(offset, 6)) l
-  ON r.cell = l.cell AND r.partition = l.partition AND r.block = l.block
+FROM read_words r LEFT JOIN log_words l ON r.cell = l.cell AND r.partition = l.partition AND r.block = l.block
 WHERE l.h IS NULL OR l.h <> r.h
 GROUP BY r.cell, r.partition, r.block
 """
+
 
 READ_ABOVE_HW = """
 SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq
@@ -245,6 +261,11 @@ WHERE i.kind IN ('acked_below_min_isr', 'two_leaders_ack') AND s.status = 0 AND 
   AND s.acked_us >= i.after_us AND s.acked_us < i.before_us
 """
 
+AGAIN_WORDS = """
+SELECT cell, reader, partition, block FROM read_words GROUP BY cell, reader, partition, block
+HAVING sum(n) <> bit_count(bit_or(bits))
+"""
+
 # Deliveries of an offset that its reader got more than once, each with the time of the next.
 REDELIVERIES = """
 SELECT * FROM (
@@ -252,12 +273,9 @@ SELECT * FROM (
          r.offset,
          count(*) OVER (PARTITION BY r.cell, w.reader, r.partition, r.offset) AS times,
          lead(r.polled_us) OVER (PARTITION BY r.cell, w.reader, r.partition, r.offset ORDER BY r.polled_us) AS next_us
-  FROM recv r JOIN
-       (SELECT cell, coalesce(reader, CAST(0 AS SMALLINT)) AS reader, partition, shiftright(offset, 6) AS word
-        FROM recv GROUP BY cell, coalesce(reader, CAST(0 AS SMALLINT)), partition, shiftright(offset, 6)
-        HAVING count(*) <> bit_count(bit_or(shiftleft(1L, CAST(offset & 63 AS INT))))) w
+  FROM recv r JOIN again_words w
     ON r.cell = w.cell AND coalesce(r.reader, CAST(0 AS SMALLINT)) = w.reader AND r.partition = w.partition
-   AND shiftright(r.offset, 6) = w.word)
+   AND shiftright(r.offset, 6) = w.block)
 WHERE times > 1
 """
 
@@ -372,19 +390,40 @@ FROM (SELECT *, sum(n) OVER whole AS total, bit_xor(part_hash) OVER whole AS has
 WHERE place <= {limit}
 """
 
-COUNTS_SEND = """
-SELECT s.cell,
-       count_if(inside) AS sent, count_if(inside AND status = 0) AS acked,
-       count_if(inside AND status = 1) AS failed, count_if(inside AND status = 2) AS unknown,
-       count(*) AS sent_total, count_if(status = 0) AS acked_total,
-       count_if(status = 1) AS failed_total, count_if(status = 2) AS unknown_total,
-       coalesce(sum(IF(inside AND status = 0, size_bytes, 0)), 0L) AS acked_bytes,
-       count_if(status = 0 AND acked_us >= start_us AND acked_us < end_us) AS acks_in_window
-FROM (SELECT /*+ BROADCAST(w) */ s.*, w.start_us, w.end_us,
-             s.intended_us >= w.start_us AND s.intended_us < w.end_us AS inside
-      FROM send s JOIN windows w ON s.cell = w.cell) s
-GROUP BY s.cell
+# Sends by the slots of their three times (-1: outside of the cell's span): few rows, from which counts and rates come.
+SEND_SLOTS = """
+SELECT cell, inside, status, intended_slot, sent_slot, acked_slot, acked_inside, count(*) AS n, sum(size_bytes) AS bytes
+FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.status, s.size_bytes,
+             s.intended_us >= w.start_us AND s.intended_us < w.end_us AS inside,
+             s.status = 0 AND s.acked_us >= w.start_us AND s.acked_us < w.end_us AS acked_inside,
+             IF(s.intended_us >= w.first_us AND s.intended_us < w.last_us,
+                (s.intended_us - w.first_us) DIV w.slot_us, -1L) AS intended_slot,
+             IF(s.sent_us >= w.first_us AND s.sent_us < w.last_us,
+                (s.sent_us - w.first_us) DIV w.slot_us, -1L) AS sent_slot,
+             IF(s.status = 0 AND s.acked_us >= w.first_us AND s.acked_us < w.last_us,
+                (s.acked_us - w.first_us) DIV w.slot_us, -1L) AS acked_slot
+      FROM send s JOIN windows w ON s.cell = w.cell)
+GROUP BY cell, inside, status, intended_slot, sent_slot, acked_slot, acked_inside
 """
+
+RECV_SLOTS = """
+SELECT cell, inside, slot, count(*) AS n, count_if(crc_ok = 0) AS corrupt
+FROM (SELECT /*+ BROADCAST(w) */ r.cell, r.crc_ok, r.intended_us >= w.start_us AND r.intended_us < w.end_us AS inside,
+             IF(r.polled_us >= w.first_us AND r.polled_us < w.last_us,
+                (r.polled_us - w.first_us) DIV w.slot_us, -1L) AS slot
+      FROM recv r JOIN windows w ON r.cell = w.cell)
+GROUP BY cell, inside, slot
+"""
+
+COUNTS_SEND = """
+SELECT cell, sum(IF(inside, n, 0)) AS sent, sum(IF(inside AND status = 0, n, 0)) AS acked,
+       sum(IF(inside AND status = 1, n, 0)) AS failed, sum(IF(inside AND status = 2, n, 0)) AS unknown,
+       sum(n) AS sent_total, sum(IF(status = 0, n, 0)) AS acked_total,
+       sum(IF(status = 1, n, 0)) AS failed_total, sum(IF(status = 2, n, 0)) AS unknown_total,
+       sum(IF(inside AND status = 0, bytes, 0)) AS acked_bytes, sum(IF(acked_inside, n, 0)) AS acks_in_window
+FROM send_slots GROUP BY cell
+"""
+
 
 COUNTS_LOG = """
 SELECT /*+ BROADCAST(w) */ l.cell, count(*) AS log_total,
@@ -393,56 +432,65 @@ FROM log l JOIN windows w ON l.cell = w.cell GROUP BY l.cell
 """
 
 COUNTS_RECV = """
-SELECT /*+ BROADCAST(w) */ r.cell, count(*) AS received_total,
-       count_if(r.intended_us >= w.start_us AND r.intended_us < w.end_us) AS received_in_window,
-       count_if(r.crc_ok = 0) AS corrupt_received
-FROM recv r JOIN windows w ON r.cell = w.cell GROUP BY r.cell
+SELECT cell, sum(n) AS received_total, sum(IF(inside, n, 0)) AS received_in_window, sum(corrupt) AS corrupt_received
+FROM recv_slots GROUP BY cell
 """
+
 
 # What happened in each slot of time; a slot counts from the cell's start.
 RATES = """
 SELECT cell, slot, sum(intended) AS intended, sum(sent) AS sent, sum(acked) AS acked, sum(received) AS received
-FROM (SELECT /*+ BROADCAST(w) */ s.cell, stack(3, s.intended_us, 1, 0, 0, s.sent_us, 0, 1, 0,
-                      IF(s.status = 0, s.acked_us, -1L), 0, 0, 1) AS (t_us, intended, sent, acked), 0 AS received,
-             w.first_us, w.last_us, w.slot_us
-      FROM send s JOIN windows w ON s.cell = w.cell
+FROM (SELECT cell, stack(3, intended_slot, n, 0L, 0L, sent_slot, 0L, n, 0L, acked_slot, 0L, 0L, n)
+                   AS (slot, intended, sent, acked), 0L AS received
+      FROM send_slots
       UNION ALL
-      SELECT /*+ BROADCAST(w) */ r.cell, r.polled_us, 0, 0, 0, 1, w.first_us, w.last_us, w.slot_us
-      FROM recv r JOIN windows w ON r.cell = w.cell)
-LATERAL VIEW explode(array(CAST(floor((t_us - first_us) / slot_us) AS INT))) slots AS slot
-WHERE t_us >= first_us AND t_us < last_us
-GROUP BY cell, slot
+      SELECT cell, slot, 0L, 0L, 0L, n FROM recv_slots)
+WHERE slot >= 0 GROUP BY cell, slot
 """
 
-# One row a record and kind of latency.
+
+LATENCY_KIND_NAMES = "array('corrected', 'uncorrected', 'schedule_lag', 'end_to_end')"
+
+# One row a record and kind of latency, which is an index into the names.
 _SAMPLES = """
 SELECT cell, kind, us, intended_us >= start_us AND intended_us < end_us AS inside,
-       CAST(floor((intended_us - first_us) / slot_us) AS INT) AS slot, ln(CAST(greatest(us, 1L) AS DOUBLE)) AS ln_us
+       IF(kind = 2, 0, CAST(floor((intended_us - first_us) / slot_us) AS INT)) AS slot
 FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
-             stack(3, 'corrected', IF(s.status = 0, s.acked_us - s.intended_us, NULL),
-                      'uncorrected', IF(s.status = 0, s.acked_us - s.sent_us, NULL),
-                      'schedule_lag', IF(s.sent_us >= 0, s.sent_us - s.intended_us, NULL)) AS (kind, us)
+             stack(3, 0, IF(s.status = 0, s.acked_us - s.intended_us, NULL),
+                      1, IF(s.status = 0, s.acked_us - s.sent_us, NULL),
+                      2, IF(s.sent_us >= 0, s.sent_us - s.intended_us, NULL)) AS (kind, us)
       FROM send s JOIN windows w ON s.cell = w.cell
       UNION ALL
       SELECT /*+ BROADCAST(w) */ r.cell, r.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
-             'end_to_end', r.polled_us - r.intended_us
+             3, r.polled_us - r.intended_us
       FROM recv r JOIN windows w ON r.cell = w.cell)
 WHERE us IS NOT NULL
 """
 
-# The measured window of each cell, in fine bins.
-LATENCIES = f"""
-SELECT cell, kind, CAST(floor(ln_us * {LATENCY_BINS_PER_E_FOLD}) AS INT) AS bin, count(*) AS n, min(us) AS low,
-       max(us) AS high, sum(us) AS total, count_if(us < 0) AS negative
-FROM ({_SAMPLES}) WHERE inside GROUP BY cell, kind, CAST(floor(ln_us * {LATENCY_BINS_PER_E_FOLD}) AS INT)
+# Fine bins of every time bucket: for few records about as many rows as they, for many far fewer. Schedule lag has no
+# buckets of time.
+LATENCY_BINS = f"""
+SELECT cell, element_at({LATENCY_KIND_NAMES}, kind + 1) AS kind, slot, inside, bin, n, low, high, total, negative
+FROM (SELECT cell, kind, slot, inside,
+             CAST(floor(ln(CAST(greatest(us, 1L) AS DOUBLE)) * {LATENCY_BINS_PER_E_FOLD}) AS INT) AS bin,
+             count(*) AS n, min(us) AS low, max(us) AS high, sum(us) AS total, count_if(us < 0) AS negative
+      FROM ({_SAMPLES})
+      GROUP BY cell, kind, slot, inside,
+               CAST(floor(ln(CAST(greatest(us, 1L) AS DOUBLE)) * {LATENCY_BINS_PER_E_FOLD}) AS INT))
 """
 
-# Every time bucket in coarse bins (3 % wide): fine bins would be about as many as the records.
+# The measured window of each cell, in fine bins.
+LATENCIES = """
+SELECT cell, kind, bin, sum(n) AS n, min(low) AS low, max(high) AS high, sum(total) AS total, sum(negative) AS negative
+FROM latency_bins WHERE inside GROUP BY cell, kind, bin
+"""
+
+# Every time bucket in coarse bins (3 % wide).
 SLOT_LATENCIES = f"""
-SELECT cell, kind, slot, CAST(floor(ln_us * {SLOT_BINS_PER_E_FOLD}) AS INT) AS bin, count(*) AS n, min(us) AS low,
-       max(us) AS high, sum(us) AS total
-FROM ({_SAMPLES}) WHERE slot >= 0 AND kind <> 'schedule_lag'
-GROUP BY cell, kind, slot, CAST(floor(ln_us * {SLOT_BINS_PER_E_FOLD}) AS INT)
+SELECT cell, kind, slot, bin DIV {LATENCY_BINS_PER_E_FOLD // SLOT_BINS_PER_E_FOLD} AS bin, sum(n) AS n,
+       min(low) AS low, max(high) AS high, sum(total) AS total
+FROM latency_bins WHERE slot >= 0 AND kind <> 'schedule_lag'
+GROUP BY cell, kind, slot, bin DIV {LATENCY_BINS_PER_E_FOLD // SLOT_BINS_PER_E_FOLD}
 """
 
 # The window's buckets folded into a few blocks, to draw from for the interval of the p99.

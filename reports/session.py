@@ -1,7 +1,11 @@
-"""Finds Java and makes a Spark session suited to small runs. The analysis itself gets a session and never makes one."""
+"""Makes the Spark session: of this process, of a standalone cluster, or of a Spark Connect server. Finds Java for it.
+
+The analysis itself gets a session and never makes one. Shown by tests/reports/test_reports_session.py.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -13,12 +17,51 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 JAVA_MAJOR_MIN = 17
-SMALL_RUN_BYTES = 64 << 20  # below this the JVM's second compiler costs more than it gives
+SMALL_RUN_BYTES = 16 << 20  # 5 to 25 million rows; below this the JVM's second compiler costs more than it gives
 JAVA_ANSWER_TIMEOUT_S = 20
 
 
-class JavaMissingError(Exception):
+CONNECT_SCHEME = "sc://"
+# What is settled when a JVM starts; a Connect server has its own and refuses to change them.
+_OF_THE_SERVER = (
+    "spark.driver.",
+    "spark.executor.",
+    "spark.ui.",
+    "spark.local.",
+    "spark.buffer.",
+    "spark.sql.warehouse.",
+)
+
+
+class SparkUnavailableError(Exception):
+    """No Spark session can be had, and what to do about it."""
+
+
+class JavaMissingError(SparkUnavailableError):
     """Spark needs a JDK and none that fits was found."""
+
+
+def is_connect(master: str) -> bool:
+    return master.startswith(CONNECT_SCHEME)
+
+
+def is_on_this_host(master: str) -> bool:
+    """Whether driver and executors meet on loopback. Elsewhere they need an address that Spark finds for itself."""
+    hosts = [place.rpartition(":")[0] for place in master.removeprefix("spark://").split(",")]
+    return not master.startswith("spark://") or all(host == "localhost" or host.startswith("127.") for host in hosts)
+
+
+def require_what_it_takes(master: str) -> None:
+    """Raises SparkUnavailableError. A Connect server brings its own Java; its client needs gRPC."""
+    if not is_connect(master):
+        require_java()
+        return
+    missing = [name for name in ("grpc", "grpc_status", "zstandard") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SparkUnavailableError(
+            f"{master}: Spark Connect needs the packages of pip install 'kafka-harness[connect]'; "
+            f"not found: {', '.join(missing)}"
+        )
 
 
 def require_java() -> str:
@@ -66,6 +109,7 @@ def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
         "spark.sql.ansi.enabled": "false",
     }
     if small:
+        settings["spark.executor.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
         # Every sort and hash table takes a page at least: with the default of 16 MB they cost more than their work.
         settings["spark.buffer.pageSize"] = "1m"
     return settings
@@ -85,15 +129,27 @@ class Session:
         self.spark: SparkSession | None = None
 
     def __enter__(self) -> SparkSession:
-        require_java()
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        require_what_it_takes(self._master)
+        settings = session_settings(small=self._small, scratch=self._scratch.name)
+        if not is_on_this_host(self._master):
+            del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
         # Typed loosely: the builder's methods are decorated and lose their types.
         builder: Any = SparkSession.builder
-        builder = builder.appName("reports").master(self._master)
-        for key, value in session_settings(small=self._small, scratch=self._scratch.name).items():
-            builder = builder.config(key, value)
-        self.spark = builder.getOrCreate()
-        return self.spark
+        builder = builder.appName("reports")
+        if is_connect(self._master):
+            spark: SparkSession = builder.remote(self._master).getOrCreate()
+            for key, value in settings.items():
+                if not key.startswith(_OF_THE_SERVER):
+                    spark.conf.set(key, value)
+        else:
+            if is_on_this_host(self._master):
+                os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            builder = builder.master(self._master)
+            for key, value in settings.items():
+                builder = builder.config(key, value)
+            spark = builder.getOrCreate()
+        self.spark = spark
+        return spark
 
     def __exit__(self, *_: object) -> None:
         if self.spark is not None:

@@ -74,9 +74,15 @@ def open_tables(spark: SparkSession, directory: Path, cell_ids: frozenset[str]) 
 def _open_stream(spark: SparkSession, stream: Stream, root: Path, files: list[Path]) -> DataFrame:
     schema = spark_schema(stream)
     if not files:
-        return spark.createDataFrame([], schema)
+        return empty_frame(spark, schema)
     reader = spark.read.schema(schema).option("basePath", f"file://{root.resolve()}")
     return reader.parquet(*(f"file://{_without_globs(path.resolve())}" for path in files))
+
+
+def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
+    """No rows, in a way that the optimiser sees: a join with it costs nothing, not a shuffle of all records."""
+    nothing = (f"CAST(NULL AS {field.dataType.simpleString()}) AS `{field.name}`" for field in schema.fields)
+    return spark.sql(f"SELECT {', '.join(nothing)} WHERE false")
 
 
 def _without_globs(path: Path) -> str:
@@ -100,7 +106,7 @@ def small_table(
     """A table made from Python values as temporary view `name`; it travels as Arrow, so no Python worker starts."""
     schema = StructType([StructField(column, kind) for column, kind in columns.items()])
     if not rows:
-        frame = spark.createDataFrame([], schema)
+        frame = empty_frame(spark, schema)
     else:
         frame = spark.createDataFrame(pd.DataFrame(rows, columns=list(columns)), schema)
     frame.createOrReplaceTempView(name)

@@ -167,7 +167,7 @@ def test_scenarios_do_the_predicted_damage_on_a_secured_cluster(
 @pytest.mark.external
 @pytest.mark.kafka
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("client", ["confluent", "java"])
+@pytest.mark.parametrize("client", ["confluent", "java", "aiokafka", "kafka_python"])
 def test_a_suite_runs_on_a_secured_cluster_without_proxies(secured: SecuredKafka, tmp_path: Path, client: str) -> None:
     process = HarnessProcess(
         tmp_path, "run", "smoke", "--set", "chaos=[]", "--cluster", "external", "--client", client,

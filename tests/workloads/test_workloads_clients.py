@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +23,7 @@ KNOBS = {
 }  # fmt: skip
 
 
+JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="se\\"cret";'
 SINK: Any = SimpleNamespace(one=None, many=None)  # nothing is sent
 # What each client cannot set, with a word of the reason or of the nearest right thing.
 REFUSED = {
@@ -84,6 +87,39 @@ def test_the_five_knobs_become_arguments_of_the_python_clients() -> None:
     for module in (kafka_python, aiokafka):
         with pytest.raises(PropertyError, match=r"enable.idempotence: .*acks=all"):
             module.producer_arguments({**knobs, "acks": "1"})
+
+
+@pytest.mark.parametrize("module", [aiokafka, kafka_python])
+def test_security_becomes_arguments_of_the_python_clients(module: Any, tmp_path: Path) -> None:
+    properties = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": JAAS,
+                  "ssl.endpoint.identification.algorithm": "", "acks": "all"}  # fmt: skip
+    arguments = module.producer_arguments(properties)
+    context = arguments.pop("ssl_context")
+    assert isinstance(context, ssl.SSLContext)
+    assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_REQUIRED)
+    assert arguments == {
+        "acks": "all", "security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": "alice", "sasl_plain_password": 'se"cret',
+    }  # fmt: skip
+    assert module.producer_arguments({"security.protocol": "SSL"})["ssl_context"].check_hostname
+    no_store = str(tmp_path / "none.pem")
+    refused = {
+        "sasl.mechanism": ({"sasl.mechanism": "GSSAPI"}, "SCRAM-SHA-512"),
+        "sasl.jaas.config": ({"sasl.jaas.config": "x required;"}, "username="),
+        "security.protocol": ({"security.protocol": "TLS"}, "expected one of"),
+        "ssl.truststore.location": (
+            {"ssl.truststore.type": "PEM", "ssl.truststore.location": no_store},
+            "No such file",
+        ),
+        "ssl.keystore.type": ({"ssl.keystore.location": no_store}, "type=PEM"),
+        "ssl.engine.factory.class": ({"ssl.engine.factory.class": "x"}, "no equivalent"),
+    }
+    for name, (change, hint) in refused.items():
+        with pytest.raises(PropertyError, match=hint) as raised:
+            module.producer_arguments({**properties, **change})
+        assert name in str(raised.value)
+    with pytest.raises(PropertyError, match=r"no effect with security\.protocol=PLAINTEXT"):
+        module.producer_arguments({"sasl.mechanism": "PLAIN"})
 
 
 def test_a_client_that_does_not_exist_is_told_with_the_nearest() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from workloads.clients.protocol import PropertyError, is_true, no_such_property
+from workloads.clients.security import is_security, python_security
 
 Convert = Callable[[str], object]
 
@@ -61,8 +62,10 @@ def keyword_arguments(
 
     `refused` says, by property, why this client has none and what to do instead.
     """
-    arguments: dict[str, object] = {}
+    arguments = python_security(client, {name: value for name, value in properties.items() if is_security(name)})
     for name, value in properties.items():
+        if is_security(name):
+            continue
         if name in refused:
             raise PropertyError(client, name, refused[name])
         if name not in table:

@@ -1,18 +1,25 @@
-"""Kafka's security properties as librdkafka's: the same meanings under other names, and a JAAS line taken apart.
+"""Kafka's security properties as librdkafka's and as those of the pure Python clients; a JAAS line taken apart.
 
 Knows no client library. Stores in PEM form only, which every client here reads. Shown by
-tests/workloads/test_workloads_clients.py.
+tests/workloads/test_workloads_clients.py and, against a real cluster, tests/harness/test_harness_external.py.
 """
 
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping
 
 from workloads.clients.protocol import PropertyError
 
 _JAAS_FIELD = re.compile(r"(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;]+))")
-_PEM_HINT = "librdkafka reads PEM: convert the store (keytool -list -rfc, openssl pkcs12) and say type=PEM"
+_PEM_HINT = "this client reads PEM: convert the store (keytool -list -rfc, openssl pkcs12) and say type=PEM"
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PYTHON_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_TLS = (
+    "ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.certificates", "ssl.keystore.location",
+    "ssl.keystore.type", "ssl.key.password", "ssl.endpoint.identification.algorithm", "ssl.cipher.suites",
+)  # fmt: skip
 
 
 def is_security(name: str) -> bool:
@@ -45,6 +52,57 @@ def librdkafka_security(client: str, properties: Mapping[str, str]) -> dict[str,
         else:
             raise PropertyError(client, name, "librdkafka has no equivalent")
     return settings
+
+
+def python_security(client: str, properties: Mapping[str, str]) -> dict[str, object]:
+    """Keyword arguments that aiokafka and kafka-python share. PropertyError names what cannot be set or read."""
+    protocol = properties.get("security.protocol", "PLAINTEXT")
+    if protocol not in _PROTOCOLS:
+        raise PropertyError(client, "security.protocol", f"got {protocol!r}, expected one of {', '.join(_PROTOCOLS)}")
+    for name in properties:
+        if name.startswith("ssl.") and not protocol.endswith("SSL"):
+            raise PropertyError(client, name, f"has no effect with security.protocol={protocol}")
+        if name.startswith("sasl.") and not protocol.startswith("SASL"):
+            raise PropertyError(client, name, f"has no effect with security.protocol={protocol}")
+        if name == "ssl.truststore.password":
+            raise PropertyError(client, name, f"a PEM file has none; {_PEM_HINT}")
+        if name not in ("security.protocol", "sasl.mechanism", "sasl.jaas.config", *_TLS):
+            raise PropertyError(client, name, "the library has no equivalent")
+    arguments: dict[str, object] = {"security_protocol": protocol} if "security.protocol" in properties else {}
+    if protocol.startswith("SASL"):
+        mechanism = properties.get("sasl.mechanism", "GSSAPI")
+        if mechanism not in _PYTHON_MECHANISMS:
+            expected = ", ".join(_PYTHON_MECHANISMS)
+            raise PropertyError(client, "sasl.mechanism", f"is {mechanism}, expected one of {expected}")
+        found = _credentials(client, properties.get("sasl.jaas.config", ""))
+        arguments |= {"sasl_mechanism": mechanism, "sasl_plain_username": found["sasl.username"],
+                      "sasl_plain_password": found["sasl.password"]}  # fmt: skip
+    if protocol.endswith("SSL"):
+        arguments["ssl_context"] = _tls_context(client, properties)
+    return arguments
+
+
+def _tls_context(client: str, properties: Mapping[str, str]) -> ssl.SSLContext:
+    """Without a trust store, that of the host. An empty identification algorithm leaves host names unchecked."""
+    for store in ("ssl.truststore", "ssl.keystore"):
+        if f"{store}.location" in properties or f"{store}.type" in properties:
+            _expect_pem(client, properties, f"{store}.type")
+    name = "ssl.truststore.location"
+    try:
+        context = ssl.create_default_context(
+            cafile=properties.get(name), cadata=properties.get("ssl.truststore.certificates")
+        )
+        context.check_hostname = properties.get("ssl.endpoint.identification.algorithm", "https") != ""
+        if "ssl.cipher.suites" in properties:
+            name = "ssl.cipher.suites"
+            context.set_ciphers(properties[name])
+        if "ssl.keystore.location" in properties:
+            name = "ssl.keystore.location"
+            # An empty password rather than none: OpenSSL would ask for it on the terminal.
+            context.load_cert_chain(properties[name], password=properties.get("ssl.key.password", ""))
+    except (OSError, ValueError) as error:
+        raise PropertyError(client, name, f"{properties.get(name, '')!r}: {error}") from error
+    return context
 
 
 def _expect_pem(client: str, properties: Mapping[str, str], name: str) -> None:

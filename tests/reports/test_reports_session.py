@@ -1,0 +1,30 @@
+"""What each kind of Spark master takes. The job on a standalone cluster and by Connect: tests/benchmarks."""
+
+from __future__ import annotations
+
+import pytest
+
+from reports.session import Session, SparkUnavailableError, is_connect, is_on_this_host, require_what_it_takes
+
+
+def test_without_grpc_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(SparkUnavailableError, match=r"sc://h:1: .*kafka-harness\[connect\].*grpc"):
+        require_what_it_takes("sc://h:1")
+    with pytest.raises(SparkUnavailableError), Session(master="sc://h:1", small=True):
+        raise AssertionError("a session without its client library")
+
+
+def test_a_connect_server_is_known_by_its_scheme() -> None:
+    assert is_connect("sc://127.0.0.1:15002")
+    assert not is_connect("spark://127.0.0.1:7077")
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://127.0.0.1:7077", "spark://localhost:7077"])
+def test_a_driver_keeps_to_loopback_where_its_executors_are(master: str) -> None:
+    assert is_on_this_host(master)
+
+
+def test_a_driver_whose_executors_are_on_other_hosts_does_not_keep_to_loopback() -> None:
+    assert not is_on_this_host("spark://10.0.0.7:7077")
+    assert not is_on_this_host("spark://127.0.0.1:7077,spark-2:7077")
