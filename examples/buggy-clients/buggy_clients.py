@@ -130,23 +130,20 @@ class RetryAtTheEnd(_Client):
 
 
 class SequenceReused(_Client):
-    """While a batch is being retried, the next new batch gets the sequence of the batch before it.
-
-    So the broker takes it for a repetition and drops it, as happened with librdkafka 1.9.0 for another reason.
-    """
+    """The first batch after one that was sent twice gets that one's sequence, and the next batch its own."""
 
     def make_producer(self, setup: ClientSetup, sink: OutcomeSink) -> ProducerClient:
         sound = Sequences._assign
+        last: dict[int, Batch] = {}
 
         def assign(self: Sequences, sequences: Any, batch: Batch) -> None:
-            before = sequences.unfinished[-1] if sequences.unfinished else None
-            if before is not None and before is not batch and any(each.attempts > 1 for each in sequences.unfinished):
-                after = sequences.next_sequence
-                sound(self, sequences, batch)
-                batch.base_sequence = before.base_sequence
-                sequences.next_sequence = after
-                return
+            before = last.get(id(sequences))
+            last[id(sequences)] = batch
+            expected = sequences.next_sequence
             sound(self, sequences, batch)
+            if before is not None and before.attempts:  # counts failures
+                batch.base_sequence = before.base_sequence
+                sequences.next_sequence = expected
 
         Sequences._assign = assign  # type: ignore[method-assign]  # this process runs nothing else
         return reference.make_producer(setup, sink)

@@ -286,7 +286,8 @@ def _spec(
         topic=copies if reader.reads == "copies" else planned.topic_name,
         group_id=f"{planned.topic_name}-{reader.name}",
         journal="",
-        properties=reader.properties,
+        # Clients differ in their defaults: Java's reads uncommitted records, librdkafka's does not.
+        properties={**({"isolation.level": "read_committed"} if reader.reads == "copies" else {}), **reader.properties},
         start=reader.start,
         commit=reader.commit,
         processing_us=reader.processing_us,

@@ -96,6 +96,7 @@ _GROUPS_IN_MEMORY = (
     at("DESCRIBE_GROUPS", "groups.error_code", "none", "group_id_not_found"),
     both(at("DESCRIBE_GROUPS", "groups.authorized_operations", "3400", "-2147483648"), asks("groups")),
     at("DELETE_GROUPS|OFFSET_DELETE", "results.error_code|error_code", "none", "group_id_not_found"),
+    both(at("OFFSET_DELETE", "topics", ".*", r"\[\]"), asks("group_id")),
     at("OFFSET_COMMIT", "topics.partitions.error_code", "unknown_member_id", "group_id_not_found|illegal_generation"),
     at("JOIN_GROUP", "error_code", "inconsistent_group_protocol", "unknown_member_id"),
 )
@@ -175,17 +176,6 @@ NAMED: tuple[Named, ...] = (
         ),
     ),
     Named(
-        name="No answer to WriteTxnMarkers with an empty marker",
-        why="Apache Kafka waits for the answer to a marker without partitions beside one with some; here none is due.",
-        applies=both(
-            at("WRITE_TXN_MARKERS", re.escape("(whole)"), "does not answer"),
-            lambda found: any(
-                not sum(len(each["partition_indexes"]) for each in marker["topics"])
-                for marker in found.asked.values["markers"]
-            ),
-        ),
-    ),
-    Named(
         name="Fetch by the zero topic id",
         why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR for all); here UNKNOWN_TOPIC_ID for that topic.",
         applies=both(at("FETCH", "error_code|responses|session_id"), asks("topic_id", None)),
@@ -227,12 +217,12 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         name="DescribeTopicPartitions of no name",
-        why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR); here INVALID_TOPIC_EXCEPTION.",
+        why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR for all); here INVALID_TOPIC_EXCEPTION for that topic.",
         applies=both(
             at(
                 "DESCRIBE_TOPIC_PARTITIONS",
-                r"topics\.(error_code|topic_authorized_operations)",
-                "unknown_server_error|-2147483648",
+                r"topics\.(error_code|topic_authorized_operations|topic_id|partitions)",
+                r"unknown_server_error|-2147483648|None|\[\]",
             ),
             asks("name", ""),
         ),
@@ -310,10 +300,11 @@ def page(counts: Counter[str], requests: Counter[str], equal: Counter[str], seed
         "the same must be named here (tests/differential/differences.py), or the run fails.",
         "",
         "Not asked: a thing named twice in one request of an API whose answer to that is an accident of Apache Kafka's",
-        "maps (`NEVER_TWICE` in tests/differential/generator.py); a transaction of no partitions, which never ends",
-        "there; InitProducerId with an epoch of before while a transaction is open, which aborts it there and is",
-        "refused here, so that a predecessor cannot harm its successor; segment.bytes below 1 MiB, which is allowed",
-        "here; what needs several brokers, TLS or an authoriser.",
+        "maps (`NEVER_TWICE` in tests/differential/generator.py); a transaction of no partitions, or begun by an old",
+        "and ended by a new version, which never ends there; several markers in one WriteTxnMarkers, of which one that",
+        "fits no log leaves all without an answer there; InitProducerId with an epoch of before while a transaction is",
+        "open, which aborts it there and is refused here, so that a predecessor cannot harm its successor;",
+        "segment.bytes below 1 MiB, which is allowed here; what needs several brokers, TLS or an authoriser.",
         "",
         f"Last run: seeds {', '.join(map(str, seeds))}; {total:,} requests, {same:,} answered the same, "
         f"{total - same:,} with a named difference.",

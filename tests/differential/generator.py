@@ -46,6 +46,7 @@ TWICE_SHARE = 0.3  # of the drawn repetitions of one thing in a request that are
 NEVER_TWICE = frozenset({
     ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT, ApiKey.ADD_PARTITIONS_TO_TXN,
     ApiKey.WRITE_TXN_MARKERS, ApiKey.DELETE_RECORDS, ApiKey.ALTER_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.JOIN_GROUP, ApiKey.ELECT_LEADERS,
 })  # fmt: skip
 _IDENTITY_OF = {"transactions": ("transactional_id",), "markers": ("producer_id",)}
 _IDENTITIES = (
@@ -92,12 +93,14 @@ def chapter(api: Api, version: int, seed: int, requests: int, *, looks: bool = T
         key = api.key
         if rng.random() < NEIGHBOUR_SHARE:
             key = rng.choice(NEIGHBOURS.get(api.key, (api.key,)))
-        chosen = version if key == api.key else APIS[key].max_version
+        chosen = version if key == api.key else _neighbour_version(key, api.key, version)
         values = _values(key, request_type(key, chosen), names, rng)
         if key is ApiKey.PRODUCE:
             values = _alone_without_records(values)
         if key is ApiKey.INCREMENTAL_ALTER_CONFIGS:
-            values = {**values, "resources": [_alone_with_unknown_operation(each) for each in values["resources"]]}
+            values = {**values, "resources": _alone_with_unknown_operation(values["resources"])}
+        if key is ApiKey.WRITE_TXN_MARKERS:
+            values = {**values, "markers": _one_at_a_time(values["markers"])}
         asked.append(Asked(key=key, version=chosen, values=values))
     return Chapter(key=api.key, version=version, names=names, asked=(*asked, *(_look(names) if looks else ())))
 
@@ -111,10 +114,26 @@ def _alone_without_records(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _alone_with_unknown_operation(resource: dict[str, Any]) -> dict[str, Any]:
+def _alone_with_unknown_operation(resources: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Beside other settings it depends on the order of a hash map whether Apache Kafka comes to it."""
-    unknown = [each for each in resource["configs"] if each["config_operation"] not in range(4)]
-    return {**resource, "configs": unknown[:1] or resource["configs"]}
+    for resource in resources:
+        for each in resource["configs"]:
+            if each["config_operation"] not in range(4):
+                return [{**resource, "configs": [each]}]
+    return resources
+
+
+def _neighbour_version(key: ApiKey, chapter_key: ApiKey, chapter_version: int) -> int:
+    """The highest; but a transaction begun by an old version and ended by a new one never ends in Apache Kafka."""
+    if key is not ApiKey.END_TXN:
+        return APIS[key].max_version
+    new = {ApiKey.ADD_PARTITIONS_TO_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 5}
+    return 5 if chapter_version >= new.get(chapter_key, 99) else 4
+
+
+def _one_at_a_time(markers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Apache Kafka waits for the answer to a marker that is in none of its logs: one marker at a time."""
+    return markers[:1]
 
 
 def _beginning(key: ApiKey, names: Names) -> Iterator[Asked]:

@@ -141,7 +141,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "transaction_timeout": (long, long, long, timedelta(0), timedelta(days=20)),
         "producer_id": (producer, producer, producer, producer, -1, 987_654),
         "producer_epoch": (epoch, epoch, epoch, 0, 1, -1, 30),
-        "init.producer_epoch": (epoch, epoch, -1, 30),
+        "init.producer_epoch": (epoch, epoch, -1),
         "leader_epoch": (0, 0, 1, 7, -1),
         "verify_only": (False, False, True),
         "committed": (True, False),

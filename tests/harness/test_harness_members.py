@@ -12,7 +12,7 @@ from harness.cli.run import chaos_suite
 from harness.errors import CellError
 from harness.plan import PlannedCell, build_plan
 from harness.run.context import RunContext
-from harness.run.members import MemberProcesses
+from harness.run.members import MemberProcesses, _specs
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
 from harness.scenarios import cases_of
@@ -52,6 +52,13 @@ def test_members_are_named_by_reader_and_number(tmp_path: Path) -> None:
     assert copying.names() == ("copier-0", "copier-1", "audit-0")
     assert copying.are_there
     assert not members(tmp_path, "leader-kill", "reference").are_there
+
+
+def test_auditors_read_committed_copies_whatever_their_clients_default_is() -> None:
+    cell = planned("consumer-kill", "java", COPYING)
+    by_member = {spec.member: dict(spec.properties) for spec in _specs(cell, NOBODY)}
+    assert by_member["audit-0"] == {"isolation.level": "read_committed"}
+    assert by_member["copier-0"] == {}
 
 
 def test_a_client_that_is_no_copier_is_refused_by_name(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Every broker mutant and buggy client has a scenario that must catch it."""
+"""Every broker mutant and buggy client has a scenario that must catch it; the tables in docs/ say whether it did."""
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -15,15 +16,18 @@ from harness.mutation import (
     CLIENT_TRIALS,
     MARKERS,
     SIMULATED_ONLY,
+    TABLES,
     UNTRIED,
     Caught,
     Trial,
+    read_run,
     scenario_text,
     table,
     with_table,
 )
 
 ROOT = Path(__file__).parents[2]
+GAPS = Path("docs/gaps.md")
 TRIALS = (*BROKER_TRIALS, *CLIENT_TRIALS)
 
 
@@ -56,3 +60,21 @@ def test_the_table_is_replaced_between_its_markers_and_says_what_lives() -> None
     assert with_table(f"# Head\n\n{begin}\nold\n{end}\n\ntail\n", "brokers", made) == f"# Head\n\n{made}tail\n"
     with pytest.raises(ValueError, match="has no"):
         with_table("# Head\n", "brokers", made)
+
+
+def test_the_trials_of_a_run_are_read_from_its_verdicts(tmp_path: Path) -> None:
+    trial = CLIENT_TRIALS[0]
+    passed, failed = ({"name": name, "result": name, "reason": "why"} for name in ("pass", "fail"))
+    cell = {"cell_id": f"chaos-{trial.name}-{trial.case}", "verdict": "fail", "reasons": [], "checks": [passed, failed]}
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "verdicts.json").write_text(json.dumps({"cells": [cell]}), encoding="utf-8")
+    assert read_run(CLIENT_TRIALS, tmp_path) == [Caught(trial=trial, verdict="fail", by=("fail",), reason="why")]
+
+
+def test_each_has_its_row_in_docs_and_what_lives_is_named_as_a_gap() -> None:
+    text, gaps = ((ROOT / page).read_text(encoding="utf-8") for page in (TABLES, GAPS))
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    for name in (*MUTANTS, *(trial.client for trial in CLIENT_TRIALS)):
+        its = [line for line in rows if line.startswith(f"| `{name}` |")]
+        assert its, f"no trial of {name}: python -m harness.mutation"
+        assert f"`{name}`" in gaps or not all("**lives**" in line for line in its)

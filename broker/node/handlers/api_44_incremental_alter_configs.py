@@ -44,7 +44,12 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         if times[each.resource_type, each.resource_name] > 1:
             wrong[position] = "Each resource must appear at most once."
     judged = [each for position, each in enumerate(message.resources) if position not in wrong]
-    operations = {each.config_operation for resource in judged for each in resource.configs}
+    operations = {
+        each.config_operation
+        for resource in judged
+        if resource.resource_type == TOPIC_RESOURCE
+        for each in resource.configs
+    }
     if not operations <= {SET, DELETE, APPEND, SUBTRACT}:  # fails the whole request, as in Kafka
         cause = f"Unknown operation among {sorted(operations)}; there is: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT"
         failed = all_failed(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, ErrorCode.invalid_request, cause)
@@ -63,6 +68,10 @@ def handle(broker: Broker, request: AnyRequest) -> None:
 def _problem(resource: Message) -> str | None:
     if resource.resource_type not in RESOURCE_TYPES:
         return f"Unknown resource type {resource.resource_type}"
+    if resource.resource_type != TOPIC_RESOURCE:
+        for each in resource.configs:
+            if each.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
+                return f"Unknown operation {each.config_operation} on {each.name}"
     if resource.resource_type == BROKER_RESOURCE and resource.resource_name and not _is_integer(resource.resource_name):
         return f"Node id must be an integer, but it is: {resource.resource_name}"
     twice = [name for name, times in Counter(each.name for each in resource.configs).items() if times > 1]

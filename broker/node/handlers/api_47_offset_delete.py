@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, request: Request) -> None:
-    message, topics = request.message, broker.metadata.image.topics
+    message, image = request.message, broker.metadata.image
     places = tuple(
         (topic.name, each.partition_index)
         for topic in message.topics
-        if topic.name in topics
         for each in topic.partitions
+        if image.partition(topic.name, each.partition_index) is not None
     )
 
     def done(result: DeleteOffsetsResult) -> None:
