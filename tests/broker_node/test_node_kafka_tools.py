@@ -56,7 +56,9 @@ def test_configs_of_topics_and_brokers(cluster: Cluster) -> None:
     tool(cluster, name, *topic, "--alter", "--add-config", "retention.ms=777000,segment.bytes=2048")
     found = tool(cluster, name, *topic, "--describe")
     assert "retention.ms=777000" in found
-    assert "STATIC_BROKER_CONFIG" in found or "DEFAULT_CONFIG:log.retention.ms=604800000" in found
+    # As Apache Kafka: log.retention.ms has no default of its own, log.segment.bytes has one.
+    assert "synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=777000}" in found
+    assert "DEFAULT_CONFIG:log.segment.bytes=1073741824" in found
     tool(cluster, name, *topic, "--alter", "--delete-config", "retention.ms")
     tool(
         cluster, name, "--entity-type", "brokers", "--entity-default", "--alter", "--add-config", "max.connections=500"
