@@ -245,7 +245,7 @@ def _one_per_topic(topics: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _errors(value: Any) -> set[str]:
     if isinstance(value, dict):
-        own = {value["error_code"]} if isinstance(value.get("error_code"), str) else set()
+        own = {value[name] for name in ("error_code", "partition_error_code") if isinstance(value.get(name), str)}
         return own.union(*map(_errors, value.values()))
     return set().union(*map(_errors, value)) if isinstance(value, list) else set()
 
