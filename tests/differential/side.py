@@ -54,6 +54,7 @@ class Side:
         self._connection: socket.socket | None = None
         self._known: dict[Symbol, Any] = {}
         self._chapter = ""
+        self.joined_at_s = -float("inf")  # by the monotonic clock, when a member last joined a group
 
     def close(self) -> None:
         if self._connection is not None:
@@ -181,7 +182,9 @@ class Side:
         is_of_producer = asked.key in (ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN)
         if is_of_producer and getattr(answer, "producer_id", -1) >= 0:
             self._know_producer(asked, answer)
-        elif asked.key in (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT) and answer.member_id:
+        if asked.key is ApiKey.JOIN_GROUP and answer.error_code is ErrorCode.none:
+            self.joined_at_s = time.monotonic()
+        if asked.key in (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT) and answer.member_id:
             self._known[Symbol("member", str(asked.values["group_id"]))] = answer.member_id
 
     def _know_producer(self, asked: Asked, answer: Any) -> None:
