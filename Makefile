@@ -11,6 +11,8 @@ TOXIPROXY := $(CACHE)/bin/toxiproxy-server
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 KAFKA_JARS := $(CACHE)/kafka/.installed
+# Most tests wait for processes, so two at once take little more than the longer one; more disturb each other's times.
+TEST_WORKERS ?= 2
 export HARNESS_CACHE_DIR := $(CACHE)
 
 .PHONY: help
@@ -63,7 +65,8 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 
 .PHONY: test
 test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
-	$(BIN)/python -m pytest -m "not docker and not external and not redis and not connect"
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder \
+	  -m "not docker and not external and not redis and not connect"
 
 .PHONY: test-fast
 test-fast: setup-dev  ## the tests that need no process, Spark or browser

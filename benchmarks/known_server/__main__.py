@@ -39,6 +39,8 @@ def render(claims: Sequence[Claim], *, command: str, date: str, minutes: float, 
         "|---|---|---|---|",
         *(_row(claim) for claim in claims),
         "",
+        "A share holds if it is within three standard errors of the bound, which is what so many trials can tell.",
+        "",
         *(f"- {name}: {value}" for name, value in host.items()),
     ]
     return "\n".join(lines) + "\n"
