@@ -97,7 +97,12 @@ _GROUPS_IN_MEMORY = (
     both(at("DESCRIBE_GROUPS", "groups.authorized_operations", "3400", "-2147483648"), asks("groups")),
     at("DELETE_GROUPS|OFFSET_DELETE", "results.error_code|error_code", "none", "group_id_not_found"),
     both(at("OFFSET_DELETE", "topics", ".*", r"\[\]"), asks("group_id")),
-    at("OFFSET_COMMIT", "topics.partitions.error_code", "unknown_member_id", "group_id_not_found|illegal_generation"),
+    at(
+        "(TXN_)?OFFSET_COMMIT",
+        "topics.partitions.error_code",
+        "unknown_member_id",
+        "group_id_not_found|illegal_generation",
+    ),
     at("JOIN_GROUP", "error_code", "inconsistent_group_protocol", "unknown_member_id"),
 )
 
@@ -300,11 +305,11 @@ def page(counts: Counter[str], requests: Counter[str], equal: Counter[str], seed
         "the same must be named here (tests/differential/differences.py), or the run fails.",
         "",
         "Not asked: a thing named twice in one request of an API whose answer to that is an accident of Apache Kafka's",
-        "maps (`NEVER_TWICE` in tests/differential/generator.py); a transaction of no partitions, or begun by an old",
-        "and ended by a new version, which never ends there; several markers in one WriteTxnMarkers, of which one that",
-        "fits no log leaves all without an answer there; InitProducerId with an epoch of before while a transaction is",
-        "open, which aborts it there and is refused here, so that a predecessor cannot harm its successor;",
-        "segment.bytes below 1 MiB, which is allowed here; what needs several brokers, TLS or an authoriser.",
+        "maps (`NEVER_TWICE` in tests/differential/generator.py); AddPartitionsToTxn without partitions, whose answer",
+        "has no place for an error; several markers in one WriteTxnMarkers, of which one that fits no log leaves all",
+        "without an answer there; InitProducerId with an epoch of before while a transaction is open, which aborts it",
+        "there and is refused here, so that a predecessor cannot harm its successor; segment.bytes below 1 MiB, which",
+        "is allowed here; what needs several brokers, TLS or an authoriser.",
         "",
         f"Last run: seeds {', '.join(map(str, seeds))}; {total:,} requests, {same:,} answered the same, "
         f"{total - same:,} with a named difference.",

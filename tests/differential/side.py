@@ -54,6 +54,7 @@ class Side:
         self._connection: socket.socket | None = None
         self._known: dict[Symbol, Any] = {}
         self._chapter = ""
+        self.joined_at_s = -float("inf")  # by the monotonic clock, when a member last joined a group
 
     def close(self) -> None:
         if self._connection is not None:
@@ -181,7 +182,9 @@ class Side:
         is_of_producer = asked.key in (ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN)
         if is_of_producer and getattr(answer, "producer_id", -1) >= 0:
             self._know_producer(asked, answer)
-        elif asked.key in (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT) and answer.member_id:
+        if asked.key is ApiKey.JOIN_GROUP and answer.error_code is ErrorCode.none:
+            self.joined_at_s = time.monotonic()
+        if asked.key in (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT) and answer.member_id:
             self._known[Symbol("member", str(asked.values["group_id"]))] = answer.member_id
 
     def _know_producer(self, asked: Asked, answer: Any) -> None:
@@ -245,7 +248,7 @@ def _one_per_topic(topics: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _errors(value: Any) -> set[str]:
     if isinstance(value, dict):
-        own = {value["error_code"]} if isinstance(value.get("error_code"), str) else set()
+        own = {value[name] for name in ("error_code", "partition_error_code") if isinstance(value.get(name), str)}
         return own.union(*map(_errors, value.values()))
     return set().union(*map(_errors, value)) if isinstance(value, list) else set()
 

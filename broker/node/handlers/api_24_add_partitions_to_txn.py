@@ -41,7 +41,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     missing = _missing_errors(broker, partitions)
 
     def answer(error_of: dict[TopicPartition, ErrorCode]) -> None:
-        topics = _topic_results(message.v3_and_below_topics, error_of)
+        topics = _topic_results(message.v3_and_below_topics, error_of, tells_empty=not missing)
         request.respond(response(ApiKey.ADD_PARTITIONS_TO_TXN, request.version, results_by_topic_v3_and_below=topics))
 
     def done(result: object) -> None:
@@ -93,7 +93,8 @@ class _Batch:
 
         def finish(outcome: PartitionsResult) -> None:
             errors = {each: outcome.of(each) for each in partitions}
-            result["topic_results"] = _topic_results(transaction.topics, errors)
+            is_adding = not transaction.verify_only
+            result["topic_results"] = _topic_results(transaction.topics, errors, tells_empty=is_adding)
             self._done()
 
         def done(outcome: object) -> None:
@@ -120,7 +121,7 @@ class _Batch:
 
         missing = _missing_errors(self._broker, partitions)
         if missing:
-            result["topic_results"] = _topic_results(transaction.topics, missing)
+            result["topic_results"] = _topic_results(transaction.topics, missing, tells_empty=False)
             self._done()
             return
         if not transaction.transactional_id:
@@ -154,7 +155,10 @@ def _partitions(topics: Iterable[Message]) -> frozenset[TopicPartition]:
     return frozenset((topic.name, index) for topic in topics for index in topic.partitions)
 
 
-def _topic_results(topics: Iterable[Message], error_of: dict[TopicPartition, ErrorCode]) -> list[dict[str, object]]:
+def _topic_results(
+    topics: Iterable[Message], error_of: dict[TopicPartition, ErrorCode], *, tells_empty: bool
+) -> list[dict[str, object]]:
+    """`tells_empty`: of topics without partitions too, as Kafka where it answers along the request."""
     return [
         {
             "name": topic.name,
@@ -164,5 +168,5 @@ def _topic_results(topics: Iterable[Message], error_of: dict[TopicPartition, Err
             ],
         }
         for topic in topics
-        if topic.partitions or not error_of  # without any partition all topics are told of, as by Kafka
+        if topic.partitions or tells_empty
     ]

@@ -39,8 +39,10 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     if not quorum.is_leader:
         request.respond(_failed(request, ErrorCode.not_controller, "this node does not lead the metadata quorum"))
         return
-    asked = [(topic.topic_name, each.partition_index) for topic in request.message.topics for each in topic.partitions]
-    if asked != [(METADATA_TOPIC, 0)]:
+    asked = [
+        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.message.topics
+    ]
+    if asked != [(METADATA_TOPIC, [0])]:  # that and nothing beside it, not even a topic without partitions
         request.respond(_without_quorum(request))
         return
     # The core counts on a clock of its own: told as points in time.
