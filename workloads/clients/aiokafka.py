@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
@@ -40,6 +39,7 @@ from workloads.clients.protocol import (
     Polled,
     PropertyError,
     classify,
+    polled_of,
 )
 
 NAME = "aiokafka"
@@ -270,15 +270,7 @@ class AiokafkaConsumer:
         except aiokafka.errors.KafkaError:
             self._loop.run(asyncio.sleep(_RETRY_S))  # during a fault a poll may fail; the next one tries again
             found = {}
-        polled_ns = time.monotonic_ns()
-        return Polled(
-            [
-                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
-                for records in found.values()
-                for record in records
-            ],
-            polled_ns,
-        )
+        return polled_of(found)
 
     def close(self) -> None:
         if self._consumer is not None:

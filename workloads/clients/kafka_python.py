@@ -37,6 +37,7 @@ from workloads.clients.protocol import (
     Polled,
     PropertyError,
     classify,
+    polled_of,
 )
 
 NAME = "kafka_python"
@@ -203,15 +204,7 @@ class KafkaPythonConsumer:
         except kafka.errors.KafkaError:
             time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again until the run stops it
             found = {}
-        polled_ns = time.monotonic_ns()
-        return Polled(
-            [
-                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
-                for records in found.values()
-                for record in records
-            ],
-            polled_ns,
-        )
+        return polled_of(found)
 
     def close(self) -> None:
         if self._consumer is not None:

@@ -10,6 +10,7 @@ ever says that a record arrived, so each outcome is UNKNOWN, with the time at wh
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -116,6 +117,20 @@ class Polled(NamedTuple):
     records: Sequence[ReceivedRecord]
     polled_ns: int
     generation: int = ABSENT  # of the group, in which the records were handed out; most libraries do not tell it
+
+
+def polled_of(found: Mapping[Any, Sequence[Any]]) -> Polled:
+    """What a poll of a Python client gave: its records by partition, with the attributes that aiokafka and kafka-python
+    share. The time is taken first, since the conversion is work of ours."""
+    polled_ns = time.monotonic_ns()
+    return Polled(
+        [
+            (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
+            for records in found.values()
+            for record in records
+        ],
+        polled_ns,
+    )
 
 
 class ConsumerClient(Protocol):
