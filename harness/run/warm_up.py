@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from harness.clusters.admin import Admin
@@ -112,28 +113,32 @@ def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -
     }
 
 
-def warm_up(cluster: Cluster, planned: PlannedCell, context: RunContext, load: WorkloadProcess) -> str:
-    """Load `cluster` and throw the records away; returns a line for the manifest. A failure is a note, not an error:
-    the cells will show what is wrong, with their own evidence."""
-    context.progress.phase("cluster warm-up")
+def warm_up(
+    cluster: Cluster,
+    plan: Mapping[str, Any],
+    load: WorkloadProcess,
+    *,
+    replication_factor: int,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> str:
+    """Load `cluster` by `plan` (`plan_of`) and throw the records away; returns a line for the manifest. A failure is a
+    note, not an error: the cells will show what is wrong, with their own evidence."""
     admin = Admin(cluster.direct_addresses)
-    directory = context.run_dir / CELL_ID
+    directory = Path(plan["run_dir"])
     (directory / "cells" / CELL_ID).mkdir(parents=True, exist_ok=True)
+    longest_s = (plan["workload"]["measure_ms"] + plan["workload"]["drain_ms"]) / 1000
     acked = 0
     problem = ""
     warmth = Warmth()
     began_s = time.monotonic()
     try:
-        admin.create_topic(
-            TOPIC, partitions=planned.partitions, replication_factor=planned.replication_factor, config={}
-        )
-        cluster.wait_healthy(TOPIC, timeout_s=OVERTIME_S, replication_factor=planned.replication_factor)
-        load.begin(plan_of(planned, context, cluster.bootstrap_servers))
+        admin.create_topic(TOPIC, partitions=plan["partitions"], replication_factor=replication_factor, config={})
+        cluster.wait_healthy(TOPIC, timeout_s=OVERTIME_S, replication_factor=replication_factor)
+        load.begin(plan)
         began_s = time.monotonic()
         warmth.begin(began_s, cpu_of(cluster))
-        deadline_s = began_s + (longest_ms(planned) + DRAIN_MS) / 1000 + OVERTIME_S
         is_ending = False
-        while not context.stop.is_set():
+        while not should_stop():
             event = load.next_event(0.2) or {}
             acked = max(acked, int(event.get("acked", 0)))
             is_ending = is_ending or event.get("phase") == "drain"
@@ -145,14 +150,14 @@ def warm_up(cluster: Cluster, planned: PlannedCell, context: RunContext, load: W
                 break
             if event.get("event") == "error":
                 problem = str(event.get("message"))
-            if time.monotonic() >= deadline_s:
+            if time.monotonic() >= began_s + longest_s + OVERTIME_S:
                 problem = "the load process did not finish in time"
                 break
     except CellError as error:
         problem = str(error)
     finally:
         load.stop(1.0)
-        if not context.stop.is_set():
+        if not should_stop():
             admin.delete_topic(TOPIC)
         shutil.rmtree(directory, ignore_errors=True)
     words = f"{acked:,} records acknowledged in {time.monotonic() - began_s:.0f} s before anything was measured"
