@@ -85,6 +85,10 @@ _NEVER_SENT = frozenset(
 _OTHERS = frozenset({"buffer.memory", "partitioner.class"})
 
 
+def check_properties(properties: Mapping[str, str]) -> None:
+    producer_settings(properties)
+
+
 def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Kafka's producer properties as librdkafka's. PropertyError names the first that has no equivalent."""
     settings = librdkafka_security(NAME, {name: value for name, value in properties.items() if is_security(name)})

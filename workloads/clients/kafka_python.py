@@ -79,6 +79,10 @@ def make_consumer(setup: ClientSetup) -> KafkaPythonConsumer:
     return KafkaPythonConsumer(setup)
 
 
+def check_properties(properties: Mapping[str, str]) -> None:
+    producer_arguments(properties)
+
+
 def producer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
     """PropertyError names the first property that the library does not have, or a codec whose package is missing."""
     arguments = keyword_arguments(NAME, properties, _PRODUCER, _PRODUCER_REFUSED)

@@ -13,7 +13,7 @@ import difflib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,6 +151,14 @@ class ClientLibrary(Protocol):
         """PropertyError if it cannot set a property. Nothing is connected yet."""
 
     def make_consumer(self, setup: ClientSetup) -> ConsumerClient: ...
+
+
+@runtime_checkable
+class ChecksProperties(Protocol):
+    """A library that may offer this as well: then a plan that it cannot run is refused before anything starts."""
+
+    def check_properties(self, properties: Mapping[str, str]) -> None:
+        """PropertyError if a producer cannot be made with these."""
 
 
 def is_true(text: str) -> bool:
