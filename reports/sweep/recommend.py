@@ -2,7 +2,8 @@
 
 Only configurations that carried the load, may not lose acknowledged records and showed no damage are considered.
 Where all of them carried the asked rate, the lowest p99 wins; where they did not, the highest rate. Among those that
-the run cannot tell from the winner, the one with clearly less broker CPU is taken.
+the run cannot tell from the winner, and whose figure is within 10 % of its own (in a noisy run much cannot be told
+apart, which does not make it equal), the one with clearly less broker CPU is taken.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from reports.sweep.sensitivity import Sensitivity
 _RATE_SHARE: Final = 0.95  # a configuration within 5 % of the best rate may win by its p99
 _LOADS: Final = ("workload.rate_per_s", "workload.record_size_bytes", "workload.producers", "workload.consumers")
 _CHEAPER: Final = 0.05
+_CLOSE: Final = math.log(1.10)
 _DRAWS: Final = 1_000
 _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
 
@@ -83,13 +85,15 @@ def recommend(inputs: Inputs) -> Recommendation:
         return _none(_nothing(inputs))
     winner = min(contenders, key=lambda point: _goodness(point, objective))
     ties = [p for p in contenders if p is not winner and not _clearly_worse(p, winner, objective, inputs.means)]
-    chosen = _cheapest(winner, ties, inputs.means)
+    close = [point for point in ties if _goodness(point, objective) <= _goodness(winner, objective) + _CLOSE]
+    chosen = _cheapest(winner, close, inputs.means)
     others = [point for point in (winner, *ties) if point is not chosen]
     certainty = _certainty(chosen, contenders, objective)
     combination = _combination(inputs)
     sentences = [
         _what(chosen, certainty, inputs, alone=not others),
         *_no_p99(objective),
+        *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
         _how_sure(chosen, others, contenders, objective, certainty, inputs),
         *_changes(chosen, inputs),
@@ -231,6 +235,20 @@ def _no_p99(objective: Measure) -> list[str]:
     return [
         "No safe configuration carried the asked rate, so they are ranked by the rate that they did carry; latency at "
         "that point is the length of the queue and is not compared."
+    ]
+
+
+def _why_not_the_best(chosen: Point, winner: Point, measure: Measure, inputs: Inputs) -> list[str]:
+    """A reader sees a better figure in the table and must hear why it was passed over."""
+    if chosen is winner:
+        return []
+    saved = inputs.means["broker_cpu"].between(winner.configuration, chosen.configuration)
+    assert saved is not None, "broker CPU is why it was chosen"
+    best = winner.title.split(" (")[0]
+    return [
+        f"{best} has the best {measure.title} of this run, {figure(winner.levels[measure.name], measure)}, but the run "
+        f"cannot tell the two apart in it, and this one takes less of the brokers: "
+        f"{BY_NAME['broker_cpu'].title} {change(saved)}."
     ]
 
 
