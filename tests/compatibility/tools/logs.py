@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 from broker.client import Producer
+from tests.broker_node.cluster_helper import wait_until
 from tests.compatibility.tools.toolbox import Tool, Toolbox
+from tests.compatibility.world import WAIT_S
 
 DUMP = "DumpLogSegments"
 
@@ -40,7 +42,8 @@ def _aborted(box: Toolbox) -> None:
         producer.send(topic, b"gone", partition=0)
         producer.flush()
         producer.abort_transaction()
-    (index,) = _files(box, f"{topic}-0", ".txnindex")
+    # a follower has the marker by a later fetch than the one that tells the leader so
+    (index,) = wait_until(lambda: _files(box, f"{topic}-0", ".txnindex"), "the marker on broker 1", WAIT_S)
     found = box.run(DUMP, "--files", index, server="")
     assert re.search(r"version: 0 producerId: \d+ firstOffset: 0 lastOffset: 1 lastStableOffset: \d", found), found
 
@@ -67,10 +70,13 @@ def _transaction_state(box: Toolbox) -> None:
         "ProducerPerformance", "--topic", topic, "--num-records", 5, "--record-size", 10, "--throughput", -1,
         "--transactional-id", name, "--transaction-duration-ms", 10,
     )  # fmt: skip
-    logs = _own_logs(box, "__transaction_state")
-    dumped = "".join(box.run(DUMP, "--files", log, "--transaction-log-decoder", server="") for log in logs)
-    seen = re.findall(rf'"transactionalId":"{name}".*"transactionStatus":(\d)', dumped)
-    assert {"1", "2", "4"} <= set(seen), f"ongoing, prepare commit, complete commit; seen {seen}"
+
+    def states() -> set[str]:
+        logs = _own_logs(box, "__transaction_state")
+        dumped = "".join(box.run(DUMP, "--files", log, "--transaction-log-decoder", server="") for log in logs)
+        return set(re.findall(rf'"transactionalId":"{name}".*"transactionStatus":(\d)', dumped))
+
+    wait_until(lambda: {"1", "2", "4"} <= states(), "ongoing, prepare commit, complete commit on broker 1", WAIT_S)
 
 
 def _metadata(box: Toolbox) -> None:
