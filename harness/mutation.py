@@ -70,6 +70,18 @@ class Trial:
 
 # Any of a mutant's trials may catch it.
 BROKER_TRIALS: Final = (
+    Trial(mutant="aborted_transactions_not_told", scenario="copier-vanishes", case="timed-out", client="confluent"),
+    Trial(mutant="commits_not_replicated", scenario="coordinator-loss", case="commit-after", client="confluent"),
+    Trial(mutant="crc_ignored_on_recovery", scenario="bit-flip", case="acks-all"),
+    Trial(mutant="generation_not_checked", scenario="consumer-pause", case="commit-after", client="confluent"),
+    Trial(mutant="isr_never_shrinks", scenario="follower-cut", case="acks-all"),
+    Trial(mutant="last_stable_offset_ignored", scenario="copier-vanishes", case="timed-out", client="confluent"),
+    Trial(mutant="leader_epoch_not_checked", scenario="truncation-seen", case="acks-all"),
+    Trial(mutant="producer_epoch_ignored", scenario="copier-twin", case="fenced", client="confluent"),
+    Trial(mutant="transaction_never_times_out", scenario="copier-vanishes", case="timed-out", client="confluent"),
+    Trial(mutant="transactional_offsets_at_once", scenario="copier-vanishes", case="timed-out", client="confluent"),
+    Trial(mutant="high_watermark_falls", scenario="power-loss-follower", case="acks-all"),
+    Trial(mutant="producer_state_lost", scenario="all-killed", case="idempotent"),
     Trial(mutant="acknowledge_before_replication", scenario="leader-loss", case="acks-all"),
     Trial(mutant="commit_by_majority", scenario="lagging-heir", case="acks-all"),
     Trial(mutant="controller_answers_before_commit", scenario="isolated-controller", case="acks-all"),
@@ -112,6 +124,7 @@ CLIENT_TRIALS: Final = (
     ),
     Trial(client="buggy_forgets_to_commit", scenario="consumer-kill", case="auto-commit"),
     # Longer transactions: the kill must come between the offsets and the copies.
+    Trial(client="buggy_offsets_first", scenario="copier-vanishes", case="timed-out"),
     Trial(client="buggy_offsets_first", scenario="copy-loop", case="bounces", reader={"processing_us": 5000}),
     Trial(client="buggy_offsets_apart", scenario="copy-loop", case="bounces"),
 )
@@ -130,20 +143,10 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
 }
 # The simulation catches these; no scenario was tried on them yet.
 UNTRIED: Final = (
-    "aborted_transactions_not_told",
-    "commits_not_replicated",
-    "crc_ignored_on_recovery",
     "directory_not_synced",
-    "generation_not_checked",
-    "isr_never_shrinks",
-    "last_stable_offset_ignored",
-    "leader_epoch_not_checked",
     "marker_lost",
     "partition_given_before_release",
-    "producer_epoch_ignored",
     "snapshot_without_configs",
-    "transaction_never_times_out",
-    "transactional_offsets_at_once",
     "unsynced_segments_trusted",
 )
 

@@ -268,6 +268,15 @@ def test_a_client_that_is_ended_is_another_process_after_healing(clients, name):
     assert clients.client_pids()["app-1"] != before["app-1"]
 
 
+def test_a_client_that_does_not_come_back_is_not_started_by_healing(clients):
+    fault = make("client_kill", clients, target="app:1", comes_back=0)
+    fault.inject()
+    assert becomes(lambda: fault.prove().is_effective)
+    fault.heal()
+    assert set(clients.client_pids()) == {"app-0"}
+    assert FAULTS["client_kill"].problem({"comes_back": 2})
+
+
 def test_a_paused_client_is_in_the_lease_until_it_goes_on(clients, tmp_path):
     lease = Lease(tmp_path)
     fault = make("client_pause", clients, lease, target="app:all")
