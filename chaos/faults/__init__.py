@@ -21,6 +21,7 @@ from chaos.faults import (
     restart,
     slicing,
     terminate,
+    topic,
 )
 from chaos.faults.base import FaultSpec
 
@@ -44,6 +45,7 @@ FAULTS: dict[str, FaultSpec] = {
         *clients.SPECS,
         *disk.SPECS,
         *container.SPECS,
+        *topic.SPECS,
         *kafka_toxics.SPECS,
     )
 }

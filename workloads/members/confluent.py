@@ -35,6 +35,7 @@ _SAME_NAME: Final = frozenset(
     {
         "auto.commit.interval.ms",
         "group.instance.id",
+        "group.protocol",
         "heartbeat.interval.ms",
         "max.poll.interval.ms",
         "session.timeout.ms",
