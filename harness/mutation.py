@@ -138,8 +138,8 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "hears the controller, a window of milliseconds",
     "directory_not_synced": "the loss of power takes what came after a file's last fsync, and does not bring back the "
     "file that a name stood for",
-    "leader_epoch_not_checked": "a request of another epoch has to meet a leader in the milliseconds before it hears of "
-    "its own; a follower's log is compared by its epochs as well (tried in truncation-seen, in vain)",
+    "leader_epoch_not_checked": "a request of another epoch has to meet a leader in the milliseconds before it hears "
+    "of its own; a follower's log is compared by its epochs as well (tried in truncation-seen, in vain)",
     "metadata_log_not_synced": "the loss of power takes what came after a file's last fsync, and knows of no file that "
     "was never synced",
     "two_votes_in_one_epoch": "two voters must become candidates within the time that a message takes (tried in "

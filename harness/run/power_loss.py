@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from broker.log.directory import BOOT_FILE
 from chaos.durable import durable_sizes
 from harness.run.truncation import EpochRange, dump_epochs, read_partition_headers
 
+BOOT_FILE: Final = "boot-id"  # in the log directory: of the boot whose page cache the broker trusts
 OTHER_BOOT: Final = "00000000-0000-0000-0000-000000000000"
 
 

@@ -40,7 +40,7 @@ def make(name: str, topics: TopicChanges, partition: int = 0, **parameters: Para
     spec = FAULTS[name]
     of = PartitionOfInterest(topic=TOPIC, partition=partition)
     port = SimpleNamespace(topics=lambda: topics, leader=lambda topic, partition: 1)
-    context = spec.context(spec.default_target, port, of, None, "test")  # type: ignore[arg-type]  # what it asks of it
+    context = spec.context(spec.default_target, port, of, None, "test")
     return spec.make(context, {**spec.parameters, **parameters})
 
 
