@@ -20,6 +20,7 @@ from chaos.faults import (
     reset,
     restart,
     slicing,
+    slow_connect,
     terminate,
     topic,
 )
@@ -33,6 +34,7 @@ FAULTS: dict[str, FaultSpec] = {
         link_stall.SPEC,
         black_hole.SPEC,
         reset.SPEC,
+        slow_connect.SPEC,
         latency.SPEC,
         bandwidth.SPEC,
         slicing.SPEC,

@@ -116,6 +116,22 @@ def states(cluster):
     return {name: (state.is_enabled, state.toxics) for name, state in cluster._client.proxies().items()}
 
 
+def test_connections_hang_while_they_are_not_accepted(embedded_server, upstream_factory, tmp_path):
+    cluster = SmallCluster(embedded_server.client(), upstream_factory(serve_api_versions).address)
+    lease = Lease(tmp_path)
+    fault = make("slow_connect", cluster, lease, target="client->all")
+    assert not fault.prove().is_effective
+    fault.inject()
+    assert "test-slow_connect" in next(tmp_path.glob("*.json")).read_text()
+    proof = fault.prove()
+    assert proof.is_effective
+    assert set(proof.detail["links"].values()) == {"silent"}
+    fault.heal()
+    assert not fault.prove().is_effective
+    lease.close()
+    cluster.close()
+
+
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
