@@ -82,7 +82,7 @@ BROKER_TRIALS: Final = (
     Trial(mutant="first_sequence_anything", scenario="first-batch-refused", case="in-flight-5-idempotent"),
     Trial(mutant="flush_ignored", scenario="power-loss-last", case="flush-each"),
     Trial(mutant="generation_not_checked", scenario="consumer-pause", case="commit-after", client="confluent"),
-    Trial(mutant="high_watermark_falls", scenario="power-loss-follower", case="acks-all"),
+    Trial(mutant="high_watermark_falls", scenario="bit-flip", case="acks-all"),
     Trial(mutant="high_watermark_ignored", scenario="leader-loss", case="acks-1", workload={"consumers": 1}),
     Trial(mutant="isr_never_shrinks", scenario="follower-cut", case="acks-all"),
     Trial(mutant="last_stable_offset_ignored", scenario="copier-vanishes", case="timed-out", client="confluent"),
@@ -105,7 +105,6 @@ BROKER_TRIALS: Final = (
     Trial(mutant="truncation_never", scenario="leader-loss", case="acks-1"),
     Trial(mutant="truncation_to_high_watermark", scenario="double-failover", case="epochs"),
     Trial(mutant="unclean_election_always", scenario="isr-shrunk-clean", case="min-isr-1"),
-    Trial(mutant="unsynced_segments_trusted", scenario="power-loss-follower", case="many-segments"),
     Trial(mutant="vote_for_a_shorter_log", scenario="isolated-voter", case="acks-all"),
 )
 CLIENT_TRIALS: Final = (
@@ -144,6 +143,8 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "was never synced",
     "two_votes_in_one_epoch": "two voters must become candidates within the time that a message takes (tried in "
     "ring-and-bridge, in vain)",
+    "unsynced_segments_trusted": "the loss of power shortens files, and a file that does not fit its index is noticed "
+    "without a scan; it takes content that is wrong at the right length (tried in power-loss-follower, in vain)",
     "broker_epoch_ignored": "a fetch of a broker's earlier life has to come after the broker has registered anew",
     "commit_of_earlier_epoch": "figure 8 of the Raft paper: leaders in a row, each of which dies at a chosen entry",
     "partition_epoch_ignored": "an AlterPartition has to come after a change of the partition that its sender missed",
@@ -159,6 +160,10 @@ class Caught:
     verdict: str
     by: tuple[str, ...]
     reason: str
+
+
+# A mutant with which no cluster comes up: nobody would ship it, but no scenario has caught it either.
+_NOT_RUN: Final[Mapping[str, Any]] = {"verdict": "not run", "checks": (), "reasons": ("the cell did not begin",)}
 
 
 def scenario_text(trial: Trial) -> str:
@@ -210,7 +215,8 @@ def hunt(trials: Sequence[Trial], run_dir: Path, directory: Path) -> list[Caught
         Run(request, stop=stop, progress=progress, lease_root=default_root(os.environ)).execute()
         verdicts = make_report(run_dir, spark_master=None, allow=None, stop=stop, progress=progress)
     found = {str(cell["cell_id"]): cell for cell in verdicts["cells"]}
-    return [_caught(trial, found[cell.cell_id]) for trial, cell in zip(trials, cells, strict=True)]
+    pairs = zip(trials, cells, strict=True)
+    return [_caught(trial, found.get(cell.cell_id, _NOT_RUN)) for trial, cell in pairs]
 
 
 def read_run(trials: Sequence[Trial], run_dir: Path) -> list[Caught]:

@@ -86,6 +86,16 @@ def test_a_log_that_begins_above_its_start_is_incomplete(tmp_path: Path) -> None
     assert "a batch at offset 7, expected 5" in result.reason
 
 
+def test_a_batch_with_a_wrong_crc_is_read_and_its_records_are_corrupt(tmp_path: Path) -> None:
+    """The leader served it: that is a finding, and not a reason to look away."""
+    damaged = bytearray(batch(3, 2))
+    damaged[-20] ^= 0x10  # in the value of the last record
+    result = read(tmp_path, Log(batch(0, 3) + bytes(damaged) + batch(5, 1), 6))
+    assert (result.complete, result.corrupt) == (True, ("partition 0: offsets 3 to 4",))
+    log = read_stream(tmp_path, "log", "c").to_pydict()
+    assert dict(zip(log["offset"], log["crc_ok"], strict=True)) == {0: 1, 1: 1, 2: 1, 3: 0, 4: 0, 5: 1}
+
+
 def test_an_end_offset_that_moves_is_incomplete(tmp_path: Path) -> None:
     result = read(tmp_path, Log(batch(0, 3), 3, 4))
     assert not result.complete
