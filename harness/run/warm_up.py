@@ -26,15 +26,14 @@ from harness.run.workload_process import WorkloadProcess
 
 TOPIC: Final = "harness-warm-up"
 CELL_ID: Final = "warm-up"
-LONGEST_MS: Final = 120_000
+LONGEST_MS: Final = 180_000
 LONGEST_BEFORE_FAULTS_MS: Final = 12_000
 DRAIN_MS: Final = 3_000
 RATE_FACTOR: Final = 2.0  # harder than what follows, so that it takes less time
 OVERTIME_S: Final = 30.0
 SLICE_S: Final = 4.0
-SLICES_COMPARED: Final = 4  # a pause of the compiler is not its end
+SLICES_COMPARED: Final = 6  # a pause of the compiler is not its end
 LEAST_FALL: Final = 0.05
-_PROPERTIES: Final = {"acks": "all", "linger.ms": "5", "batch.size": "16384", "enable.idempotence": "true"}
 
 
 def longest_ms(planned: PlannedCell) -> int:
@@ -63,11 +62,11 @@ class Warmth:
         self._acked, self._cpu_s, self._next_s = acked, cpu_s, now_s + SLICE_S
 
     def has_settled(self) -> bool:
-        """None of the last slices is clearly cheaper than the cheapest before them."""
+        """The last slices together are not clearly cheaper than as many before them."""
         costs = self.cpu_us_per_record
-        if len(costs) <= SLICES_COMPARED:
+        if len(costs) < 2 * SLICES_COMPARED:
             return False
-        return min(costs[-SLICES_COMPARED:]) > (1 - LEAST_FALL) * min(costs[:-SLICES_COMPARED])
+        return sum(costs[-SLICES_COMPARED:]) > (1 - LEAST_FALL) * sum(costs[-2 * SLICES_COMPARED : -SLICES_COMPARED])
 
     def describe(self) -> str:
         costs = self.cpu_us_per_record
@@ -89,7 +88,11 @@ def cpu_of(cluster: HasPids) -> float:
 
 
 def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -> dict[str, Any]:
-    """The load of the first cell at twice its rate, into a topic and a directory of its own."""
+    """The load of the first cell at twice its rate, with its settings, since other batches run other code; into a topic
+    and a directory of its own."""
+    properties = dict(planned.properties)
+    if properties.get("acks") == "0":
+        properties["acks"] = "1"  # what nobody acknowledges cannot be counted
     workload = planned.workload.model_dump(mode="json")
     workload |= {
         "warmup_ms": 0,
@@ -106,7 +109,7 @@ def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -
         "bootstrap_servers": bootstrap_servers,
         "topic": TOPIC,
         "partitions": planned.partitions,
-        "properties": _PROPERTIES,
+        "properties": properties,
         "consumer_properties": {},
         "workload": workload,
         "seed": planned.seed,
