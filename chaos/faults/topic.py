@@ -136,7 +136,7 @@ SPECS: tuple[FaultSpec, ...] = (
     FaultSpec(
         name="records_deleted",
         label="records deleted",
-        colour="#6e2c00",
+        colour="#7e5109",
         target_kind="topic",
         default_target="topic",
         make=RecordsDeleted,
