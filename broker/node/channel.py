@@ -89,7 +89,8 @@ class Channel(asyncio.BufferedProtocol):
         if self._timer is None or deadline_s < self._timer_s:
             self._set_timer(deadline_s)
         if self._transport is not None:
-            self._transport.writelines(buffers)
+            if not self._transport.is_closing():  # else connection_lost is about to come and answers all that wait
+                self._transport.writelines(buffers)
             return
         self._unsent.append((correlation_id, buffers))
         if self._connecting is None:
