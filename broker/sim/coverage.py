@@ -57,6 +57,7 @@ EXPECTED = {
     "host isolated": "no link to or from any other host",
     "connections broken": "resets of established connections",
     "all processes killed": "the whole cluster restarted",
+    "preferred leaders asked for": "leadership moves, and no broker fails",
     "setting changed at run time": "min.insync.replicas or unclean.leader.election.enable of a topic",
     "outcome unknown": "a producer gave up on a batch that may have been written",
     "fetch of an earlier life": "a follower's fetch came after its broker had registered anew (KIP-903)",
