@@ -128,6 +128,8 @@ class Partitions:
         self._high_watermarks = self._directory.read_high_watermarks()
         self._hosted: dict[tuple[str, int], HostedPartition] = {}
         self._followed: dict[int, list[HostedPartition]] = {}  # by leader, as the last image has it
+        # Those that may have a deadline or something to flush: what a core was told of since they last had neither.
+        self._timed: dict[HostedPartition, None] = {}
         self._produces: dict[int, ProduceDone] = {}
         self._next_token = 0
         self._eligible_epochs: dict[int, int] = {}
@@ -283,6 +285,7 @@ class Partitions:
                 hosted.config = topic_config(self._config, image, topic)
                 hosted.log.config = hosted.config.log
                 hosted.replica.min_insync_replicas = hosted.config.min_insync_replicas
+                self._timed[hosted] = None  # flush.ms
 
     def _remove(self, topic: str, partition: int) -> None:
         hosted = self._hosted.pop((topic, partition), None)
@@ -290,6 +293,7 @@ class Partitions:
             return
         self.perform(hosted, StopReplica())
         hosted.readers.role_changed()
+        self._timed.pop(hosted, None)
         hosted.log.close()
         self._directory.delete_log(topic, partition)
         self._high_watermarks.pop((topic, partition), None)
@@ -547,6 +551,7 @@ class Partitions:
     # -- cores -------------------------------------------------------------------------------------------------------
 
     def perform(self, hosted: HostedPartition, event: Event) -> None:
+        self._timed[hosted] = None
         actions = hosted.replica.handle(event, monotonic_ms())
         if not actions:
             return
@@ -580,11 +585,16 @@ class Partitions:
         while True:
             await asyncio.sleep(TICK_MS / 1000)
             now_ms = monotonic_ms()
-            for hosted in list(self._hosted.values()):
+            for hosted in list(self._timed):
+                if self._hosted.get(hosted.key) is not hosted:
+                    del self._timed[hosted]  # gone, and told of something late
+                    continue
                 deadline_ms = hosted.replica.next_deadline_ms()
                 if deadline_ms is not None and deadline_ms <= now_ms:
                     self.perform(hosted, Tick())
                 self._flush_if_due(hosted, now_ms)
+                if deadline_ms is None and hosted.unflushed_since_ms is None:
+                    self._timed.pop(hosted, None)  # until its core is told of something
             if now_ms >= next_retention_ms:
                 next_retention_ms = now_ms + self._config.log_retention_check_interval_ms
                 self._retain()

@@ -122,7 +122,7 @@ class _Fetch:
         self._replica_id: int = message.replica_state.replica_id if is_new else message.replica_id
         self._replica_epoch: int = message.replica_state.replica_epoch if is_new else -1
         self._is_read_committed: bool = message.isolation_level == READ_COMMITTED and self._replica_id < 0
-        self._asked = [self._ask(topic, each) for topic in message.topics for each in topic.partitions]
+        self._asked = [each for topic in message.topics for each in self._ask(topic)]
         self._session: FetchSession | None = None
         self._is_incremental = False
         self._timer: asyncio.TimerHandle | None = None
@@ -245,19 +245,23 @@ class _Fetch:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def _ask(self, topic: Message, asked: Message) -> AskedPartition:
+    def _ask(self, topic: Message) -> list[AskedPartition]:
         by_id = self._request.version >= TOPIC_IDS_SINCE_VERSION
         name = self._broker.metadata.image.topic_names.get(topic.topic_id) if by_id else topic.topic
-        return AskedPartition(
-            name,
-            topic.topic_id if by_id else None,
-            asked.partition,
-            asked.fetch_offset,
-            getattr(asked, "current_leader_epoch", -1),
-            getattr(asked, "last_fetched_epoch", -1),
-            asked.partition_max_bytes,
-            getattr(asked, "log_start_offset", -1),
-        )
+        topic_id = topic.topic_id if by_id else None
+        return [
+            AskedPartition(
+                name,
+                topic_id,
+                asked.partition,
+                asked.fetch_offset,
+                getattr(asked, "current_leader_epoch", -1),
+                getattr(asked, "last_fetched_epoch", -1),
+                asked.partition_max_bytes,
+                getattr(asked, "log_start_offset", -1),
+            )
+            for asked in topic.partitions
+        ]
 
     def _note_follower(self) -> None:
         """A follower that asks from an offset holds everything below it, if its log does not diverge from ours."""
