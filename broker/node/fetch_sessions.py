@@ -69,9 +69,13 @@ class CachedPartition:
         return self.session.reader.replica_id
 
     def note(self, *, wakes: bool) -> None:
-        self.session.pending[self] = None
-        if wakes:
-            self.session.wakes.call_all()
+        """While no request waits, the next one looks at it and watches again: a session left behind is noted once."""
+        session = self.session
+        session.pending[self] = None
+        if not session.wakes:
+            self.unwatch()
+        elif wakes:
+            session.wakes.call_all()
 
     def watch(self, readers: Readers) -> None:
         if self.readers is not readers and not self.session.is_closed:
@@ -143,6 +147,11 @@ class FetchSession:
         self.pending.pop(cached, None)
         self.pending[cached] = None
 
+    def settle(self, cached: CachedPartition) -> None:
+        """It has all there is and was told so."""
+        assert cached.readers is not None, "what comes is noted"
+        self.pending.pop(cached, None)
+
     def close(self) -> None:
         self.is_closed = True
         for cached in self.partitions.values():
@@ -171,7 +180,13 @@ class FetchSessions:
     def open(
         self, asked: Iterable[AskedPartition], *, reader: Reader, uses_ids: bool, now_ms: int
     ) -> FetchSession | None:
-        """A new session; None when there is no room, or nothing asked: the client then sends full requests."""
+        """A new session; None when there is no room, or nothing asked: the client then sends full requests.
+
+        A replica has one: it may have died, or have given up its fetcher, without ending the last.
+        """
+        if reader.replica_id >= 0:
+            for session in [each for each in self._sessions.values() if each.reader.replica_id == reader.replica_id]:
+                self.close(session.session_id)
         partitions = {partition.key: partition for partition in asked}
         is_replica = reader.replica_id >= 0
         if not partitions or not self._make_room(len(partitions), is_replica=is_replica, now_ms=now_ms):

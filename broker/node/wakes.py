@@ -27,6 +27,9 @@ class Wakes:
     def discard(self, wake: Wake) -> None:
         self._wakes.pop(wake, None)
 
+    def __bool__(self) -> bool:
+        return bool(self._wakes)
+
     def call_all(self) -> None:
         if self._wakes:
             for wake in list(self._wakes):
@@ -41,7 +44,10 @@ class Noting(Protocol):
         """Of the follower whose session it is; -1: a consumer's."""
 
     def note(self, *, wakes: bool) -> None:
-        """Something is new. `wakes`: a fetch of the session that waits looks at once, not with its answer only."""
+        """Something is new. `wakes`: a fetch of the session that waits looks at once, not with its answer only.
+
+        It may leave `noting` with that.
+        """
 
 
 class Readers:
@@ -56,36 +62,36 @@ class Readers:
 
     def appended(self) -> None:
         """The log end offset grew."""
-        for each in self.noting:
+        for each in tuple(self.noting):
             each.note(wakes=each.replica_id >= 0)
         self.followers.call_all()
 
     def committed(self) -> None:
         """The high watermark grew. Followers learn it with the answer they wait for."""
-        for each in self.noting:
+        for each in tuple(self.noting):
             each.note(wakes=each.replica_id < 0)
         self.consumers.call_all()
 
     def log_start_moved(self, *, wakes_followers: bool) -> None:
-        for each in self.noting:
+        for each in tuple(self.noting):
             each.note(wakes=wakes_followers and each.replica_id >= 0)
         if wakes_followers:
             self.followers.call_all()
 
     def isr_changed(self) -> None:
         """What idled may have to be brought in again by its next fetch: look at it."""
-        for each in self.noting:
+        for each in tuple(self.noting):
             each.note(wakes=False)
 
     def role_changed(self) -> None:
         """Also: the partition is gone."""
-        for each in self.noting:
+        for each in tuple(self.noting):
             each.note(wakes=True)
         self.followers.call_all()
         self.consumers.call_all()
 
     def fetched_by(self, replica_id: int, noting: Noting | None) -> None:
         """The follower's offset came by this session, or by none: another of its sessions must not believe its own."""
-        for each in self.noting:
+        for each in tuple(self.noting):
             if each is not noting and each.replica_id == replica_id:
                 each.note(wakes=False)

@@ -97,13 +97,40 @@ def test_a_partition_is_looked_at_again_when_something_comes() -> None:
     ]
     for notice, wakes_follower, wakes_consumer in notices:
         for reader, expected in ((FOLLOWER, wakes_follower), (CONSUMER, wakes_consumer)):
-            session, readers, woken = opened(asked(0), asked(1), reader=reader), Readers(), []
+            woken: list[bool] = []
+            session, readers = opened(asked(0), asked(1), reader=reader), Readers()
             settled(session, readers)
             session.partitions[("t", 1)].unwatch()
             session.wakes.add(lambda woken=woken: woken.append(True))  # type: ignore[misc]
             notice(readers)
             assert pending(session) == [0]
             assert bool(woken) is expected, notice
+
+
+def test_a_session_left_behind_is_noted_once() -> None:
+    """Nobody waits and nobody comes: an append must not pay for it for ever."""
+    session, readers = opened(asked(0)), Readers()
+    settled(session, readers)
+    readers.appended()
+    assert (pending(session), len(readers.noting)) == ([0], 0)
+    with pytest.raises(AssertionError, match="what comes is noted"):
+        session.settle(session.partitions[("t", 0)])
+    session.partitions[("t", 0)].watch(readers)
+    session.wakes.add(lambda: None)
+    readers.committed()
+    assert len(readers.noting) == 1, "the request that waits must hear of what comes next, too"
+
+
+def test_a_replica_has_one_session() -> None:
+    table, readers = sessions(5), Readers()
+    first = table.open([asked(0)], reader=FOLLOWER, uses_ids=False, now_ms=0)
+    assert first is not None
+    settled(first, readers)
+    for reader in (FOLLOWER._replace(replica_epoch=8), Reader(3, 1, False), CONSUMER, CONSUMER):
+        assert table.open([asked(0)], reader=reader, uses_ids=False, now_ms=0) is not None
+    assert len(table) == 4
+    assert not readers.noting
+    assert table.resume(first.session_id, 1, uses_ids=False, now_ms=0)[1] is ErrorCode.fetch_session_id_not_found
 
 
 def test_an_offset_by_another_session_of_the_follower_is_noted() -> None:
@@ -129,12 +156,15 @@ def test_a_session_of_another_reader_looks_at_everything() -> None:
 def test_a_new_leader_epoch_is_told_the_high_watermark_again() -> None:
     session = opened(asked(0), reader=FOLLOWER)
     (cached,) = session.partitions.values()
-    told = {"high_watermark": 4, "log_start_offset": 0, "has_records": False, "has_news": False}
-    assert cached.must_tell(**told)
+
+    def must_tell() -> bool:
+        return cached.must_tell(high_watermark=4, log_start_offset=0, has_records=False, has_news=False)
+
+    assert must_tell()
     session.update([asked(0, offset=4)], ())
-    assert not cached.must_tell(**told)
+    assert not must_tell()
     session.update([asked(0, offset=4)._replace(current_leader_epoch=3)], ())
-    assert cached.must_tell(**told)
+    assert must_tell()
 
 
 def test_a_closed_session_is_told_nothing() -> None:

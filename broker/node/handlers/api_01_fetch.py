@@ -425,7 +425,7 @@ class _Fetch:
             if read.records:
                 session.served(cached)
             elif read.is_at_end and not has_news and self._may_idle(session, hosted):
-                session.pending.pop(cached, None)
+                session.settle(cached)
         return told if self._is_incremental else reads
 
     def _may_idle(self, session: FetchSession, hosted: HostedPartition) -> bool:
