@@ -420,8 +420,8 @@ class _Fetch:
             )
             if must_tell:
                 told.append(read)
-            if hosted is None:
-                continue  # an error; it stays pending
+            if hosted is None or session.is_closed:
+                continue  # an error, which stays pending; or the replica has another session by now
             if read.records:
                 session.served(cached)
             elif read.is_at_end and not has_news and self._may_idle(session, hosted):
