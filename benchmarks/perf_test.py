@@ -44,6 +44,7 @@ from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import CellError, EnvironmentFault
+from harness.run import warm_up
 from harness.run.client_runtime import client_runtime
 from harness.run.workload_process import WorkloadProcess
 from runlog.compact import compact_cell
@@ -56,6 +57,7 @@ ENGINES: Final[dict[str, Engine]] = {"kafka": "kafka", "reference": "reference"}
 DRAIN_MS: Final = 10_000
 OVERTIME_S: Final = 60.0
 OUTSTANDING: Final = 32_768  # of our closed loop where the tool sends as fast as it can
+WARM_UP_RATE_PER_S: Final = 20_000  # where nothing is measured at a rate
 MAX_GUESS_PER_S: Final = 60_000  # so many records a second are sent by the tool where no rate is asked for
 
 
@@ -83,6 +85,30 @@ def run_perf_test(command: Sequence[str], *, timeout_s: float, rate_per_s: int, 
     return parse(done.stdout, rate_per_s=rate_per_s, number=number)
 
 
+def plan_of(
+    directory: Path, *, client: str, bootstrap: str, topic: str, workload: dict[str, Any], seed: int
+) -> dict[str, Any]:
+    return {
+        "run_dir": str(directory), "cell_id": topic, "t0_monotonic_ns": time.monotonic_ns(), "client": client,
+        "bootstrap_servers": bootstrap, "topic": topic, "partitions": PARTITIONS, "properties": PROPERTIES,
+        "workload": workload, "seed": seed, "runtime": client_runtime(client),
+    }  # fmt: skip
+
+
+def warm(cluster: ProcessCluster, directory: Path, rates: Sequence[int], client: str, record_bytes: int) -> str:
+    """Load until the brokers' CPU time per record no longer falls, at the highest rate that is measured."""
+    workload = {
+        "rate_per_s": max(rates) or WARM_UP_RATE_PER_S, "record_size_bytes": record_bytes, "compressibility": 0.4,
+        "warmup_ms": 0, "measure_ms": warm_up.LONGEST_MS, "drain_ms": warm_up.DRAIN_MS,
+        "schedule": {"kind": "constant"},
+    }  # fmt: skip
+    place = directory / "warm-up"
+    names: dict[str, Any] = {"client": client, "bootstrap": cluster.bootstrap_servers, "topic": warm_up.TOPIC}
+    plan = plan_of(place, workload=workload, seed=0, **names) | {"cell_id": warm_up.CELL_ID}
+    load = WorkloadProcess(directory / "warm-up.stderr.log")
+    return warm_up.warm_up(cluster, plan, load, replication_factor=min(3, len(cluster.broker_ids)))
+
+
 def run_ours(
     directory: Path, *, client: str, bootstrap: str, topic: str, rate_per_s: int, warmup_s: float, seconds: float,
     record_bytes: int, number: int,
@@ -97,11 +123,7 @@ def run_ours(
         "warmup_ms": round(warmup_s * 1000), "measure_ms": round(seconds * 1000), "drain_ms": DRAIN_MS,
         "schedule": schedule,
     }  # fmt: skip
-    plan = {
-        "run_dir": str(directory), "cell_id": topic, "t0_monotonic_ns": time.monotonic_ns(), "client": client,
-        "bootstrap_servers": bootstrap, "topic": topic, "partitions": PARTITIONS, "properties": PROPERTIES,
-        "workload": workload, "seed": number, "runtime": client_runtime(client),
-    }  # fmt: skip
+    plan = plan_of(directory, client=client, bootstrap=bootstrap, topic=topic, workload=workload, seed=number)
     window_us = [0, 0]
     try:
         load.begin(plan)
@@ -194,6 +216,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         try:
             cluster.start()
+            document.warm_up = warm(
+                cluster, directory, options.rates, options.clients.split(",")[0], options.record_bytes
+            )
+            print(document.warm_up, file=sys.stderr, flush=True)
             measure(document, cluster, directory, options)
         except EnvironmentFault as error:
             print(error, file=sys.stderr)

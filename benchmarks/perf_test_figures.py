@@ -56,6 +56,7 @@ class Document:
     record_bytes: int
     warmup_s: float
     seconds: float
+    warm_up: str = ""  # of the brokers, once
     properties: dict[str, str] = field(default_factory=lambda: dict(PROPERTIES))
     figures: list[Figures] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -133,6 +134,8 @@ def render(document: Document) -> str:
         f"{document.record_bytes} B records, {document.seconds:g} s after {document.warmup_s:g} s of warm-up, "
         f"`{' '.join(f'{name}={value}' for name, value in document.properties.items())}`. "
         "Medians over the rounds, the range in brackets. Why they differ: benchmarks/README.md.",
+        "",
+        f"Before all of it: {document.warm_up}.",
     ]
     rates = list(dict.fromkeys(figures.rate_per_s for figures in document.figures))
     for rate in rates:

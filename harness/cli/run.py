@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -25,7 +26,8 @@ from harness.run.stop import StopFlag, signals_set
 from harness.scenarios import cases_of
 from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
-from workloads.clients import client_names
+from workloads.clients import check_properties, client_names
+from workloads.clients.protocol import ClientError, PropertyError
 
 ENGINES: Final = ("reference", "kafka", "docker", "external")
 RUNS: Final = Path("runs")
@@ -117,7 +119,11 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
     elif options.client_config:
         raise UsageError(f"--client-config belongs to --cluster external, not to {options.engine}")
-    return _wanted(_fitting(cells, options.engine), options.cells)
+    wanted = _wanted(_fitting(cells, options.engine), options.cells)
+    for cell in wanted:
+        if cell.kind != "chaos" and (problem := _property_problem(cell)):
+            raise UsageError(f"cell {cell.cell_id}: {problem}")
+    return wanted
 
 
 def _wanted(cells: tuple[PlannedCell, ...], ids: Sequence[str]) -> tuple[PlannedCell, ...]:
@@ -130,13 +136,19 @@ def _wanted(cells: tuple[PlannedCell, ...], ids: Sequence[str]) -> tuple[Planned
 
 
 def _fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...]:
-    """Without the scenarios that need another kind of cluster (a broken disk, a broken broker)."""
-    fitting = tuple(cell for cell in cells if not _why_not(cell, engine))
-    left_out = sorted({f"{cell.scenario} ({_why_not(cell, engine)})" for cell in cells if _why_not(cell, engine)})
-    if left_out and not fitting:
-        raise UsageError(f"nothing is left to run: {', '.join(left_out)}")
-    if left_out:
-        print(f"left out: {', '.join(left_out)}", file=sys.stderr)
+    """Without the scenarios that need another kind of cluster (a broken disk, a broken broker) or of client. Cells of a
+    sweep are never left out: without one of them it would answer another question."""
+    reasons = {cell.cell_id: _why_not(cell, engine) if cell.kind == "chaos" else "" for cell in cells}
+    fitting = tuple(cell for cell in cells if not reasons[cell.cell_id])
+    left_out: dict[str, dict[str, None]] = {}  # scenarios by reason, each once and in order
+    for cell in cells:
+        if reasons[cell.cell_id]:
+            left_out.setdefault(reasons[cell.cell_id], {})[cell.scenario] = None
+    lines = [f"{', '.join(scenarios)} ({reason})" for reason, scenarios in left_out.items()]
+    if lines and not fitting:
+        raise UsageError(f"nothing is left to run: {'; '.join(lines)}")
+    for line in lines:
+        print(f"left out: {line}", file=sys.stderr)
     return fitting
 
 
@@ -149,6 +161,20 @@ def _why_not(cell: PlannedCell, engine: str) -> str:
         return f"needs --cluster {' or '.join(cell.engines)}"
     if cell.clients and cell.client not in cell.clients:
         return f"needs --client {' or '.join(cell.clients)}"
+    return _property_problem(cell)
+
+
+def _property_problem(cell: PlannedCell) -> str:
+    """What the cell's client says to its settings, before anything is started for it; empty if nothing."""
+    return _problem_of(cell.client, tuple(sorted(cell.properties.items())))
+
+
+@functools.cache
+def _problem_of(client: str, properties: tuple[tuple[str, str], ...]) -> str:
+    try:
+        check_properties(client, dict(properties))
+    except (ClientError, PropertyError) as error:
+        return str(error)
     return ""
 
 

@@ -160,7 +160,8 @@ class MemberProcesses:
             return 0
         self.end_twins()
         with self._lock:
-            running = [member.process for member in self._members.values() if member.process]
+            processes = [member.process for member in self._members.values() if member.process]
+        running = [process for process in processes if process.is_running()]
         for process in running:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGCONT)

@@ -29,6 +29,7 @@ from harness.run.rundir import build_manifest, reproduce_command, without_option
 from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
 from harness.run.timeline_driver import timeline_driver
+from harness.run.warm_up import plan_of as warm_up_plan
 from harness.run.warm_up import warm_up
 from harness.run.workload_process import WorkloadProcess
 from harness.suite import Search, Suite
@@ -248,8 +249,15 @@ class Run:
         self._progress.phase("cluster")
         cluster = self._start_cluster(key)
         if cluster.engine in WARMED_ENGINES:
-            load = self._take_load()
-            self._manifest.setdefault("warm_ups", []).append(warm_up(cluster, planned, self._context, load))
+            self._progress.phase("cluster warm-up")
+            line = warm_up(
+                cluster,
+                warm_up_plan(planned, self._context, cluster.bootstrap_servers),
+                self._take_load(),
+                replication_factor=planned.replication_factor,
+                should_stop=self._context.stop.is_set,
+            )
+            self._manifest.setdefault("warm_ups", []).append(line)
             self._fill_standby()
         return cluster
 

@@ -90,6 +90,7 @@ def recommend(inputs: Inputs) -> Recommendation:
     sentences = [
         _what(chosen, certainty, inputs, alone=not others),
         *_no_p99(objective),
+        *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
         _how_sure(chosen, others, contenders, objective, certainty, inputs),
         *_changes(chosen, inputs),
@@ -231,6 +232,20 @@ def _no_p99(objective: Measure) -> list[str]:
     return [
         "No safe configuration carried the asked rate, so they are ranked by the rate that they did carry; latency at "
         "that point is the length of the queue and is not compared."
+    ]
+
+
+def _why_not_the_best(chosen: Point, winner: Point, measure: Measure, inputs: Inputs) -> list[str]:
+    """A reader sees a better figure in the table and must hear why it was passed over."""
+    if chosen is winner:
+        return []
+    saved = inputs.means["broker_cpu"].between(winner.configuration, chosen.configuration)
+    assert saved is not None, "broker CPU is why it was chosen"
+    best = winner.title.split(" (")[0]
+    return [
+        f"{best} has the best {measure.title} of this run, {figure(winner.levels[measure.name], measure)}, but the run "
+        f"cannot tell the two apart in it, and this one takes less of the brokers: "
+        f"{BY_NAME['broker_cpu'].title} {change(saved)}."
     ]
 
 

@@ -15,6 +15,8 @@ from harness.run.reporting import exit_code_of, plain_table, print_verdicts
 from harness.run.rundir import create_run_directory, reproduce_command
 from harness.scenarios import cases_of
 from harness.suite import load_suite
+from workloads.clients import check_properties
+from workloads.clients.protocol import PropertyError
 
 SUITE = "name: mine\nworkload: {rate_per_s: 10}\nsweep: {baseline: {acks: all}, vary: {linger.ms: [1]}}\n"
 
@@ -73,9 +75,10 @@ def test_an_external_cluster_gets_what_works_from_the_clients_side(capsys: pytes
     shown = capsys.readouterr()
     assert "chaos-response-lost-idempotence-off" in shown.out
     assert "chaos-request-refused-in-flight-5" in shown.out
+    (left_out,) = [line for line in shown.err.splitlines() if "(needs a cluster of our own" in line]
     for needs_our_own in ("leader-loss", "coordinator-kill", "disk-failure", "ring-and-bridge", "starved-leader"):
         assert f"chaos-{needs_our_own}" not in shown.out
-        assert f"{needs_our_own} (needs a cluster of our own" in shown.err
+        assert f" {needs_our_own}" in left_out
     assert execute(["chaos", "leader-loss", *at]) == ExitCode.USAGE
     assert execute(["run", "demo", *at, "--set", "chaos=[]"]) == ExitCode.PASS
     assert "without effect on an external cluster: the suite's cluster.settings" in capsys.readouterr().err
@@ -192,3 +195,31 @@ def test_the_command_can_be_repeated_with_the_same_seed() -> None:
     assert reproduce_command(["run", "demo"], 7) == "harness run demo --seed 7"
     assert reproduce_command(["run", "demo", "--seed", "3"], 3) == "harness run demo --seed 3"
     assert reproduce_command(["run", "a b.yaml", "--seed=3"], 3) == "harness run 'a b.yaml' --seed=3"
+
+
+def test_a_sweep_that_its_client_cannot_run_is_refused_before_anything_starts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert execute(["run", "smoke", "--client", "aiokafka", "--dry-run"]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "cell sweep-baseline: client aiokafka cannot set max.in.flight.requests.per.connection" in said
+    one = "sweep.baseline.max.in.flight.requests.per.connection=1"
+    assert execute(["run", "smoke", "--client", "aiokafka", "--set", one, "--dry-run"]) == ExitCode.PASS
+
+
+@pytest.mark.parametrize("client", ["reference", "confluent", "aiokafka", "kafka_python"])
+def test_every_python_client_tells_what_it_cannot_set_without_a_cluster(client: str) -> None:
+    check_properties(client, {"acks": "all", "linger.ms": "5"})
+    with pytest.raises(PropertyError, match=r"linger\.mss"):
+        check_properties(client, {"linger.mss": "5"})
+
+
+def test_scenarios_that_a_client_cannot_run_are_left_out_by_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        execute(["chaos", "leader-moved", "consumer-kill", "response-lost", "--client", "aiokafka", "--dry-run"]) == 0
+    )
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("left out")]
+    assert len(lines) == 1
+    assert lines[0].startswith("left out: leader-moved, response-lost (client aiokafka cannot set delivery.timeout.ms")
+    assert execute(["chaos", "leader-moved", "--client", "aiokafka", "--dry-run"]) == ExitCode.USAGE
+    assert "nothing is left to run: leader-moved (client aiokafka" in capsys.readouterr().err

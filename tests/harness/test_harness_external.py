@@ -167,10 +167,13 @@ def test_scenarios_do_the_predicted_damage_on_a_secured_cluster(
 @pytest.mark.external
 @pytest.mark.kafka
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("client", ["confluent", "java", "aiokafka", "kafka_python"])
-def test_a_suite_runs_on_a_secured_cluster_without_proxies(secured: SecuredKafka, tmp_path: Path, client: str) -> None:
+@pytest.mark.parametrize(("client", "in_flight"), [("confluent", 5), ("java", 5), ("aiokafka", 1), ("kafka_python", 5)])
+def test_a_suite_runs_on_a_secured_cluster_without_proxies(
+    secured: SecuredKafka, tmp_path: Path, client: str, in_flight: int
+) -> None:
     process = HarnessProcess(
         tmp_path, "run", "smoke", "--set", "chaos=[]", "--cluster", "external", "--client", client,
+        "--set", f"sweep.baseline.max.in.flight.requests.per.connection={in_flight}",
         "--bootstrap-server", secured.bootstrap("SASL_SSL"), "--no-report", "--run-dir", "run",
         "--client-config", str(secured.client_config("SASL_SSL", "SCRAM-SHA-256")),
     )  # fmt: skip

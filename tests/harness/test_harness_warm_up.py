@@ -1,4 +1,5 @@
-"""The load that nobody counts: harder than the cell, into a topic and a directory of its own, on a steady schedule.
+"""The load that nobody counts: harder than the cell, into a topic and a directory of its own, on a steady schedule, for
+as long as the brokers grow cheaper.
 
 That it runs, and is told in the manifest, is shown by test_harness_kafka.py.
 """
@@ -11,7 +12,17 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.run.context import RunContext
-from harness.run.warm_up import CELL_ID, RATE_FACTOR, TOPIC, WARM_UP_MS, plan_of
+from harness.run.warm_up import (
+    CELL_ID,
+    LONGEST_BEFORE_FAULTS_MS,
+    LONGEST_MS,
+    RATE_FACTOR,
+    SLICE_S,
+    TOPIC,
+    Warmth,
+    longest_ms,
+    plan_of,
+)
 from tests.harness.test_harness_lint import SOUND
 from workloads.model import Plan, Spike
 
@@ -25,5 +36,57 @@ def test_the_plan_is_the_cells_load_at_twice_its_rate_apart_from_the_run(tmp_pat
     plan = Plan.model_validate(document)
     assert plan.workload.rate_per_s == RATE_FACTOR * planned.workload.rate_per_s
     assert (plan.topic, plan.cell_id, plan.run_dir) == (TOPIC, CELL_ID, tmp_path / CELL_ID)
-    assert (plan.workload.warmup_ms, plan.workload.measure_ms) == (0, WARM_UP_MS)
+    assert (plan.workload.warmup_ms, plan.workload.measure_ms) == (0, LONGEST_MS)
     assert plan.workload.schedule.kind == "constant"
+
+
+def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path) -> None:
+    context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
+    silent = replace(SOUND, properties={"acks": "0", "enable.idempotence": "false", "linger.ms": "7"})
+    document: dict[str, Any] = plan_of(silent, context, "127.0.0.1:1")
+    assert document["properties"] == {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
+
+
+def test_before_faults_which_restart_brokers_the_load_is_short() -> None:
+    assert longest_ms(SOUND) == LONGEST_MS
+    assert longest_ms(replace(SOUND, has_faults=True)) == LONGEST_BEFORE_FAULTS_MS
+
+
+def after(*costs_us: float) -> Warmth:
+    warmth = Warmth()
+    warmth.begin(0.0, 10.0)
+    cpu_s, acked, now_s = 10.0, 0, 0.0
+    for cost_us in costs_us:
+        assert not warmth.is_due(now_s + SLICE_S - 0.01)
+        now_s += SLICE_S
+        assert warmth.is_due(now_s)
+        acked += 1_000
+        cpu_s += cost_us * 1_000 / 1e6
+        warmth.take(now_s, acked, cpu_s)
+    return warmth
+
+
+def test_it_ends_when_records_no_longer_grow_cheaper() -> None:
+    falling = (900.0, 600.0, 450.0, 380.0, 330.0, 300.0)
+    flat = (295.0, 310.0, 290.0, 305.0, 300.0, 300.0)
+    assert not after(*falling).has_settled()
+    assert not after(*falling, *flat).has_settled(), "the half before is dearer"
+    settled = after(*falling, *flat, *flat)
+    assert settled.has_settled()
+    assert settled.describe() == "brokers took 900 us of CPU per record at first and 300 at the end"
+    assert after(*falling).describe().endswith("perhaps still falling")
+
+
+def test_neither_one_cheap_slice_nor_one_dear_one_decides() -> None:
+    flat = (300.0,) * 6
+    assert after(*flat, 300.0, 300.0, 240.0, 300.0, 300.0, 300.0).has_settled()
+    assert after(*flat, 300.0, 300.0, 900.0, 300.0, 300.0, 300.0).has_settled()
+    assert not after(*flat, *(270.0,) * 6).has_settled()
+
+
+def test_a_slice_without_acknowledgements_says_nothing() -> None:
+    warmth = Warmth()
+    warmth.begin(0.0, 0.0)
+    warmth.take(SLICE_S, 0, 3.0)
+    assert warmth.cpu_us_per_record == []
+    assert warmth.describe() == ""

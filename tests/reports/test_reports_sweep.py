@@ -140,6 +140,21 @@ def test_the_recommendation_takes_the_lowest_p99_and_says_how_sure_it_is() -> No
     assert "were not measured" in own.combination.sentence
 
 
+def test_where_another_has_the_better_p99_the_report_says_why_it_was_passed_over() -> None:
+    noise = (0.97, 1.0, 1.04, 0.99)
+    cells = [
+        cell_facts({**BASELINE, "linger.ms": linger}, p99_us=p99_us * share, cpu_us=cpu_us * share, repetition=number)
+        for linger, p99_us, cpu_us in (("0", 10_000, 90.0), ("5", 10_050, 60.0))
+        for number, share in enumerate(noise if linger == "0" else noise[::-1], 1)
+    ]
+    own = analysed(judged(cells)).recommendation
+    assert own.point is not None
+    assert dict(own.point.configuration)["linger.ms"] == "5"
+    (why,) = [text for text in own.sentences if "has the best p99 latency of this run" in text]
+    assert "linger.ms=0" in why.partition(" has the best")[0]
+    assert "takes less of the brokers: broker CPU per record -33 %" in why
+
+
 def test_in_noise_no_choice_is_called_clear() -> None:
     sure = sum("Clear choice" in oaat(seed, noise=0.8).recommendation.sentences[0] for seed in range(12))
     assert sure <= 2

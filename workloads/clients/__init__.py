@@ -7,10 +7,18 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
-from workloads.clients.protocol import ClientError, ClientLibrary, ConsumerClient, OutcomeSink, ProducerClient
+from workloads.clients.protocol import (
+    ChecksProperties,
+    ClientError,
+    ClientLibrary,
+    ConsumerClient,
+    OutcomeSink,
+    ProducerClient,
+)
 from workloads.clients.protocol import ClientSetup as ClientSetup
 
 ENTRY_POINT_GROUP = "kafka_harness.clients"
@@ -56,6 +64,14 @@ def make_producer(client: str, setup: ClientSetup, sink: OutcomeSink) -> Produce
 
 def make_consumer(client: str, setup: ClientSetup) -> ConsumerClient:
     return library(client).make_consumer(setup)
+
+
+def check_properties(client: str, properties: Mapping[str, str]) -> None:
+    """PropertyError if the client says that it cannot set one of them; ClientError as `library`. Silence is no promise:
+    a client need not offer it, and some find out only when they are made."""
+    found = library(client)
+    if isinstance(found, ChecksProperties):
+        found.check_properties(properties)
 
 
 def _entry_points() -> tuple[EntryPoint, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
@@ -40,6 +39,7 @@ from workloads.clients.protocol import (
     Polled,
     PropertyError,
     classify,
+    polled_of,
 )
 
 NAME = "aiokafka"
@@ -85,6 +85,10 @@ def make_producer(setup: ClientSetup, sink: OutcomeSink) -> AiokafkaProducer:
 
 def make_consumer(setup: ClientSetup) -> AiokafkaConsumer:
     return AiokafkaConsumer(setup)
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    producer_arguments(properties)
 
 
 def producer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
@@ -270,15 +274,7 @@ class AiokafkaConsumer:
         except aiokafka.errors.KafkaError:
             self._loop.run(asyncio.sleep(_RETRY_S))  # during a fault a poll may fail; the next one tries again
             found = {}
-        polled_ns = time.monotonic_ns()
-        return Polled(
-            [
-                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
-                for records in found.values()
-                for record in records
-            ],
-            polled_ns,
-        )
+        return polled_of(found)
 
     def close(self) -> None:
         if self._consumer is not None:

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import confluent_kafka
 
@@ -83,6 +83,10 @@ _NEVER_SENT = frozenset(
     }
 )
 _OTHERS = frozenset({"buffer.memory", "partitioner.class"})
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    producer_settings(properties)
 
 
 def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:
@@ -164,8 +168,7 @@ class ConfluentProducer:
             **self._settings,
             "statistics.interval.ms": _STATISTICS_INTERVAL_MS,
             "stats_cb": self._take_statistics,
-            "error_cb": _ignore,  # librdkafka reports connections here; outcomes tell what matters
-            "logger": _SilentLogger(),
+            **SILENT,
         }
         self._producer = _construct(confluent_kafka.Producer, configuration)
         self._produce = self._producer.produce
@@ -256,8 +259,7 @@ class ConfluentConsumer:
             **({"group.id": setup.group_id} if self._is_member else {}),
             "bootstrap.servers": setup.bootstrap_servers,
             "auto.offset.reset": setup.start,
-            "error_cb": _ignore,
-            "logger": _SilentLogger(),
+            **SILENT,
         }
         self._consumer = _construct(confluent_kafka.Consumer, configuration)
 
@@ -273,19 +275,7 @@ class ConfluentConsumer:
         )
 
     def poll(self, timeout_s: float) -> Polled:
-        first = self._consumer.poll(timeout_s)
-        if first is None:
-            return Polled((), time.monotonic_ns())
-        messages = [first, *self._consumer.consume(self._records_per_poll - 1, timeout=0)]
-        polled_ns = time.monotonic_ns()
-        return Polled(
-            [
-                (message.topic(), message.partition(), message.offset(), message.value() or b"", message.timestamp()[1])
-                for message in messages
-                if message.error() is None
-            ],
-            polled_ns,
-        )
+        return polled_from(self._consumer, timeout_s, self._records_per_poll)
 
     def close(self) -> None:
         self._consumer.close()
@@ -300,6 +290,27 @@ class _SilentLogger:
 
 def _ignore(_error: object) -> None:
     return None
+
+
+# librdkafka tells of lost connections by both; the outcomes of records and the positions of readers tell what matters.
+SILENT: Final[Mapping[str, object]] = {"error_cb": _ignore, "logger": _SilentLogger()}
+
+
+def polled_from(consumer: Any, timeout_s: float, records_max: int) -> Polled:
+    """Wait at most `timeout_s` for a first record, and take what is there behind it without waiting."""
+    first = consumer.poll(timeout_s)
+    if first is None:
+        return Polled((), time.monotonic_ns())
+    messages = [first, *consumer.consume(records_max - 1, timeout=0)]
+    polled_ns = time.monotonic_ns()
+    return Polled(
+        [
+            (message.topic(), message.partition(), message.offset(), message.value() or b"", message.timestamp()[1])
+            for message in messages
+            if message.error() is None
+        ],
+        polled_ns,
+    )
 
 
 def _construct(make: Callable[[dict[str, Any]], Any], configuration: dict[str, Any]) -> Any:

@@ -37,6 +37,7 @@ from workloads.clients.protocol import (
     Polled,
     PropertyError,
     classify,
+    polled_of,
 )
 
 NAME = "kafka_python"
@@ -76,6 +77,10 @@ def make_producer(setup: ClientSetup, sink: OutcomeSink) -> KafkaPythonProducer:
 
 def make_consumer(setup: ClientSetup) -> KafkaPythonConsumer:
     return KafkaPythonConsumer(setup)
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    producer_arguments(properties)
 
 
 def producer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
@@ -203,15 +208,7 @@ class KafkaPythonConsumer:
         except kafka.errors.KafkaError:
             time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again until the run stops it
             found = {}
-        polled_ns = time.monotonic_ns()
-        return Polled(
-            [
-                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
-                for records in found.values()
-                for record in records
-            ],
-            polled_ns,
-        )
+        return polled_of(found)
 
     def close(self) -> None:
         if self._consumer is not None:

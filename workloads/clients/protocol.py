@@ -10,9 +10,10 @@ ever says that a record arrived, so each outcome is UNKNOWN, with the time at wh
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,6 +119,20 @@ class Polled(NamedTuple):
     generation: int = ABSENT  # of the group, in which the records were handed out; most libraries do not tell it
 
 
+def polled_of(found: Mapping[Any, Sequence[Any]]) -> Polled:
+    """What a poll of a Python client gave: its records by partition, with the attributes that aiokafka and kafka-python
+    share. The time is taken first, since the conversion is work of ours."""
+    polled_ns = time.monotonic_ns()
+    return Polled(
+        [
+            (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
+            for records in found.values()
+            for record in records
+        ],
+        polled_ns,
+    )
+
+
 class ConsumerClient(Protocol):
     """A reader of given partitions, or a member of a group. Used by one thread."""
 
@@ -136,6 +151,14 @@ class ClientLibrary(Protocol):
         """PropertyError if it cannot set a property. Nothing is connected yet."""
 
     def make_consumer(self, setup: ClientSetup) -> ConsumerClient: ...
+
+
+@runtime_checkable
+class ChecksProperties(Protocol):
+    """A library that may offer this as well: then a plan that it cannot run is refused before anything starts."""
+
+    def check_properties(self, properties: Mapping[str, str]) -> None:
+        """PropertyError if a producer cannot be made with these."""
 
 
 def is_true(text: str) -> bool:

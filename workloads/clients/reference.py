@@ -25,6 +25,7 @@ from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink, Po
 
 NAME = "reference"
 _MAX_BLOCK_MS = 1
+_NOWHERE = "127.0.0.1:1"  # nothing is connected before the first use
 _RETRY_S = 0.01
 _Client = TypeVar("_Client")
 
@@ -37,10 +38,14 @@ def make_consumer(setup: ClientSetup) -> ReferenceConsumer:
     return ReferenceConsumer(setup)
 
 
+def check_properties(properties: Mapping[str, str]) -> None:
+    _refuse_own(properties)
+    _checked(Producer, {**properties, "bootstrap.servers": _NOWHERE}).close(0)
+
+
 class ReferenceProducer:
     def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
-        if "max.block.ms" in setup.properties:
-            raise PropertyError(NAME, "max.block.ms", "the load generator itself waits for space in the buffer")
+        _refuse_own(setup.properties)
         self._topics = setup.topics
         self._sink = sink
         settings = {
@@ -144,6 +149,11 @@ class ReferenceConsumer:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _refuse_own(properties: Mapping[str, str]) -> None:
+    if "max.block.ms" in properties:
+        raise PropertyError(NAME, "max.block.ms", "the load generator itself waits for space in the buffer")
 
 
 def _checked(make: Callable[[Mapping[str, str]], _Client], settings: Mapping[str, str]) -> _Client:

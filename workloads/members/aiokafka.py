@@ -5,7 +5,6 @@ auto-commits, so they are in no journal."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from workloads.clients.aiokafka import NAME, consumer_arguments
-from workloads.clients.protocol import ClientError, Polled, PropertyError
+from workloads.clients.protocol import ClientError, Polled, PropertyError, polled_of
 from workloads.members.protocol import (
     GENERATION_UNKNOWN,
     CommitRefused,
@@ -79,14 +78,7 @@ class AiokafkaMember:
         except aiokafka.errors.KafkaError:
             self._loop.run_until_complete(asyncio.sleep(_RETRY_S))  # the next poll tries again
             found = {}
-        return Polled(
-            [
-                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
-                for records in found.values()
-                for record in records
-            ],
-            time.monotonic_ns(),
-        )
+        return polled_of(found)
 
     def processed(self, positions: Positions) -> None:
         """The next poll() lets it commit when it is due."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import confluent_kafka
 
-from workloads.clients.confluent import NAME, consumer_settings, producer_settings
+from workloads.clients.confluent import NAME, SILENT, consumer_settings, polled_from, producer_settings
 from workloads.clients.protocol import ClientError, Polled, PropertyError, ReceivedRecord
 from workloads.members.protocol import (
     GENERATION_UNKNOWN,
@@ -99,8 +99,7 @@ class ConfluentMember:
             "enable.auto.commit": "true" if setup.is_auto_commit else "false",
             "enable.auto.offset.store": "false",
             "on_commit": self._on_commit,
-            "error_cb": _ignore,
-            "logger": _Silent(),
+            **SILENT,
         }
         try:
             self.consumer: Any = confluent_kafka.Consumer(configuration)  # a library without types
@@ -113,19 +112,7 @@ class ConfluentMember:
         )
 
     def poll(self, timeout_s: float) -> Polled:
-        first = self.consumer.poll(timeout_s)
-        if first is None:
-            return Polled((), time.monotonic_ns())
-        messages = [first, *self.consumer.consume(self._records_per_poll - 1, timeout=0)]
-        polled_ns = time.monotonic_ns()
-        return Polled(
-            [
-                (message.topic(), message.partition(), message.offset(), message.value() or b"", message.timestamp()[1])
-                for message in messages
-                if message.error() is None
-            ],
-            polled_ns,
-        )
+        return polled_from(self.consumer, timeout_s, self._records_per_poll)
 
     def processed(self, positions: Positions) -> None:
         for offset in _offsets(positions):
@@ -168,8 +155,7 @@ class ConfluentCopier:
             **copier_settings(setup.producer_properties),
             "bootstrap.servers": setup.member.bootstrap_servers,
             "transactional.id": setup.transactional_id,
-            "error_cb": _ignore,
-            "logger": _Silent(),
+            **SILENT,
         }
         try:
             self._producer: Any = confluent_kafka.Producer(configuration)
@@ -251,17 +237,6 @@ class ConfluentCopier:
             raise CopyUnknown(problem.str()) from error
         self.abort()
         raise CopyAborted(problem.str()) from error
-
-
-class _Silent:
-    """librdkafka logs each lost connection; during a fault that is the expected case."""
-
-    def log(self, _level: int, _message: str, *_arguments: object) -> None:
-        return None
-
-
-def _ignore(_error: object) -> None:
-    return None
 
 
 def _names(partitions: Sequence[Any]) -> list[Partition]:

@@ -16,7 +16,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
 from workloads.clients.kafka_python import NAME, consumer_arguments
-from workloads.clients.protocol import ClientError, Polled, PropertyError
+from workloads.clients.protocol import ClientError, Polled, PropertyError, polled_of
 from workloads.members.protocol import (
     GENERATION_UNKNOWN,
     CommitRefused,
@@ -74,14 +74,7 @@ class KafkaPythonMember:
         except kafka.errors.KafkaError:
             time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again
             found = {}
-        return Polled(
-            [
-                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp)
-                for records in found.values()
-                for record in records
-            ],
-            time.monotonic_ns(),
-        )
+        return polled_of(found)
 
     def processed(self, positions: Positions) -> None:
         """The next poll() commits it when it is due."""
