@@ -99,14 +99,19 @@ def warm(cluster: ProcessCluster, directory: Path, rates: Sequence[int], client:
     """Load until the brokers' CPU time per record no longer falls, at the highest rate that is measured."""
     workload = {
         "rate_per_s": max(rates) or WARM_UP_RATE_PER_S, "record_size_bytes": record_bytes, "compressibility": 0.4,
-        "warmup_ms": 0, "measure_ms": warm_up.LONGEST_MS, "drain_ms": warm_up.DRAIN_MS,
+        "warmup_ms": 0, "measure_ms": warm_up.ROUND_MS, "drain_ms": warm_up.DRAIN_MS,
         "schedule": {"kind": "constant"},
     }  # fmt: skip
     place = directory / "warm-up"
     names: dict[str, Any] = {"client": client, "bootstrap": cluster.bootstrap_servers, "topic": warm_up.TOPIC}
     plan = plan_of(place, workload=workload, seed=0, **names) | {"cell_id": warm_up.CELL_ID}
-    load = WorkloadProcess(directory / "warm-up.stderr.log")
-    return warm_up.warm_up(cluster, plan, load, replication_factor=min(3, len(cluster.broker_ids)))
+    return warm_up.warm_up(
+        cluster,
+        plan,
+        lambda: WorkloadProcess(directory / "warm-up.stderr.log"),
+        rounds=warm_up.ROUNDS_MAX,
+        replication_factor=min(3, len(cluster.broker_ids)),
+    )
 
 
 def run_ours(

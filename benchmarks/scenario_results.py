@@ -112,7 +112,7 @@ def render(rows: Sequence[Row]) -> str:
     lines += ["", "## Runs that did not pass", ""]
     lines += [
         f"- {row.started[:16].replace('T', ' ')}, {row.scenario} {row.case}, {row.cluster} with {row.client}"
-        f" (commit {row.commit}): **{row.verdict}**, {row.reason}"
+        f" ({f'commit {row.commit}' if row.commit else 'not from a commit'}): **{row.verdict}**, {row.reason}"
         for row in odd
     ] or ["None."]
     return "\n".join(lines) + "\n"

@@ -238,7 +238,7 @@ def draw(swarm: Swarm, seed: int) -> tuple[Step, ...]:
 
 def _is_on_client_links(step: Step) -> bool:
     spec = step.spec
-    if spec.target_kind == "broker":
+    if spec.target_kind not in ("link", "client_link", "client"):
         return False
     try:
         check_link_target(step.target or spec.default_target, only_clients=True)

@@ -25,6 +25,29 @@ class Containers(Protocol):
         """None gives the host's memory back."""
 
 
+class Topics(Protocol):
+    """A topic in use, by Kafka's admin requests. Every call takes effect before it returns, or raises."""
+
+    def partition_count(self, topic: str) -> int: ...
+
+    def set_partition_count(self, topic: str, count: int) -> None: ...
+
+    def own_settings(self, topic: str) -> Mapping[str, str]:
+        """What is set on the topic itself."""
+
+    def setting_by_broker(self, topic: str, name: str) -> Mapping[int, str | None]:
+        """What each broker that runs says is in force."""
+
+    def change_setting(self, topic: str, name: str, value: str | None) -> None:
+        """None: what the brokers say holds again."""
+
+    def start_offset(self, topic: str, partition: int) -> int: ...
+
+    def end_offset(self, topic: str, partition: int) -> int: ...
+
+    def delete_records(self, topic: str, partition: int, before_offset: int) -> None: ...
+
+
 class ClusterPort(Protocol):
     """A running cluster with its proxies and load. Called from the timeline's thread; no call waits unboundedly."""
 
@@ -43,6 +66,9 @@ class ClusterPort(Protocol):
 
     def coordinator(self) -> int | None:
         """Of the first consumer group of this cell's load; None if there is no group, or nobody knows."""
+
+    def transaction_coordinator(self) -> int | None:
+        """Of the first transactional copier of this cell's load; None if there is none, or nobody knows."""
 
     def kill(self, broker_id: int) -> None:
         """SIGKILL."""
@@ -72,6 +98,8 @@ class ClusterPort(Protocol):
 
     def containers(self) -> Containers | None:
         """None for brokers that are processes of this host."""
+
+    def topics(self) -> Topics: ...
 
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         """Take from a dead broker's segment files what a loss of power would; bytes dropped of each of its files."""

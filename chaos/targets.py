@@ -1,8 +1,9 @@
 """Targets are roles, resolved to broker ids and link names when a fault is injected, not when a scenario is read.
 
 Brokers: `leader`, `followers`, `follower:0`, `heir` (the follower that is elected next, first in replica order),
-`others` (all but the leader), `controller`, `coordinator` (of the cell's consumer group), `broker:2`, `minority` (the
-leader and as many more as stay below half), `majority` (the rest), `all`.
+`others` (all but the leader), `controller`, `coordinator` (of the cell's consumer group), `txn-coordinator` (of its
+first transactional copier), `broker:2`, `minority` (the leader and as many more as stay below half), `majority` (the
+rest), `all`.
 
 Clients: `app:0` (member 0 of the reader app, one whose members are processes of their own), `app:all`.
 
@@ -20,7 +21,9 @@ from dataclasses import dataclass
 
 from chaos.port import ClusterPort
 
-_ROLE = re.compile(r"leader|heir|followers|follower:\d+|others|controller|coordinator|broker:\d+|minority|majority|all")
+_ROLE = re.compile(
+    r"leader|heir|followers|follower:\d+|others|controller|coordinator|txn-coordinator|broker:\d+|minority|majority|all"
+)
 _MEMBER = re.compile(r"([a-z0-9][a-z0-9-]*):(\d+|all)")
 _CLIENTS = ("client", "clients")
 _KINDS: dict[str, tuple[str, ...]] = {
@@ -63,7 +66,7 @@ def check_broker_target(target: str) -> None:
     if not _ROLE.fullmatch(target):
         raise TargetError(
             f"{target!r} is no broker target: leader, heir, followers, follower:N, others, controller, coordinator, "
-            "broker:N, minority, majority or all"
+            "txn-coordinator, broker:N, minority, majority or all"
         )
 
 
@@ -71,6 +74,11 @@ def check_link_target(target: str, *, only_clients: bool = False) -> None:
     for expression in _split_links(target):
         if only_clients and not expression.is_of_clients:
             raise TargetError(f"{target!r}: this fault works on links of clients, like client->leader")
+
+
+def check_topic_target(target: str) -> None:
+    if target != "topic":
+        raise TargetError(f"{target!r}: this fault works on the topic of the load, so leave `target` out")
 
 
 def check_client_target(target: str) -> None:
@@ -113,6 +121,9 @@ def resolve_brokers(target: str, port: ClusterPort, of: PartitionOfInterest) -> 
             found = () if controller is None else (controller,)
         case "coordinator":
             coordinator = port.coordinator()
+            found = () if coordinator is None else (coordinator,)
+        case "txn-coordinator":
+            coordinator = port.transaction_coordinator()
             found = () if coordinator is None else (coordinator,)
         case "heir":
             leader = port.leader(of.topic, of.partition)

@@ -216,7 +216,7 @@ class _Executor:
         except TargetMissed as error:
             self._record(step.id, spec.name, target, [], "missed", {"problem": str(error)})
             return
-        resolved = [str(item) for item in (*context.brokers, *context.links, *context.clients)]
+        resolved = [str(item) for item in (*context.brokers, *context.links, *context.clients)] or [self._of.topic]
         run = spec.make(context, {**spec.parameters, **step.with_})
         applied = _Applied(step=step, spec=spec, run=run, target=target, resolved=resolved, heal_due_us=None)
         self._state.applied.append(applied)  # before it acts: a failure half-way is healed too

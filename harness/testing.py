@@ -120,6 +120,10 @@ class KafkaCluster:
         """Of a consumer group: which groups a test has is not known here, so this target stays vacant."""
         return None
 
+    def transaction_coordinator(self) -> int | None:
+        """Likewise of transactions."""
+        return None
+
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         """The fault power_loss: what of a dead broker's files its disk would not have kept; bytes cut by file."""
         state = self.processes.state(self.topic)

@@ -137,7 +137,8 @@ EXCEPT SELECT cell, producer, incarnation, seq FROM send""",
         name="corrupt",
         family="durability",
         title="Corrupt",
-        rule="The final read finds the record with content that does not match its own checksum.",
+        rule="The final read finds the record with content that does not match its own checksum, or in a batch with a "
+        "wrong CRC.",
         sql="SELECT DISTINCT cell, producer, incarnation, seq FROM log WHERE crc_ok = 0",
     ),
     # --- duplication ---
@@ -377,7 +378,8 @@ WHERE (c.outcome <> 1 AND (f.best = 1 OR t.is_committed = 1)) OR (c.outcome = 1 
         name="double_owner",
         family="groups",
         title="Two owners",
-        rule="A member is assigned a partition in a generation in which another member holds it.",
+        rule="A member is assigned a partition in a generation in which another member holds it, or before its owner, "
+        "alive and not hindered by a fault, has let go of it.",
         evidence=_HISTORY,
     ),
     Anomaly(

@@ -34,6 +34,22 @@ def events_of(cell: Cell, *kinds: str) -> list[Json]:
     ]
 
 
+def deletions(cell: Cell) -> list[Interval]:
+    """What somebody deleted with DeleteRecords: all below the log start offset that the leader told afterwards."""
+    starts: dict[int, int] = {}
+    for line in cell.faults:
+        detail = line.get("detail")
+        if line.get("kind") != "records_deleted" or line.get("phase") != "proved" or not isinstance(detail, dict):
+            continue
+        partition = int(detail["partition"])
+        starts[partition] = max(starts.get(partition, 0), int(detail["start_offset"]))
+    return [
+        Interval(kind="lost", partition=partition, from_offset=0, end_offset=start)
+        for partition, start in starts.items()
+        if start > 0
+    ]
+
+
 def appended(cell: Cell) -> list[Json]:
     return [event for event in events_of(cell, "appended") if event.get("source", "journal") == "journal"]
 

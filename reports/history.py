@@ -17,6 +17,7 @@ from typing import Final
 from reports.model import Cell, Json
 
 REBALANCES_PER_MINUTE_MAX: Final = 20
+ALIVE_US: Final = 2_000_000  # a member that did something so recently was not let go for its silence
 COMMIT_SLACK_US: Final = 2_000_000  # a commit that is due may take so long
 AUTO_COMMIT_INTERVAL_MS: Final = 5_000  # Kafka's default
 STUCK_US: Final = 10_000_000
@@ -67,7 +68,8 @@ def has_copiers(cell: Cell) -> bool:
 def commit_limits(cell: Cell) -> list[tuple[int, int]]:
     """(reader, limit_us): how long after its delivery a record's offset is committed at the latest.
 
-    Only for groups whose members are processes, and where no fault keeps brokers from taking a commit.
+    Only for groups whose members are processes, and where no fault keeps brokers from taking a commit. A member that is
+    frozen commits nothing meanwhile, and is refused when it wakes up as none of its group any more.
     """
     kinds = {str(line.get("kind")) for line in cell.faults} - {"wait"}
     if not all(kind.startswith("client_") for kind in kinds):
@@ -80,8 +82,21 @@ def commit_limits(cell: Cell) -> list[tuple[int, int]]:
         if reader.get("commit", "auto") == "auto":
             properties = reader.get("properties") or {}
             interval_ms = int(properties.get("auto.commit.interval.ms", AUTO_COMMIT_INTERVAL_MS))
-        limits.append((number, interval_ms * 1_000 + COMMIT_SLACK_US))
+        limits.append((number, interval_ms * 1_000 + COMMIT_SLACK_US + _longest_freeze_us(cell)))
     return limits
+
+
+def _longest_freeze_us(cell: Cell) -> int:
+    began: dict[str, int] = {}
+    longest = 0
+    for line in cell.faults:
+        if line.get("kind") != "client_pause":
+            continue
+        if line.get("phase") == "applied":
+            began[str(line["id"])] = int(line["t_us"])
+        elif line.get("phase") == "healed" and str(line["id"]) in began:
+            longest = max(longest, int(line["t_us"]) - began[str(line["id"])])
+    return longest
 
 
 def _key(line: Json) -> tuple[str, int]:
@@ -100,8 +115,8 @@ def _commit_regressions(cell: Cell) -> list[str]:
 
 
 def _double_owners(cell: Cell) -> list[str]:
-    """Two members that owned a partition in one generation at the same time."""
-    cases: list[str] = []
+    """Two members that owned a partition in one generation at the same time, or one that got it too early."""
+    cases: list[str] = _given_too_early(cell)
     owners: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)  # group, partition -> member -> generation
     for line in _lines(cell, "assigned", "revoked"):
         group, member = str(line.get("group")), str(line.get("member"))
@@ -117,6 +132,41 @@ def _double_owners(cell: Cell) -> list[str]:
                     f"group {group} partition {partition} generation {generation}: {member} while {others[0]} held it"
                 )
             held[member] = generation
+    return cases
+
+
+def _given_too_early(cell: Cell) -> list[str]:
+    """A partition that a member got before its owner, which was alive and not hindered, had let go of it.
+
+    In every protocol of groups the owner is told first, and the next one gets the partition after its answer (KIP-429,
+    KIP-848). One that was frozen, killed or silent may have been let go by the coordinator, and is left out.
+    """
+    hindered_us = {
+        str(member): int(line["t_us"])
+        for line in reversed(cell.faults)  # the first fault on each
+        if line.get("kind") in ("client_pause", "client_kill", "client_twin") and line.get("phase") == "applied"
+        for member in line.get("resolved", ())
+    }
+    cases: list[str] = []
+    seen_us: dict[tuple[str, str], int] = {}
+    held: dict[tuple[str, int], set[str]] = defaultdict(set)
+    overtaken: dict[tuple[str, int, str], str] = {}  # group, partition, owner -> who got it meanwhile
+    for line in _lines(cell, "assigned", "revoked", "committed", "position"):
+        group, member, t_us = str(line.get("group")), str(line.get("member")), int(line["t_us"])
+        for partition in line.get("partitions", ()):
+            owners = held[group, int(partition)]
+            if line["kind"] == "revoked":
+                owners.discard(member)
+                if next_owner := overtaken.pop((group, int(partition), member), None):
+                    cases.append(f"group {group} partition {partition}: {next_owner} before {member} let go of it")
+            elif line["kind"] == "assigned":
+                for owner in owners - {member}:
+                    is_well = t_us < hindered_us.get(owner, t_us + 1)
+                    if is_well and t_us - seen_us.get((group, owner), -ALIVE_US) < ALIVE_US:
+                        overtaken[group, int(partition), owner] = member
+                owners.add(member)
+                overtaken.pop((group, int(partition), member), None)
+        seen_us[group, member] = t_us
     return cases
 
 

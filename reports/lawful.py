@@ -7,9 +7,10 @@ of this configuration at all. Pure; the page shows `table()` and the verdict quo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reports.anomalies import BY_NAME
+from reports.evidence import deletions
 from reports.model import Cell, Json
 
 LAWFUL, UNLAWFUL, IMPOSSIBLE = "lawful", "unlawful", "impossible"
@@ -27,6 +28,7 @@ class Configuration:
     truncated: bool = False  # a log was cut back in this cell
     lost_power: bool = False  # a disk forgot in this cell what was not fsynced
     flushes_each: bool = False
+    records_deleted: bool = False  # somebody deleted records of the topic in this cell
     subscribes: bool = False  # a reader is a consumer group
     commits_first: bool = False  # a reader commits what it has not processed yet
 
@@ -65,6 +67,7 @@ def configuration_of(cell: Cell) -> Configuration:
         unclean_election=setting("unclean.leader.election.enable", "false") == "true",
         truncated=any(event.get("kind") == "truncated" for event in cell.events),
         lost_power=any(event.get("source") == "disk" for event in cell.events),
+        records_deleted=bool(deletions(cell)),
         subscribes=any(
             isinstance(reader, dict) and reader.get("mode") == "group"
             for reader in cell.part("workload").get("readers") or ()
@@ -97,6 +100,10 @@ def _lost(c: Configuration) -> Ruling:
     if c.acks == "0":
         return Ruling(
             lawful=IMPOSSIBLE, reason="nothing is acknowledged, so nothing acknowledged can be lost", source="acks"
+        )
+    if c.records_deleted:
+        return Ruling(
+            lawful=LAWFUL, reason="what somebody deletes is gone, acknowledged or not", source="DeleteRecords; KIP-107"
         )
     if c.unclean_election:
         return Ruling(
@@ -195,13 +202,15 @@ def _always(lawful: str, reason: str, source: str) -> Callable[[Configuration], 
 
 def _offset_reused(c: Configuration) -> Ruling:
     """The sharp form of loss: the offset was given again."""
-    loss = _lost(c)
+    loss = _lost(replace(c, records_deleted=False))  # a deletion gives no offset again
     if loss.lawful != LAWFUL:
         return loss
     return Ruling(lawful=LAWFUL, reason="what is lost gives its offset to what comes after it", source=loss.source)
 
 
 def _read_above_hw(c: Configuration) -> Ruling:
+    if c.records_deleted:
+        return _lost(c)
     if c.lost_power and not c.flushes_each:
         return _lost(c)
     if c.unclean_election:

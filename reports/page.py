@@ -28,7 +28,7 @@ from reports.replica_logs import pictures
 from reports.sweep import charts as sweep_charts
 from reports.sweep import view as sweep_view
 from reports.sweep.analysis import analyse_sweep
-from reports.verdict import PASS, achieved_ratio, expectation
+from reports.verdict import PASS, achieved_ratio, expectation, is_any_allowed
 
 RANGES_SHOWN = 60
 TABLE_ROWS_MAX = 150  # longer time tables are in results/time.csv
@@ -279,6 +279,7 @@ def _set_view(facts: CellFacts, kind: str) -> Json:
         "observed": facts.lost if kind == "lost" else comparison.observed.count,
         "how": comparison.how,
         "equal": comparison.equal,
+        "allowed": is_any_allowed(facts, kind),
     }
 
 

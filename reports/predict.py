@@ -11,7 +11,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from reports.evidence import NEVER_US, WITHHELD, Interval, appended, batch_key, events_of, succeeded, wire_lines
+from reports.evidence import (
+    NEVER_US,
+    WITHHELD,
+    Interval,
+    appended,
+    batch_key,
+    deletions,
+    events_of,
+    succeeded,
+    wire_lines,
+)
 from reports.model import Cell, Json
 from reports.predict_answers import lost_by_answers
 from reports.predict_order import reordered_intervals
@@ -30,10 +40,13 @@ class Prediction:
 def predict(cell: Cell) -> Prediction:
     """Intervals that must be lost, duplicated or reordered, and how each was found out."""
     lost, how_lost = _lost(cell)
+    deleted = deletions(cell)
+    if deleted:
+        how_lost += f"; and those below the log start offset after {len(deleted)} deletion(s) of records"
     duplicated, how_duplicated = _duplicated(cell)
     reordered, how_reordered = reordered_intervals(cell, removed=lost)
     return Prediction(
-        intervals=(*lost, *duplicated, *reordered),
+        intervals=(*lost, *deleted, *duplicated, *reordered),
         how={"lost": how_lost, "duplicated": how_duplicated, "reordered": how_reordered},
     )
 

@@ -132,4 +132,14 @@ def _set() -> Schema:
 def _comparison() -> Schema:
     names = ("predicted", "observed", "both", "only_predicted", "only_observed")
     sets = _closed({name: {"$ref": "#/$defs/set"} for name in names})
-    return _closed({**dict.fromkeys(names, _COUNT), "how": _TEXT, "equal": _BOOLEAN, "sets": sets})
+    return _closed(
+        {
+            "expected": _about(
+                {"enum": ["none", "predicted", "exact", "any"]}, "any: it is allowed, and held against no prediction"
+            ),
+            **dict.fromkeys(names, _COUNT),
+            "how": _TEXT,
+            "equal": _BOOLEAN,
+            "sets": sets,
+        }
+    )

@@ -20,7 +20,8 @@ EXIT_CODES = {PASS: 0, FAIL: 1, INCONCLUSIVE: 4}
 # Judged by what the cell expects, or by the evidence checks.
 JUDGED_ELSEWHERE = (*PREDICTED_KINDS, "recovered", "unseen_pending", "harness_error")
 NEEDS_WHOLE_STREAMS = ("unexpected", "lost_in_delivery", "poll_skip", "read_above_hw", "copy_missing", "phantom")
-EXPECTATIONS = ("none", "predicted", "exact", "any")
+ANY = "any"
+EXPECTATIONS = ("none", "predicted", "exact", ANY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +152,11 @@ def expectation(facts: CellFacts, kind: str) -> str:
     return value if value in EXPECTATIONS else "none"
 
 
+def is_any_allowed(facts: CellFacts, kind: str) -> bool:
+    """The cell accepts any number of this damage: no prediction is held against what was seen."""
+    return expectation(facts, kind) == ANY
+
+
 def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable: bool) -> Check:
     expected = expectation(facts, kind)
     comparison = facts.predictions[kind]
@@ -159,8 +165,8 @@ def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable:
     ruling = rule(kind, configuration)
     if kind == "lost" and not facts.cell.is_read_to_end:
         return Check(name=name, result=INCONCLUSIVE, reason="loss cannot be told: the log was not read to its end")
-    if expected == "any":
-        return Check(name=name, result=PASS, reason=f"{observed} {kind}, any number is accepted")
+    if expected == ANY:
+        return Check(name=name, result=PASS, reason=f"{observed} {kind} (allowed): any number is accepted")
     if expected == "none":
         if observed:
             # Loss cannot be told from a log that was not read to its end; the other damage is there for all to see.

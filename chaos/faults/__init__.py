@@ -20,7 +20,9 @@ from chaos.faults import (
     reset,
     restart,
     slicing,
+    slow_connect,
     terminate,
+    topic,
 )
 from chaos.faults.base import FaultSpec
 
@@ -32,6 +34,7 @@ FAULTS: dict[str, FaultSpec] = {
         link_stall.SPEC,
         black_hole.SPEC,
         reset.SPEC,
+        slow_connect.SPEC,
         latency.SPEC,
         bandwidth.SPEC,
         slicing.SPEC,
@@ -44,6 +47,7 @@ FAULTS: dict[str, FaultSpec] = {
         *clients.SPECS,
         *disk.SPECS,
         *container.SPECS,
+        *topic.SPECS,
         *kafka_toxics.SPECS,
     )
 }

@@ -17,13 +17,14 @@ from chaos.targets import (
     check_broker_target,
     check_client_target,
     check_link_target,
+    check_topic_target,
     resolve_brokers,
     resolve_clients,
     resolve_links,
 )
 
 Parameter = int | str
-TargetKind = Literal["broker", "link", "client_link", "client"]
+TargetKind = Literal["broker", "link", "client_link", "client", "topic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,8 @@ class FaultSpec:
             check_broker_target(target)
         elif self.target_kind == "client":
             check_client_target(target)
+        elif self.target_kind == "topic":
+            check_topic_target(target)
         else:
             check_link_target(target, only_clients=self.target_kind == "client_link")
 
@@ -95,5 +98,7 @@ class FaultSpec:
         if self.target_kind == "client":
             clients = resolve_clients(target, port)
             return FaultContext(port=port, lease=lease, clients=clients, toxic_name=toxic_name, of=of)
+        if self.target_kind == "topic":
+            return FaultContext(port=port, lease=lease, toxic_name=toxic_name, of=of)
         links = resolve_links(target, port, of)
         return FaultContext(port=port, lease=lease, links=links, toxic_name=toxic_name, of=of)

@@ -2,7 +2,8 @@
 
 client_kill: SIGKILL, no commit and no LeaveGroup. client_leave: SIGTERM, a clean good-bye. client_pause: SIGSTOP, a
 member that sends no heartbeat and closes no socket. client_twin: a second process with the same transactional.id,
-which fences the first. Healing starts, resumes or ends what the fault ended, stopped or started.
+which fences the first. Healing starts, resumes or ends what the fault ended, stopped or started; with comes_back: 0
+what was ended stays away for good, and its work is for others.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ def _identities(port: ClusterPort, names: Sequence[str]) -> dict[str, ProcessIde
 class ClientsEnd:
     """Clients that are ended, and started again by healing."""
 
-    def __init__(self, context: FaultContext, end: Callable[[str], None]) -> None:
+    def __init__(self, context: FaultContext, end: Callable[[str], None], parameters: Mapping[str, Parameter]) -> None:
         self._context, self._end = context, end
+        self._comes_back = bool(parameters["comes_back"])
         self._before: dict[str, ProcessIdentity] = {}
 
     def inject(self) -> None:
@@ -34,7 +36,7 @@ class ClientsEnd:
             self._end(name)
 
     def heal(self) -> None:
-        for name in self._context.clients:
+        for name in self._context.clients if self._comes_back else ():
             self._context.port.start_client(name)
 
     def prove(self) -> Proof:
@@ -103,11 +105,11 @@ class ClientTwins:
 
 
 def _kill(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
-    return ClientsEnd(context, context.port.kill_client)
+    return ClientsEnd(context, context.port.kill_client, parameters)
 
 
 def _leave(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
-    return ClientsEnd(context, context.port.leave_client)
+    return ClientsEnd(context, context.port.leave_client, parameters)
 
 
 def _pause(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
@@ -118,17 +120,33 @@ def _twin(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRu
     return ClientTwins(context)
 
 
+def _problem(parameters: Mapping[str, Parameter]) -> str | None:
+    wanted = parameters.get("comes_back", 1)
+    return None if wanted in (0, 1) else f"comes_back is 0 or 1, got {wanted}"
+
+
 def _spec(
-    name: str, label: str, colour: str, make: Callable[[FaultContext, Mapping[str, Parameter]], FaultRun]
+    name: str,
+    label: str,
+    colour: str,
+    make: Callable[[FaultContext, Mapping[str, Parameter]], FaultRun],
+    **parameters: Parameter,
 ) -> FaultSpec:
     return FaultSpec(
-        name=name, label=label, colour=colour, target_kind="client", default_target="app:0", make=make, parameters={}
+        name=name,
+        label=label,
+        colour=colour,
+        target_kind="client",
+        default_target="app:0",
+        make=make,
+        parameters=parameters,
+        problem=_problem,
     )
 
 
 SPECS: tuple[FaultSpec, ...] = (
-    _spec("client_kill", "client killed (SIGKILL)", "#b03a2e", _kill),
-    _spec("client_leave", "client left", "#1e8449", _leave),
+    _spec("client_kill", "client killed (SIGKILL)", "#b03a2e", _kill, comes_back=1),
+    _spec("client_leave", "client left", "#1e8449", _leave, comes_back=1),
     _spec("client_pause", "client paused (SIGSTOP)", "#2471a3", _pause),
     _spec("client_twin", "second owner of the transactional.id", "#7d3c98", _twin),
 )

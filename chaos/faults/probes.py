@@ -39,6 +39,19 @@ def probe_link(listen: str, *, timeout_ms: int) -> LinkProbe:
     return LinkProbe(outcome=outcome, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
 
 
+def probe_connect(listen: str, *, timeout_ms: int) -> LinkProbe:
+    """One connect() and nothing else: `answered` if it came about."""
+    start_ns = time.monotonic_ns()
+    try:
+        socket.create_connection(_address(listen), timeout=timeout_ms / 1000).close()
+        outcome = "answered"
+    except ConnectionRefusedError:
+        outcome = "refused"
+    except TimeoutError:
+        outcome = "silent"
+    return LinkProbe(outcome=outcome, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProbe:
     """`size_bytes` went over the stream asked for, if `is_answered`."""

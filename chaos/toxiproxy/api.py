@@ -102,6 +102,7 @@ class Api:
             await proxy.start()
             for toxic in list(proxy.toxics):
                 proxy.remove_toxic(toxic)
+            await proxy.settle()
         return Answer(status=204)
 
     async def _list_proxies(self, names: list[str], body: bytes) -> Answer:
@@ -187,6 +188,7 @@ class Api:
             attributes=spec.parse(_object(fields.get("attributes") or {}), spec.defaults()),
         )
         proxy.add_toxic(toxic)
+        await proxy.settle()
         return Answer(status=200, body=toxic.to_json())
 
     async def _update_toxic(self, names: list[str], body: bytes) -> Answer:
@@ -200,7 +202,9 @@ class Api:
         return Answer(status=200, body=toxic.to_json())
 
     async def _delete_toxic(self, names: list[str], body: bytes) -> Answer:
-        self._proxy(names[0]).remove_toxic(self._toxic(names))
+        proxy = self._proxy(names[0])
+        proxy.remove_toxic(self._toxic(names))
+        await proxy.settle()
         return Answer(status=204)
 
     def _proxy(self, name: str) -> Proxy:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ from chaos.toxiproxy.toxic import AttributeValue, unknown_attribute
 from chaos.toxiproxy.toxics import ALL
 
 TIMEOUT_MS = 5_000
+# Servers end connections that nobody uses (the embedded one after 60 s), perhaps at the moment of the next call, which
+# then has no answer. So a call after a long rest opens a connection of its own.
+REUSE_S_MAX = 20.0
 DOWNSTREAM = "downstream"
 
 
@@ -143,6 +147,7 @@ class ToxiproxyClient:
         self._session = requests.Session()
         self._session.trust_env = False  # HTTP_PROXY must not catch calls to 127.0.0.1
         self._lock = threading.Lock()
+        self._used_s = time.monotonic()
         self._library = toxiproxy.Toxiproxy()
         toxiproxy.server.APIConsumer = _RoutedConsumer
         toxiproxy.proxy.APIConsumer = _RoutedConsumer
@@ -268,6 +273,9 @@ class ToxiproxyClient:
         url = self.url + path
         try:
             with self._lock:
+                if time.monotonic() - self._used_s > REUSE_S_MAX:
+                    self._session.close()  # its connections; it opens others when needed
+                self._used_s = time.monotonic()
                 answer = self._session.request(method, url, json=body, timeout=self._timeout_ms / 1000)
         except requests.RequestException as error:
             raise Unreachable(f"{method} {url}: {error}") from error

@@ -21,6 +21,7 @@ from chaos.toxiproxy.toxic import Toxic
 DIAL_TIMEOUT_MS = 10_000
 CONNECTIONS_MAX = 4096  # per proxy; further clients are turned away
 BACKLOG = 512
+FILLERS = 4  # connections of our own that fill a queue of one; the last of them hang as everybody's do
 
 
 class Proxy:
@@ -41,14 +42,16 @@ class Proxy:
         self.kafka = kafka
         self.toxics: list[Toxic] = []
         self._rng = rng
-        self._server: asyncio.AbstractServer | None = None
+        self._listener: socket.socket | None = None  # listens as long as the proxy is enabled
+        self._server: asyncio.AbstractServer | None = None  # accepts from a copy of it
+        self._fillers: list[socket.socket] = []
         self._connections: set[Connection] = set()
         self._dials: dict[Endpoint, asyncio.Task[None]] = {}
         self._connection_count = 0
 
     @property
     def is_enabled(self) -> bool:
-        return self._server is not None
+        return self._listener is not None
 
     def to_json(self) -> dict[str, object]:
         shown: dict[str, object] = {
@@ -71,7 +74,7 @@ class Proxy:
 
     async def start(self) -> None:
         """Listen; raises ApiError 400 for an address that is none, 500 for one that cannot be had."""
-        if self._server is not None:
+        if self._listener is not None:
             return
         host, port = split_address("listen", self.listen)
         try:
@@ -82,22 +85,62 @@ class Proxy:
             reason = "bind: address already in use" if error.errno == errno.EADDRINUSE else str(error)
             raise ApiError(500, f"listen tcp {self.listen}: {reason}") from error
         self.listen = format_address(*listener.getsockname()[:2])
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Endpoint(self._accept), sock=listener, backlog=BACKLOG)
+        self._listener = listener
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Accept, or stop to accept, as the toxics want it."""
+        if self._listener is None:
+            return
+        holds = next((toxic for toxic in self.toxics if toxic.spec.stops_accepting), None)
+        if holds is not None and not self._fillers:
+            self._stop_accepting(self._listener, ends_open=bool(holds.number("end_open")))
+        elif holds is None and self._server is None:
+            self._close_fillers()
+            copy, loop = self._listener.dup(), asyncio.get_running_loop()
+            self._server = await loop.create_server(lambda: Endpoint(self._accept), sock=copy, backlog=BACKLOG)
+
+    def _stop_accepting(self, listener: socket.socket, *, ends_open: bool) -> None:
+        """The listener goes on to listen, with a queue of one that nobody empties: further SYNs are dropped."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        listener.listen(0)
+        for _ in range(FILLERS):
+            filler = socket.socket(listener.family, socket.SOCK_STREAM)
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+            self._fillers.append(filler)
+        if ends_open:
+            self._end_connections(with_reset=True)
+
+    def _close_fillers(self) -> None:
+        while self._fillers:
+            self._fillers.pop().close()
 
     def stop(self) -> None:
         """Close listener and connections: later clients are refused."""
-        if self._server is None:
+        if self._listener is None:
             return
-        self._server.close()
-        self._server = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        self._listener.close()
+        self._listener = None
+        self._close_fillers()
+        self._end_connections(with_reset=False)
+
+    def _end_connections(self, *, with_reset: bool) -> None:
         for task in list(self._dials.values()):
             task.cancel()
         for endpoint in list(self._dials):
-            endpoint.abort(with_reset=False)
+            endpoint.abort(with_reset=with_reset)
         self._dials.clear()
         for connection in list(self._connections):
-            connection.abort()
+            if with_reset:
+                connection.reset()
+            else:
+                connection.abort()
 
     def find_toxic(self, name: str) -> Toxic | None:
         return next((toxic for toxic in self.toxics if toxic.name == name), None)

@@ -97,6 +97,7 @@ class ToxicSpec:
     make: Callable[[Slot], Behaviour] | None = None
     check: Check | None = None
     is_kafka: bool = False
+    stops_accepting: bool = False  # as long as a proxy has it, nobody gets a connection
 
     def parse(self, given: Mapping[str, object], current: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         """Attributes after `given` is laid over `current`; null is absent, names ignore case."""

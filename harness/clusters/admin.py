@@ -17,13 +17,14 @@ from harness.clusters.metadata import BrokerProbe
 from harness.errors import CellError
 
 _ANSWER_TIMEOUT_S: Final = 40.0
-_REQUEST_TIMEOUT_MS: Final = 10_000
+REQUEST_TIMEOUT_MS: Final = 10_000
 _TOPIC_EXISTS: Final = 36
 _REQUEST_TIMED_OUT: Final = 7
 _UNKNOWN_TOPIC: Final = 3
 # The broker asked is no controller, or there is none yet, or it does not know all brokers yet: ask again.
-_TRY_AGAIN: Final = frozenset({5, 7, 14, 15, 16, 38, 41, 89})
+TRY_AGAIN: Final = frozenset({5, 7, 14, 15, 16, 38, 41, 89})
 _RESOURCE_TOPIC: Final = 2
+_FROM_TOPIC: Final = 1  # config_source of DescribeConfigs: a setting of the topic itself
 _RESOURCE_BROKER: Final = 4
 
 
@@ -47,7 +48,7 @@ class Admin:
         }
         last = "no broker answered"
         unsure = False  # a request without an answer, or one that timed out at the broker, may have been carried out
-        for response in self._answers(ApiKey.CREATE_TOPICS, topics=(topic,), timeout=_REQUEST_TIMEOUT_MS):
+        for response in self.answers(ApiKey.CREATE_TOPICS, topics=(topic,), timeout=REQUEST_TIMEOUT_MS):
             if response is None:
                 unsure = True
                 continue
@@ -59,7 +60,7 @@ class Admin:
                 return
             unsure = unsure or code == _REQUEST_TIMED_OUT
             last = f"{error_name(code)}: {result.error_message or 'no further word'}"
-            if code not in _TRY_AGAIN:
+            if code not in TRY_AGAIN:
                 break
         raise CellError(
             f"topic {name} with {partitions} partitions x {replication_factor} could not be created: {last}"
@@ -67,13 +68,13 @@ class Admin:
 
     def delete_topic(self, name: str) -> bool:
         """True when it is gone or was never there; a failure to delete matters to nobody but the disk."""
-        for response in self._answers(ApiKey.DELETE_TOPICS, topic_names=(name,), timeout=_REQUEST_TIMEOUT_MS):
+        for response in self.answers(ApiKey.DELETE_TOPICS, topic_names=(name,), timeout=REQUEST_TIMEOUT_MS):
             if response is None:
                 continue
             code = int(response.responses[0].error_code)
             if code in (0, _UNKNOWN_TOPIC):
                 return True
-            if code not in _TRY_AGAIN:
+            if code not in TRY_AGAIN:
                 return False
         return False
 
@@ -81,11 +82,17 @@ class Admin:
         """The topic's effective settings as a broker gives them; empty when nobody answers."""
         return self._config(_RESOURCE_TOPIC, name, None)
 
+    def own_topic_config(self, name: str) -> dict[str, str]:
+        """What is set on the topic itself, without what it has from the brokers."""
+        return self._config(_RESOURCE_TOPIC, name, None, source=_FROM_TOPIC)
+
     def broker_config(self, broker_id: int, address: Address) -> dict[str, str]:
         """A broker answers for itself only."""
         return self._config(_RESOURCE_BROKER, str(broker_id), address)
 
-    def _config(self, resource_type: int, name: str, address: Address | None) -> dict[str, str]:
+    def _config(
+        self, resource_type: int, name: str, address: Address | None, *, source: int | None = None
+    ) -> dict[str, str]:
         resource = {"resource_type": resource_type, "resource_name": name, "configuration_keys": None}
         for candidate in self._addresses() if address is None else (address,):
             response = _ask(candidate, ApiKey.DESCRIBE_CONFIGS, {"resources": (resource,), "include_synonyms": False})
@@ -93,11 +100,13 @@ class Admin:
                 return {
                     str(entry.name): str(entry.value)
                     for entry in response.results[0].configs
-                    if entry.value is not None and not entry.is_sensitive
+                    if entry.value is not None
+                    and not entry.is_sensitive
+                    and (source is None or int(entry.config_source) == source)
                 }
         return {}
 
-    def _answers(self, api_key: ApiKey, **values: object) -> Iterable[Any]:
+    def answers(self, api_key: ApiKey, **values: object) -> Iterable[Any]:
         """One answer after the other, from all brokers in turn, until the bound."""
         deadline = time.monotonic() + _ANSWER_TIMEOUT_S
         while time.monotonic() < deadline and not self._should_stop():
@@ -107,7 +116,7 @@ class Admin:
 
 
 def _ask(address: Address, api_key: ApiKey, values: Mapping[str, object]) -> Any:
-    probe = BrokerProbe(address, timeout_s=_REQUEST_TIMEOUT_MS / 1000 + 1)
+    probe = BrokerProbe(address, timeout_s=REQUEST_TIMEOUT_MS / 1000 + 1)
     try:
         return probe.call(api_key, **values)
     finally:

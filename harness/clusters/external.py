@@ -9,7 +9,7 @@ Shown by tests/harness/test_harness_external.py.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn
@@ -190,10 +190,16 @@ class ExternalCluster:
         return None if state is None or state.controller < 0 else state.controller
 
     def group_coordinator(self, group: str) -> int | None:
+        return self._first_answer(lambda probe: probe.group_coordinator(group))
+
+    def transaction_coordinator(self, transactional_id: str) -> int | None:
+        return self._first_answer(lambda probe: probe.transaction_coordinator(transactional_id))
+
+    def _first_answer(self, ask: Callable[[BrokerProbe], int | None]) -> int | None:
         for address in self.direct_addresses():
             probe = BrokerProbe(address, timeout_s=PROBE_TIMEOUT_S)
             try:
-                found = probe.group_coordinator(group)
+                found = ask(probe)
             finally:
                 probe.close()
             if found is not None:

@@ -26,6 +26,7 @@ from harness.errors import EnvironmentFault
 
 _CLIENT_ID: Final = "harness-probe"
 _RESPONSE_BYTES_MAX: Final = 64 << 20
+GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
 _VERSIONS: Final = {
     ApiKey.METADATA: 9,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: 4,
@@ -33,6 +34,9 @@ _VERSIONS: Final = {
     ApiKey.FIND_COORDINATOR: 2,
     ApiKey.CREATE_TOPICS: 5,
     ApiKey.DELETE_TOPICS: 5,
+    ApiKey.DELETE_RECORDS: 2,
+    ApiKey.CREATE_PARTITIONS: 3,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: 1,
     ApiKey.DESCRIBE_CONFIGS: 4,
     ApiKey.LIST_OFFSETS: 6,
     ApiKey.FETCH: 11,
@@ -124,7 +128,13 @@ class BrokerProbe:
 
     def group_coordinator(self, group: str) -> int | None:
         """The broker that coordinates a consumer group; None while nobody does."""
-        response = self.call(ApiKey.FIND_COORDINATOR, key=group, key_type=0)
+        return self._coordinator(group, GROUP)
+
+    def transaction_coordinator(self, transactional_id: str) -> int | None:
+        return self._coordinator(transactional_id, TRANSACTION)
+
+    def _coordinator(self, key: str, key_type: int) -> int | None:
+        response = self.call(ApiKey.FIND_COORDINATOR, key=key, key_type=key_type)
         return int(response.node_id) if response is not None and int(response.error_code) == 0 else None
 
     def end_offset(self, topic: str, partition: int) -> int | None:

@@ -274,10 +274,16 @@ class ProcessCluster:
         return None if newest is None else newest[1]
 
     def group_coordinator(self, group: str) -> int | None:
+        return self._first_answer(lambda probe: probe.group_coordinator(group))
+
+    def transaction_coordinator(self, transactional_id: str) -> int | None:
+        return self._first_answer(lambda probe: probe.transaction_coordinator(transactional_id))
+
+    def _first_answer(self, ask: Callable[[BrokerProbe], int | None]) -> int | None:
         for broker in self._askable():
             probe = self.probe(broker)
             try:
-                found = probe.group_coordinator(group)
+                found = ask(probe)
             finally:
                 probe.close()
             if found is not None:

@@ -338,11 +338,12 @@ class CellRun:
             return
         self._context.progress.phase("final read")
         topics = [self._topic_reader(topic) for topic in self._planned.topic_names]
+        count = self._partition_count()
         result: FinalRead = read_log(
             self._context.run_dir,
             self._planned.cell_id,
-            reader=SeveralTopics(topics, partitions=self._planned.partitions),
-            partitions=range(self._planned.partitions * len(topics)),
+            reader=SeveralTopics(topics, partitions=count),
+            partitions=range(count * len(topics)),
             clock=self._context.clock,
             should_stop=self._context.stop.is_set,
         )
@@ -355,6 +356,11 @@ class CellRun:
                 partitions=range(self._planned.partitions),
             ).as_json()
         self._compare_replicas()
+
+    def _partition_count(self) -> int:
+        """As planned, or more where a fault has added some to the one topic of its cell."""
+        state = self._cluster.state(self._planned.topic_name) if self._chaos is not None else None
+        return max(self._planned.partitions, len(state.partitions) if state is not None else 0)
 
     def _topic_reader(self, topic: str) -> TopicLogReader:
         cluster = self._cluster

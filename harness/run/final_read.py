@@ -1,4 +1,4 @@
-"""The final read: every partition from offset 0 to its end by a reader that had no part in the run, into log and
+"""The final read: every partition from its log's start to its end by a reader that had no part in the run, into log and
 batches.
 
 Ground truth of a cell. It is complete only if the batches read join without a gap from the log's start to the end
@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from broker.wire.batch import RawBatch
 from broker.wire.errors import ProtocolError
-from broker.wire.records import decode_records, uncompressed_size_bytes
+from broker.wire.records import DecodedRecord, decode_records, uncompressed_size_bytes
 from runlog.events import RunClock
 from runlog.parquet import write_part
 from runlog.payload import parse_fast
@@ -55,6 +55,7 @@ class FinalRead:
     end_offsets: Mapping[int, int]
     records: int = 0
     foreign: int = 0
+    corrupt: tuple[str, ...] = ()  # batches that a leader served with a wrong CRC
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -63,12 +64,14 @@ class FinalRead:
             "end_offsets": {str(partition): offset for partition, offset in self.end_offsets.items()},
             "records": self.records,
             "foreign": self.foreign,
+            "corrupt": list(self.corrupt),
         }
 
 
 class LogReader(Protocol):
     """How the log is reached; the run has one over broker.client, tests have one over bytes."""
 
+    def start_offset(self, partition: int) -> int: ...
     def end_offset(self, partition: int) -> int: ...
     def batches(self, partition: int, to_offset: int) -> Iterable[RawBatch]: ...
 
@@ -78,6 +81,7 @@ class _Tally:
     records: int = 0
     foreign: int = 0
     problems: list[str] = field(default_factory=list)
+    corrupt: list[str] = field(default_factory=list)
 
 
 def read_log(
@@ -119,6 +123,7 @@ def read_log(
         end_offsets=end_offsets,
         records=tally.records,
         foreign=tally.foreign,
+        corrupt=tuple(tally.corrupt),
     )
 
 
@@ -133,15 +138,19 @@ def _read_partition(
     should_stop: Callable[[], bool],
 ) -> int:
     """Returns the offset after the last record read. A gap between batches ends the reading there."""
-    position = 0
+    start = position = reader.start_offset(partition)
     for batch in reader.batches(partition, end_offset):
         if should_stop():  # read_log says so
             return position
         header = batch.header
-        if header.base_offset != position:
+        # Records may have been deleted up to the middle of the first batch: the rest of it is still served.
+        if header.base_offset != position and not header.base_offset < position == start < header.next_offset:
             tally.problems.append(f"partition {partition}: a batch at offset {header.base_offset}, expected {position}")
             return position
-        records = decode_records(batch)
+        is_whole = batch.is_crc_valid()
+        if not is_whole:
+            tally.corrupt.append(f"partition {partition}: offsets {header.base_offset} to {header.last_offset}")
+        records = [record for record in _decoded(batch, is_whole, tally) if record[0] >= start]
         for offset, _timestamp, _key, value, _headers in records:
             parsed = None if value is None else parse_fast(value)
             if parsed is None:
@@ -150,7 +159,7 @@ def _read_partition(
             producer, incarnation, seq, intended_ns, crc_ok = parsed
             log.add(
                 partition, offset, header.partition_leader_epoch, header.base_offset,
-                producer, incarnation, seq, clock.to_us(intended_ns), int(crc_ok),
+                producer, incarnation, seq, clock.to_us(intended_ns), int(crc_ok and is_whole),
             )  # fmt: skip
         tally.records += len(records)
         batches.add(
@@ -160,3 +169,14 @@ def _read_partition(
         )  # fmt: skip
         position = header.next_offset
     return position
+
+
+def _decoded(batch: RawBatch, is_whole: bool, tally: _Tally) -> list[DecodedRecord]:
+    """A batch that a leader serves with a wrong CRC is a finding, and what can be read of it tells whose records."""
+    try:
+        return decode_records(batch)
+    except ProtocolError as error:
+        if is_whole:
+            raise
+        tally.problems.append(f"the batch at offset {batch.header.base_offset} cannot be read: {error}")
+        return []

@@ -257,6 +257,10 @@ class MemberProcesses:
         return tops
 
 
+def transactional_id(topic: str, member: str) -> str:
+    return f"{topic}-{member}"
+
+
 def _specs(planned: PlannedCell, bootstrap_servers: str) -> list[MemberSpec]:
     """One for each member, in the order of the run log's consumer numbers."""
     specs: list[MemberSpec] = []
@@ -293,7 +297,7 @@ def _spec(
         commit=reader.commit,
         processing_us=reader.processing_us,
         copy_to=copies if reader.copies else "",
-        transactional_id=f"{planned.topic_name}-{name}" if reader.copies else "",
+        transactional_id=transactional_id(planned.topic_name, name) if reader.copies else "",
         producer_properties={
             **{name: value for name, value in planned.properties.items() if name in transactional},
             **reader.producer_properties,

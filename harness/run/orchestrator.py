@@ -30,7 +30,7 @@ from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
 from harness.run.timeline_driver import timeline_driver
 from harness.run.warm_up import plan_of as warm_up_plan
-from harness.run.warm_up import warm_up
+from harness.run.warm_up import rounds_max, warm_up
 from harness.run.workload_process import WorkloadProcess
 from harness.suite import Search, Suite
 from runlog.events import RunClock, write_manifest
@@ -233,6 +233,12 @@ class Run:
     def _take_load(self) -> WorkloadProcess:
         return self._standby.popleft() if self._standby else self._new_load_process()
 
+    def _take_fresh_load(self) -> WorkloadProcess:
+        """And have the next one made ready beside it."""
+        load = self._take_load()
+        self._fill_standby()
+        return load
+
     def _fill_standby(self) -> None:
         """Imports take a second of CPU: done while nothing is measured, beside the final read of a cell, and for the
         cell after the next, so that nobody waits for them."""
@@ -253,12 +259,12 @@ class Run:
             line = warm_up(
                 cluster,
                 warm_up_plan(planned, self._context, cluster.bootstrap_servers),
-                self._take_load(),
+                self._take_fresh_load,
+                rounds=rounds_max(planned),
                 replication_factor=planned.replication_factor,
                 should_stop=self._context.stop.is_set,
             )
             self._manifest.setdefault("warm_ups", []).append(line)
-            self._fill_standby()
         return cluster
 
     def _start_cluster(self, key: ClusterKey) -> Cluster:

@@ -1,5 +1,7 @@
 """A loss of power, after the fact: cuts a dead broker's segment files to what its disk would have kept.
 
+The machine starts anew after it, so that the boot id which the log directory remembers is not that of this boot: a
+broker that trusts its closed segments as after a mere kill can be told from one that reads them again.
 The broker's storage notes how far each file was synced (`chaos.durable` reads it). What is cut of the cell's own topic
 is told as `truncated` events with source `disk`, so that the prediction can say what of it nobody else had.
 """
@@ -11,10 +13,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from chaos.durable import durable_sizes
 from harness.run.truncation import EpochRange, dump_epochs, read_partition_headers
+
+BOOT_FILE: Final = "boot-id"  # in the log directory: of the boot whose page cache the broker trusts
+OTHER_BOOT: Final = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,9 @@ def drop_unsynced(
         dropped[f"{path.parent.name}/{path.name}"] = max(0, cut)
         if cut > 0:
             os.truncate(path, kept)
+    for log_directory in {Path(name).parent.parent for name in durable}:
+        if (log_directory / BOOT_FILE).is_file():
+            (log_directory / BOOT_FILE).write_text(OTHER_BOOT, encoding="ascii")
     events: list[dict[str, Any]] = []
     for partition, path in directories.items():
         left = dump_epochs(read_partition_headers(path))

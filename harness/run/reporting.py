@@ -133,14 +133,17 @@ def _row(cell: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _predicted(predicted: dict[str, Any]) -> str:
-    """Predicted/observed of what happened; a dash where neither says anything."""
+    """Predicted/observed of what happened, or what of it was allowed; a dash where neither says anything."""
     shown = []
     for name in ("lost", "duplicated", "reordered"):
         entry = predicted.get(name)
         if not isinstance(entry, dict):
             continue
         wanted, seen = _count(entry.get("predicted")), _count(entry.get("observed"))
-        if wanted or seen:
+        if entry.get("expected") == "any":
+            if seen:
+                shown.append(f"{seen:,} {name} (allowed)")
+        elif wanted or seen:
             exact = _count(entry.get("only_predicted")) == 0 and _count(entry.get("only_observed")) == 0
             shown.append(f"{wanted:,}{' =' if exact else ' !='} {seen:,} {name}")
     return ", ".join(shown) or "-"

@@ -14,14 +14,15 @@ from typing import Any, Final, Protocol
 from chaos import timeline
 from chaos.port import Containers
 from chaos.toxiproxy.client import ToxiproxyClient
-from harness.clusters.base import Cluster
+from harness.clusters.base import Address, Cluster
 from harness.clusters.external import ExternalCluster
 from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.topic_changes import TopicChanges
 from harness.errors import UsageError
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
 from harness.run.log_reader import TopicLogReader
-from harness.run.members import MemberProcesses
+from harness.run.members import MemberProcesses, transactional_id
 from harness.run.power_loss import drop_unsynced
 from harness.run.truncation import read_partition_headers
 from harness.scenarios import load_scenario
@@ -43,6 +44,7 @@ class Driver(Protocol):
     @property
     def members(self) -> MemberProcesses | None: ...
     def coordinator(self) -> int | None: ...
+    def transaction_coordinator(self) -> int | None: ...
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]: ...
 
 
@@ -71,6 +73,14 @@ class TimelineDriver:
         planned = self._planned
         groups = [reader.name for reader in planned.workload.reader_groups if reader.mode == "group"]
         return self._cluster.group_coordinator(f"{planned.topic_name}-{groups[0]}") if groups else None
+
+    def transaction_coordinator(self) -> int | None:
+        """Of the first copier's transactional.id."""
+        planned = self._planned
+        copiers = [reader.name for reader in planned.workload.reader_groups if reader.copies]
+        if not copiers:
+            return None
+        return self._cluster.transaction_coordinator(transactional_id(planned.topic_name, f"{copiers[0]}-0"))
 
     @property
     def has_ended(self) -> bool:
@@ -170,6 +180,9 @@ class CellPort:
     def coordinator(self) -> int | None:
         return self._driver.coordinator()
 
+    def transaction_coordinator(self) -> int | None:
+        return self._driver.transaction_coordinator()
+
     def kill(self, broker_id: int) -> None:
         self._cluster.kill(broker_id)
 
@@ -215,6 +228,15 @@ class CellPort:
 
     def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
         return self._cluster.link_proxies().kafka(link)
+
+    def topics(self) -> TopicChanges:
+        cluster = self._cluster
+
+        def addresses() -> Mapping[int, Address]:
+            can_be_asked = set(cluster.direct_addresses())
+            return {broker: found for broker, found in cluster.broker_addresses().items() if found in can_be_asked}
+
+        return TopicChanges(addresses, cluster.probe_of_leader)
 
     def client_names(self) -> Sequence[str]:
         return () if self._driver.members is None else self._driver.members.names()

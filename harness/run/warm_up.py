@@ -1,10 +1,12 @@
 """A load that nobody counts, on a cluster whose brokers grow faster while they run.
 
 A JVM compiles what is hot: Apache Kafka answers its first thousands of requests several times slower than later ones
-(benchmarks/README.md shows the series). Without this, whichever cells the seed puts first would look slow, and a second
-run would not confirm the first. So the load goes on until the brokers' CPU time per record no longer falls. Cells with
-faults restart brokers, which are young again whatever came before: before those the load is short. Brokers without a
-just-in-time compiler get none. Shown by tests/harness/test_harness_warm_up.py.
+(benchmarks/README.md shows the series). Without this, whichever cells the seed puts first would look slow, and a
+second run would not confirm the first. So rounds go on until the brokers' CPU time per record no longer falls. A
+round is like a cell, with new connections and a topic made and deleted: after 100 s of one long load, at rest by this
+measure, the next cells still took up to four times their later CPU. Cells with faults restart brokers, which are
+young again whatever came before: before those there is one round. Brokers without a just-in-time compiler get none.
+Shown by tests/harness/test_harness_warm_up.py.
 """
 
 from __future__ import annotations
@@ -26,55 +28,43 @@ from harness.run.workload_process import WorkloadProcess
 
 TOPIC: Final = "harness-warm-up"
 CELL_ID: Final = "warm-up"
-LONGEST_MS: Final = 180_000
-LONGEST_BEFORE_FAULTS_MS: Final = 12_000
+ROUND_MS: Final = 6_000
+ONLY_ROUND_MS: Final = 12_000
+ROUNDS_MAX: Final = 20
 DRAIN_MS: Final = 3_000
 RATE_FACTOR: Final = 2.0  # harder than what follows, so that it takes less time
 OVERTIME_S: Final = 30.0
-SLICE_S: Final = 4.0
-SLICES_COMPARED: Final = 6  # a pause of the compiler is not its end
+ROUNDS_COMPARED: Final = 3  # a pause of the compiler is not its end
 LEAST_FALL: Final = 0.05
 
 
-def longest_ms(planned: PlannedCell) -> int:
-    return LONGEST_BEFORE_FAULTS_MS if planned.has_faults else LONGEST_MS
+def rounds_max(planned: PlannedCell) -> int:
+    return 1 if planned.has_faults else ROUNDS_MAX
 
 
 @dataclass(slots=True)
 class Warmth:
-    """The brokers' CPU time per acknowledged record, slice by slice (us)."""
+    """The brokers' CPU time per acknowledged record, round by round (us)."""
 
     cpu_us_per_record: list[float] = field(default_factory=list)
-    _acked: int = 0
-    _cpu_s: float = 0.0
-    _next_s: float = 0.0
 
-    def begin(self, now_s: float, cpu_s: float) -> None:
-        self._cpu_s, self._next_s = cpu_s, now_s + SLICE_S
-
-    def is_due(self, now_s: float) -> bool:
-        return now_s >= self._next_s
-
-    def take(self, now_s: float, acked: int, cpu_s: float) -> None:
-        """One slice is over. A slice without acknowledgements says nothing."""
-        if acked > self._acked:
-            self.cpu_us_per_record.append((cpu_s - self._cpu_s) * 1e6 / (acked - self._acked))
-        self._acked, self._cpu_s, self._next_s = acked, cpu_s, now_s + SLICE_S
+    def take(self, acked: int, cpu_s: float) -> None:
+        """One round is over. A round without acknowledgements says nothing."""
+        if acked > 0:
+            self.cpu_us_per_record.append(cpu_s * 1e6 / acked)
 
     def has_settled(self) -> bool:
-        """The last slices together are not clearly cheaper than as many before them."""
-        costs = self.cpu_us_per_record
-        if len(costs) < 2 * SLICES_COMPARED:
-            return False
-        return sum(costs[-SLICES_COMPARED:]) > (1 - LEAST_FALL) * sum(costs[-2 * SLICES_COMPARED : -SLICES_COMPARED])
+        """The last rounds together are not clearly cheaper than as many before them."""
+        costs, few = self.cpu_us_per_record, ROUNDS_COMPARED
+        return len(costs) >= 2 * few and sum(costs[-few:]) > (1 - LEAST_FALL) * sum(costs[-2 * few : -few])
 
     def describe(self) -> str:
-        costs = self.cpu_us_per_record
-        if len(costs) < 2:
+        """With every round: whoever doubts a cell can look whether the brokers had come to rest before it."""
+        if not self.cpu_us_per_record:
             return ""
-        last = costs[-SLICES_COMPARED:]
-        words = f"brokers took {costs[0]:.0f} us of CPU per record at first and {sum(last) / len(last):.0f} at the end"
-        return words if self.has_settled() else f"{words}, perhaps still falling"
+        series = ", ".join(f"{cost:.0f}" for cost in self.cpu_us_per_record)
+        rest = "" if self.has_settled() or len(self.cpu_us_per_record) < 2 else ", perhaps still falling"
+        return f"brokers' CPU per record by rounds, us: {series}{rest}"
 
 
 class HasPids(Protocol):
@@ -94,12 +84,8 @@ def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -
     if properties.get("acks") == "0":
         properties["acks"] = "1"  # what nobody acknowledges cannot be counted
     workload = planned.workload.model_dump(mode="json")
-    workload |= {
-        "warmup_ms": 0,
-        "measure_ms": longest_ms(planned),
-        "drain_ms": DRAIN_MS,
-        "schedule": {"kind": "constant"},
-    }
+    round_ms = ROUND_MS if rounds_max(planned) > 1 else ONLY_ROUND_MS
+    workload |= {"warmup_ms": 0, "measure_ms": round_ms, "drain_ms": DRAIN_MS, "schedule": {"kind": "constant"}}
     workload["rate_per_s"] = workload["rate_per_s"] * RATE_FACTOR
     return {
         "run_dir": str(context.run_dir / CELL_ID),
@@ -119,41 +105,59 @@ def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -
 def warm_up(
     cluster: Cluster,
     plan: Mapping[str, Any],
-    load: WorkloadProcess,
+    new_load: Callable[[], WorkloadProcess],
     *,
+    rounds: int,
     replication_factor: int,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> str:
     """Load `cluster` by `plan` (`plan_of`) and throw the records away; returns a line for the manifest. A failure is a
     note, not an error: the cells will show what is wrong, with their own evidence."""
-    admin = Admin(cluster.direct_addresses)
     directory = Path(plan["run_dir"])
-    (directory / "cells" / CELL_ID).mkdir(parents=True, exist_ok=True)
-    longest_s = (plan["workload"]["measure_ms"] + plan["workload"]["drain_ms"]) / 1000
+    warmth = Warmth()
     acked = 0
     problem = ""
-    warmth = Warmth()
     began_s = time.monotonic()
+    for number in range(rounds):
+        if should_stop() or problem or warmth.has_settled():
+            break
+        before_s = cpu_of(cluster)
+        (directory / "cells" / CELL_ID).mkdir(parents=True, exist_ok=True)
+        this_round = {**plan, "topic": f"{TOPIC}-{number}"}
+        acked_now, problem = _round(cluster, this_round, new_load(), replication_factor, should_stop)
+        shutil.rmtree(directory, ignore_errors=True)
+        warmth.take(acked_now, cpu_of(cluster) - before_s)
+        acked += acked_now
+    words = f"{acked:,} records acknowledged in {time.monotonic() - began_s:.0f} s before anything was measured"
+    return "; ".join(part for part in (words, warmth.describe(), problem) if part)
+
+
+def _round(
+    cluster: Cluster,
+    plan: Mapping[str, Any],
+    load: WorkloadProcess,
+    replication_factor: int,
+    should_stop: Callable[[], bool],
+) -> tuple[int, str]:
+    """(records acknowledged, what went wrong)."""
+    admin = Admin(cluster.direct_addresses)
+    topic = plan["topic"]
+    longest_s = (plan["workload"]["measure_ms"] + plan["workload"]["drain_ms"]) / 1000 + OVERTIME_S
+    acked = 0
+    problem = ""
     try:
-        admin.create_topic(TOPIC, partitions=plan["partitions"], replication_factor=replication_factor, config={})
-        cluster.wait_healthy(TOPIC, timeout_s=OVERTIME_S, replication_factor=replication_factor)
+        admin.create_topic(topic, partitions=plan["partitions"], replication_factor=replication_factor, config={})
+        cluster.wait_healthy(topic, timeout_s=OVERTIME_S, replication_factor=replication_factor)
         load.begin(plan)
-        began_s = time.monotonic()
-        warmth.begin(began_s, cpu_of(cluster))
-        is_ending = False
+        deadline_s = time.monotonic() + longest_s
         while not should_stop():
             event = load.next_event(0.2) or {}
             acked = max(acked, int(event.get("acked", 0)))
-            is_ending = is_ending or event.get("phase") == "drain"
-            if not is_ending and warmth.is_due(now_s := time.monotonic()):
-                warmth.take(now_s, acked, cpu_of(cluster))
-                if is_ending := warmth.has_settled():
-                    load.ask_to_stop()
             if event.get("event") in ("done", "end"):
                 break
             if event.get("event") == "error":
                 problem = str(event.get("message"))
-            if time.monotonic() >= began_s + longest_s + OVERTIME_S:
+            if time.monotonic() >= deadline_s:
                 problem = "the load process did not finish in time"
                 break
     except CellError as error:
@@ -161,7 +165,5 @@ def warm_up(
     finally:
         load.stop(1.0)
         if not should_stop():
-            admin.delete_topic(TOPIC)
-        shutil.rmtree(directory, ignore_errors=True)
-    words = f"{acked:,} records acknowledged in {time.monotonic() - began_s:.0f} s before anything was measured"
-    return "; ".join(part for part in (words, warmth.describe(), problem) if part)
+            admin.delete_topic(topic)
+    return acked, problem

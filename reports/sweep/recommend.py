@@ -2,7 +2,8 @@
 
 Only configurations that carried the load, may not lose acknowledged records and showed no damage are considered.
 Where all of them carried the asked rate, the lowest p99 wins; where they did not, the highest rate. Among those that
-the run cannot tell from the winner, the one with clearly less broker CPU is taken.
+the run cannot tell from the winner, and whose figure is within 10 % of its own (in a noisy run much cannot be told
+apart, which does not make it equal), the one with clearly less broker CPU is taken.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from reports.sweep.sensitivity import Sensitivity
 _RATE_SHARE: Final = 0.95  # a configuration within 5 % of the best rate may win by its p99
 _LOADS: Final = ("workload.rate_per_s", "workload.record_size_bytes", "workload.producers", "workload.consumers")
 _CHEAPER: Final = 0.05
+_CLOSE: Final = math.log(1.10)
 _DRAWS: Final = 1_000
 _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
 
@@ -83,7 +85,8 @@ def recommend(inputs: Inputs) -> Recommendation:
         return _none(_nothing(inputs))
     winner = min(contenders, key=lambda point: _goodness(point, objective))
     ties = [p for p in contenders if p is not winner and not _clearly_worse(p, winner, objective, inputs.means)]
-    chosen = _cheapest(winner, ties, inputs.means)
+    close = [point for point in ties if _goodness(point, objective) <= _goodness(winner, objective) + _CLOSE]
+    chosen = _cheapest(winner, close, inputs.means)
     others = [point for point in (winner, *ties) if point is not chosen]
     certainty = _certainty(chosen, contenders, objective)
     combination = _combination(inputs)

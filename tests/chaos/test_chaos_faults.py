@@ -116,6 +116,22 @@ def states(cluster):
     return {name: (state.is_enabled, state.toxics) for name, state in cluster._client.proxies().items()}
 
 
+def test_connections_hang_while_they_are_not_accepted(embedded_server, upstream_factory, tmp_path):
+    cluster = SmallCluster(embedded_server.client(), upstream_factory(serve_api_versions).address)
+    lease = Lease(tmp_path)
+    fault = make("slow_connect", cluster, lease, target="client->all")
+    assert not fault.prove().is_effective
+    fault.inject()
+    assert "test-slow_connect" in next(tmp_path.glob("*.json")).read_text()
+    proof = fault.prove()
+    assert proof.is_effective
+    assert set(proof.detail["links"].values()) == {"silent"}
+    fault.heal()
+    assert not fault.prove().is_effective
+    lease.close()
+    cluster.close()
+
+
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
@@ -266,6 +282,15 @@ def test_a_client_that_is_ended_is_another_process_after_healing(clients, name):
     fault.heal()
     assert set(clients.client_pids()) == {"app-0", "app-1"}
     assert clients.client_pids()["app-1"] != before["app-1"]
+
+
+def test_a_client_that_does_not_come_back_is_not_started_by_healing(clients):
+    fault = make("client_kill", clients, target="app:1", comes_back=0)
+    fault.inject()
+    assert becomes(lambda: fault.prove().is_effective)
+    fault.heal()
+    assert set(clients.client_pids()) == {"app-0"}
+    assert FAULTS["client_kill"].problem({"comes_back": 2})
 
 
 def test_a_paused_client_is_in_the_lease_until_it_goes_on(clients, tmp_path):

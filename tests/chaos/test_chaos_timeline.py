@@ -76,6 +76,9 @@ class FakePort:
     def coordinator(self):
         return self.current_coordinator
 
+    def transaction_coordinator(self):
+        return 3
+
     def pids(self):
         return dict.fromkeys(self.running, 1)
 
@@ -315,6 +318,7 @@ def test_conditions(text, change, holds):
         ("broker:1", (1,)),
         ("others", (1, 3)),
         ("coordinator", (1,)),
+        ("txn-coordinator", (3,)),
         ("minority", (2,)),
         ("majority", (1, 3)),
         ("all", (1, 2, 3)),
@@ -426,7 +430,7 @@ def test_built_in_scenarios_say_where_they_are_from_and_fit_on_a_screen(name):
 
 
 def test_an_unknown_scenario_names_those_that_exist():
-    with pytest.raises(KeyError, match="there are bit-flip, consumer-kill, control"):
+    with pytest.raises(KeyError, match="there are all-killed, bit-flip, consumer-kill"):
         load_builtin("none")
 
 

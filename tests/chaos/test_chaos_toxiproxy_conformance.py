@@ -11,7 +11,15 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from chaos.toxiproxy.client import AlreadyExists, InvalidRequest, NotFound, ProxySpec, ToxiproxyClient, ToxiproxyError
+from chaos.toxiproxy.client import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    ProxySpec,
+    ToxiproxyClient,
+    ToxiproxyError,
+    Unreachable,
+)
 from chaos.toxiproxy.lookup import free_port
 
 pytestmark = pytest.mark.slow  # real processes
@@ -151,6 +159,39 @@ def test_disabled_proxy_refuses_and_ends_its_connections(client, proxy):
     client.enable("p")
     with connect(proxy.listen) as again:
         round_trip_ms(again)
+
+
+def test_a_call_after_a_long_rest_does_not_meet_the_end_of_its_connection(monkeypatch):
+    """Answers one call on each connection, then ends it as the next one comes: what a server's idle limit may do."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve_once(connection):
+        with connection:
+            connection.recv(65536)
+            connection.sendall(answer)
+            connection.recv(65536)
+
+    def serve():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve_once, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    client = ToxiproxyClient(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    try:
+        assert client.proxies() == {}
+        with pytest.raises(Unreachable):
+            client.proxies()
+        monkeypatch.setattr("chaos.toxiproxy.client.REUSE_S_MAX", 0.0)
+        assert client.proxies() == {}
+        assert client.proxies() == {}
+    finally:
+        client.close()
+        listener.close()
 
 
 def test_down_restores_what_was_before(client, proxy):

@@ -197,6 +197,47 @@ def test_hanging_upstream_does_not_block_other_clients(client, echo_upstream):
         filler.close()
 
 
+def connects(listen, timeout_s=0.3):
+    try:
+        socket.create_connection(("127.0.0.1", port_of(listen)), timeout=timeout_s).close()
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("end_open", [0, 1])
+def test_without_accepting_a_connect_hangs_until_the_toxic_is_gone(client, echo_upstream, end_open):
+    listen = client.create(ProxySpec(name="p", upstream=echo_upstream.address)).listen
+    with socket.create_connection(("127.0.0.1", port_of(listen)), timeout=2) as before:
+        before.sendall(b"x")
+        assert before.recv(1) == b"x"
+        client.add_toxic("p", "no_accept", {"end_open": end_open}, name="deaf")
+        assert [connects(listen) for _ in range(3)] == [False] * 3
+        if end_open:
+            with pytest.raises(ConnectionResetError):
+                before.recv(1)
+        else:
+            before.sendall(b"y")
+            assert before.recv(1) == b"y"
+    late = threading.Timer(0.3, lambda: client.remove_toxic("p", "deaf"))
+    late.start()
+    assert connects(listen, timeout_s=5)  # its SYN, sent again
+    late.join()
+    assert exchange(listen, b"again") == b"again"
+
+
+def test_a_proxy_that_does_not_accept_can_be_disabled_and_reset(client, echo_upstream):
+    listen = client.create(ProxySpec(name="p", upstream=echo_upstream.address)).listen
+    client.add_toxic("p", "no_accept", {}, name="deaf")
+    client.disable("p")
+    with pytest.raises(ConnectionRefusedError):
+        connects(listen)
+    client.enable("p")
+    assert not connects(listen)
+    client.reset()
+    assert exchange(listen, b"again") == b"again"
+
+
 def test_keep_alive_calls_are_fast(client):
     client.version()
     start = time.monotonic()

@@ -1,4 +1,4 @@
-"""`python -m tests.compatibility`: every client tries every feature; writes docs/compatibility.md.
+"""`python -m tests.compatibility`: every client tries every feature, every tool is run; writes docs/compatibility.md.
 
 --clients and --features choose by a part of the name, --failed chooses what failed last time: the page keeps what is
 known of the others. Exit 1 when a cell failed.
@@ -14,13 +14,14 @@ from pathlib import Path
 from tests.compatibility import page
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
+from tests.compatibility.tools import TOOLS, run
 from tests.compatibility.trial import try_client
 from tests.compatibility.world import World
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.compatibility", description=__doc__)
-    parser.add_argument("--clients", default="", help="only clients whose name contains this")
+    parser.add_argument("--clients", default="", help=f"only clients whose name contains this ({run.NAME} are one)")
     parser.add_argument("--features", default="", help="only features whose name contains this")
     parser.add_argument("--failed", action="store_true", help="only what the page says has failed or was not tried")
     parser.add_argument("--directory", type=Path, help="keep the brokers' and drivers' files in a new directory here")
@@ -40,7 +41,20 @@ def main() -> int:
                 trial = try_client(kind, world, wanted, _tell)
             failed += sum(cell.state == "failed" for cell in trial.cells)
             page.save([trial])
+        if chosen.clients in run.NAME:
+            failed += _try_tools(chosen.features, chosen.failed, chosen.directory or Path(temporary))
     return 1 if failed else 0
+
+
+def _try_tools(part: str, only_open: bool, parent: Path) -> int:
+    names = [tool.name for tool in TOOLS if part in tool.name]
+    wanted = [name for name in names if not only_open or _is_open(run.NAME, name)]
+    if not wanted:
+        return 0
+    with World(Path(tempfile.mkdtemp(prefix="tools-", dir=parent))) as world:
+        trial = run.try_tools(world, wanted, _tell)
+    page.save([trial])
+    return sum(cell.state == "failed" for cell in trial.cells)
 
 
 def _is_open(client: str, feature: str) -> bool:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -112,23 +113,57 @@ def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
     return prepare
 
 
-def _go(library: str, module: str) -> Callable[[], Prepared]:
+def _old_jars(version: str) -> Callable[[], Path]:
+    """The jars of an older kafka-clients, by Maven into the cache."""
+
+    def fetch() -> Path:
+        libraries = built(f"kafka-clients-{version}")
+        if not (libraries / f"kafka-clients-{version}.jar").is_file():
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={libraries}", f"-Dkafka.version={version}"]
+            execute(["mvn", "-B", "-ntp", "-q", "-f", str(DRIVERS / "java" / "pom.xml"), *goal], DRIVERS)
+        return libraries
+
+    return fetch
+
+
+def _go(library: str, module: str, suffix: str = "") -> Callable[[], Prepared]:
     def prepare() -> Prepared:
         program, source = built("go") / "driver", DRIVERS / "go"
         newest = max(path.stat().st_mtime for path in source.iterdir())
         if not program.is_file() or program.stat().st_mtime < newest:
             execute(["go", "build", "-o", str(program), "."], source, GOFLAGS="-mod=readonly")
         found = re.search(rf"{re.escape(module)} v(\S+)", (source / "go.mod").read_text())
-        return Prepared(version=found[1] if found else "?", command=(str(program), library))
+        return Prepared(version=(found[1] if found else "?") + suffix, command=(str(program), library))
 
     return prepare
+
+
+def _node() -> Prepared:
+    """Node is no part of a machine that this project asks for: without it the column says so."""
+    source, place = DRIVERS / "node", built("node")
+    lock = (source / "package-lock.json").read_text()
+    installed = place / "package-lock.json"
+    if not (place / "node_modules").is_dir() or not installed.is_file() or installed.read_text() != lock:
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(source / name, place / name)
+        execute(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"], place)
+    version = json.loads(lock)["packages"]["node_modules/kafkajs"]["version"]
+    environment = {"NODE_PATH": str(place / "node_modules"), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
+    return Prepared(version=version, command=("node", str(source / "kafkajs_driver.js")), environment=environment)
 
 
 CLIENTS = (
     ClientKind(name="confluent-kafka", language="C, Python", prepare=_confluent),
     ClientKind(name="kcat", language="C", prepare=_kcat),
     ClientKind(name="Java 4.3.1", language="Java", prepare=_java(ensure_jars, "4.3.1")),
+    ClientKind(name="Java 3.9", language="Java", prepare=_java(_old_jars("3.9.1"), "3.9.1")),
+    ClientKind(name="Java 2.8", language="Java", prepare=_java(_old_jars("2.8.2"), "2.8.2")),
     ClientKind(name="aiokafka", language="Python", prepare=_python("aiokafka", "aiokafka_driver.py")),
     ClientKind(name="kafka-python", language="Python", prepare=_python("kafka-python", "kafka_python_driver.py")),
     ClientKind(name="franz-go", language="Go", prepare=_go("franz", "github.com/twmb/franz-go")),
+    ClientKind(name="sarama", language="Go", prepare=_go("sarama", "github.com/IBM/sarama", ", as 2.8.0 (default)")),
+    ClientKind(
+        name="sarama newest", language="Go", prepare=_go("sarama-newest", "github.com/IBM/sarama", ", as 4.3.1")
+    ),
+    ClientKind(name="kafkajs", language="JavaScript", prepare=_node),
 )

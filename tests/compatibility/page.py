@@ -9,16 +9,19 @@ from pathlib import Path
 
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
+from tests.compatibility.tools import TOOLS
+from tests.compatibility.tools.run import NAME as TOOLS_NAME
 from tests.compatibility.trial import Cell, Trial
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, DATA = DOCS / "compatibility.md", DOCS / "compatibility.json"
 
-_HEAD = """# Clients on the reference broker
+_HEAD = """# Clients and tools on the reference broker
 
-Written by `make compatibility`, which runs every client against three reference brokers; the cells are what it saw
-(docs/compatibility.json). A client is driven by a program of its own in its own language; what it did is judged by this
-project's reader and by plain requests, never by the client itself (tests/compatibility/features).
+Written by `make compatibility`, which runs every client and every tool against three reference brokers; the cells are
+what it saw (docs/compatibility.json). A client is driven by a program of its own in its own language; what it did is
+judged by this project's reader and by plain requests, never by the client itself (tests/compatibility/features). A tool
+is run by its main method, as its script runs it (tests/compatibility/tools).
 
 *passed*; *client*: the client has no such thing, or cannot be asked for it; *broker*: the reference broker does not
 implement it; **failed**; not tried. Numbers lead to the reasons below each table, in the words of the client or of its
@@ -51,7 +54,7 @@ def _merged(old: Trial | None, new: Trial) -> Trial:
     """In the table's order. Old cells stay that the new trial did not try, if the client is of the same version."""
     cells = {cell.feature: cell for cell in old.cells} if old is not None and old.version == new.version else {}
     cells.update({cell.feature: cell for cell in new.cells})
-    names = [feature.name for features in SECTIONS.values() for feature in features]
+    names = [feature.name for features in SECTIONS.values() for feature in features] + [tool.name for tool in TOOLS]
     return replace(new, cells=tuple(cells[name] for name in names if name in cells))
 
 
@@ -60,6 +63,8 @@ def render(known: dict[str, Trial]) -> str:
     lines = [_HEAD, *_summary(chosen)]
     for title, features in SECTIONS.items():
         lines += _section(title, [feature.name for feature in features], chosen)
+    if TOOLS_NAME in known:
+        lines += _tools(known[TOOLS_NAME])
     return "\n".join(lines) + "\n"
 
 
@@ -85,6 +90,14 @@ def _section(title: str, names: Sequence[str], trials: Sequence[Trial]) -> list[
     lines.append("")
     lines += [f"{number}. {reason}" for reason, number in reasons.items()]
     return [*lines, ""] if reasons else lines
+
+
+def _tools(trial: Trial) -> list[str]:
+    reasons: dict[str, int] = {}
+    lines = [f"## Kafka's own tools, {trial.version}", "", "| tool | asked | |", "|---|---|---|"]
+    cells = {cell.feature: cell for cell in trial.cells}
+    lines += [f"| {tool.name} | {tool.asked} | {_shown(cells.get(tool.name), reasons)} |" for tool in TOOLS]
+    return [*lines, "", *(f"{number}. {reason}" for reason, number in reasons.items())]
 
 
 def _shown(cell: Cell | None, reasons: dict[str, int]) -> str:

@@ -19,9 +19,13 @@ from tests.compatibility.world import World
 # An API or version that a broker lacks, in the words of the client libraries.
 NOT_IMPLEMENTED = re.compile(
     r"unsupported.?version|UnsupportedVersion|does not support|not supported by broker|unsupported feature|"
-    r"no matching API|broker.*too old|Incompatible broker|doesn.t support|NotSupportedByBroker|unsupported by",
+    r"no matching API|broker.*too old|Incompatible broker|doesn.t support|NotSupportedByBroker|unsupported by|"
+    r"version of API is not supported",
     re.IGNORECASE,
 )
+
+
+REASON_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,11 @@ def _try_feature(driver: Driver, world: World, feature: Feature) -> Cell:
     except (ClientFailure, NoAnswer, Unsupported):
         driver.close()
     _whole_again(world)
-    return Cell(feature=feature.name, state=state, reason=reason.split("\n")[0][:300], seconds=time.monotonic() - begin)
+    return Cell(feature=feature.name, state=state, reason=_short(reason), seconds=time.monotonic() - begin)
+
+
+def _short(reason: str) -> str:
+    return reason.split("\n")[0][:REASON_CHARACTERS]
 
 
 def _whole_again(world: World) -> None:

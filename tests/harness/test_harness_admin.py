@@ -21,7 +21,7 @@ class ScriptedAdmin(Admin):
         super().__init__(lambda: ())
         self._codes = codes
 
-    def _answers(self, *_arguments: Any, **_fields: Any) -> Iterator[Any]:
+    def answers(self, *_arguments: Any, **_fields: Any) -> Iterator[Any]:
         for code in self._codes:
             result = SimpleNamespace(error_code=code, error_message="")
             yield None if code is None else SimpleNamespace(topics=[result])

@@ -187,6 +187,17 @@ def test_the_last_line_is_the_reports_path(capsys: pytest.CaptureFixture[str]) -
     assert "chaos-x: lost 2" in lines
 
 
+def test_damage_that_any_number_is_allowed_of_is_not_set_against_a_prediction(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    counts = {"predicted": 0, "observed": 226, "only_predicted": 0, "only_observed": 226, "expected": "any"}
+    cell = {"cell_id": "chaos-x", "verdict": "pass", "reordered": 226, "predicted": {"reordered": counts}}
+    print_verdicts({"cells": [cell], "verdict": "pass"}, Path("/runs/a/report.html"))
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("chaos-x "))
+    assert row.endswith("  226 reordered (allowed)")
+    assert "!=" not in row
+
+
 def test_plain_tables_align_words_left_and_figures_right() -> None:
     assert plain_table(("a", "b", "n"), [("xx", "y", "10")]) == ["a   b   n", "xx  y  10"]
 

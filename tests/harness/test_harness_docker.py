@@ -42,6 +42,9 @@ class NoLoad:
     def coordinator(self) -> int | None:
         return None
 
+    def transaction_coordinator(self) -> int | None:
+        return None
+
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         raise AssertionError("no power is lost here")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.directory import LogDirectory
 from broker.wire.records import encode_batch, set_base_offset_and_epoch
 from harness.run.power_loss import drop_unsynced
 from harness.run.recorders import ExitWatch, HighWatermarkProbe
@@ -106,3 +107,13 @@ def test_a_loss_of_power_cuts_to_what_was_durable_and_tells_the_offsets(tmp_path
         (1, 3, 6, "disk"),
         (2, 6, 9, "disk"),
     ]
+
+
+def test_after_a_loss_of_power_the_broker_knows_that_its_machine_was_started_anew(tmp_path: Path) -> None:
+    path = segment(tmp_path / "t-0", batch(0, 1))
+    LogDirectory(str(tmp_path)).open_log("t", 0)
+    assert not LogDirectory(str(tmp_path)).was_machine_restarted
+    account = tmp_path / "account"
+    account.write_text(f"w 1 {path.stat().st_size} {path}\n")
+    drop_unsynced(account, broker=2, topic="t", directories={0: path.parent}, writeback_ms=10**12, torn_bytes=0, t_us=5)
+    assert LogDirectory(str(tmp_path)).was_machine_restarted

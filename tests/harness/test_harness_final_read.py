@@ -16,8 +16,11 @@ from runlog.payload import make
 class Log:
     """A partition as bytes."""
 
-    def __init__(self, data: bytes, *ends: int) -> None:
-        self._data, self._ends = data, list(ends)
+    def __init__(self, data: bytes, *ends: int, start: int = 0) -> None:
+        self._data, self._ends, self._start = data, list(ends), start
+
+    def start_offset(self, partition: int) -> int:
+        return self._start
 
     def end_offset(self, partition: int) -> int:
         return self._ends.pop(0) if len(self._ends) > 1 else self._ends[0]
@@ -69,6 +72,28 @@ def test_a_gap_between_batches_is_incomplete(tmp_path: Path) -> None:
     result = read(tmp_path, Log(batch(0, 3) + batch(5, 2), 7))
     assert not result.complete
     assert "a batch at offset 5, expected 3" in result.reason
+
+
+def test_deleted_records_are_left_out_and_the_rest_is_complete(tmp_path: Path) -> None:
+    """A log start in the middle of a batch: the batch is still served as a whole."""
+    result = read(tmp_path, Log(batch(3, 4) + batch(7, 2), 9, start=5))
+    assert (result.complete, result.reason, result.records) == (True, "", 4)
+    assert read_stream(tmp_path, "log", "c").to_pydict()["offset"] == [5, 6, 7, 8]
+
+
+def test_a_log_that_begins_above_its_start_is_incomplete(tmp_path: Path) -> None:
+    result = read(tmp_path, Log(batch(7, 2), 9, start=5))
+    assert "a batch at offset 7, expected 5" in result.reason
+
+
+def test_a_batch_with_a_wrong_crc_is_read_and_its_records_are_corrupt(tmp_path: Path) -> None:
+    """The leader served it: that is a finding, and not a reason to look away."""
+    damaged = bytearray(batch(3, 2))
+    damaged[-20] ^= 0x10  # in the value of the last record
+    result = read(tmp_path, Log(batch(0, 3) + bytes(damaged) + batch(5, 1), 6))
+    assert (result.complete, result.corrupt) == (True, ("partition 0: offsets 3 to 4",))
+    log = read_stream(tmp_path, "log", "c").to_pydict()
+    assert dict(zip(log["offset"], log["crc_ok"], strict=True)) == {0: 1, 1: 1, 2: 1, 3: 0, 4: 0, 5: 1}
 
 
 def test_an_end_offset_that_moves_is_incomplete(tmp_path: Path) -> None:

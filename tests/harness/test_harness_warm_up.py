@@ -14,14 +14,14 @@ from typing import Any, cast
 from harness.run.context import RunContext
 from harness.run.warm_up import (
     CELL_ID,
-    LONGEST_BEFORE_FAULTS_MS,
-    LONGEST_MS,
+    ONLY_ROUND_MS,
     RATE_FACTOR,
-    SLICE_S,
+    ROUND_MS,
+    ROUNDS_MAX,
     TOPIC,
     Warmth,
-    longest_ms,
     plan_of,
+    rounds_max,
 )
 from tests.harness.test_harness_lint import SOUND
 from workloads.model import Plan, Spike
@@ -36,7 +36,7 @@ def test_the_plan_is_the_cells_load_at_twice_its_rate_apart_from_the_run(tmp_pat
     plan = Plan.model_validate(document)
     assert plan.workload.rate_per_s == RATE_FACTOR * planned.workload.rate_per_s
     assert (plan.topic, plan.cell_id, plan.run_dir) == (TOPIC, CELL_ID, tmp_path / CELL_ID)
-    assert (plan.workload.warmup_ms, plan.workload.measure_ms) == (0, LONGEST_MS)
+    assert (plan.workload.warmup_ms, plan.workload.measure_ms) == (0, ROUND_MS)
     assert plan.workload.schedule.kind == "constant"
 
 
@@ -47,46 +47,38 @@ def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path
     assert document["properties"] == {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
 
 
-def test_before_faults_which_restart_brokers_the_load_is_short() -> None:
-    assert longest_ms(SOUND) == LONGEST_MS
-    assert longest_ms(replace(SOUND, has_faults=True)) == LONGEST_BEFORE_FAULTS_MS
+def test_before_faults_which_restart_brokers_there_is_one_round(tmp_path: Path) -> None:
+    context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
+    faulty = replace(SOUND, has_faults=True)
+    assert (rounds_max(SOUND), rounds_max(faulty)) == (ROUNDS_MAX, 1)
+    assert plan_of(faulty, context, "127.0.0.1:1")["workload"]["measure_ms"] == ONLY_ROUND_MS
 
 
 def after(*costs_us: float) -> Warmth:
     warmth = Warmth()
-    warmth.begin(0.0, 10.0)
-    cpu_s, acked, now_s = 10.0, 0, 0.0
     for cost_us in costs_us:
-        assert not warmth.is_due(now_s + SLICE_S - 0.01)
-        now_s += SLICE_S
-        assert warmth.is_due(now_s)
-        acked += 1_000
-        cpu_s += cost_us * 1_000 / 1e6
-        warmth.take(now_s, acked, cpu_s)
+        warmth.take(1_000, cost_us / 1_000)
     return warmth
 
 
 def test_it_ends_when_records_no_longer_grow_cheaper() -> None:
-    falling = (900.0, 600.0, 450.0, 380.0, 330.0, 300.0)
-    flat = (295.0, 310.0, 290.0, 305.0, 300.0, 300.0)
+    falling, flat = (900.0, 600.0, 450.0), (295.0, 310.0, 295.0)
     assert not after(*falling).has_settled()
     assert not after(*falling, *flat).has_settled(), "the half before is dearer"
-    settled = after(*falling, *flat, *flat)
-    assert settled.has_settled()
-    assert settled.describe() == "brokers took 900 us of CPU per record at first and 300 at the end"
-    assert after(*falling).describe().endswith("perhaps still falling")
+    assert after(*falling, *flat, *flat).has_settled()
+    assert after(*falling).describe().endswith("us: 900, 600, 450, perhaps still falling")
+    assert after(300.0, 300.0, 300.0, *flat).describe().endswith("300, 300, 300, 295, 310, 295")
 
 
-def test_neither_one_cheap_slice_nor_one_dear_one_decides() -> None:
-    flat = (300.0,) * 6
-    assert after(*flat, 300.0, 300.0, 240.0, 300.0, 300.0, 300.0).has_settled()
-    assert after(*flat, 300.0, 300.0, 900.0, 300.0, 300.0, 300.0).has_settled()
-    assert not after(*flat, *(270.0,) * 6).has_settled()
+def test_neither_one_cheap_round_nor_one_dear_one_decides() -> None:
+    flat = (300.0, 300.0, 300.0)
+    assert after(*flat, 300.0, 270.0, 300.0).has_settled()
+    assert after(*flat, 300.0, 900.0, 300.0).has_settled()
+    assert not after(*flat, 270.0, 270.0, 270.0).has_settled()
 
 
-def test_a_slice_without_acknowledgements_says_nothing() -> None:
+def test_a_round_without_acknowledgements_says_nothing() -> None:
     warmth = Warmth()
-    warmth.begin(0.0, 0.0)
-    warmth.take(SLICE_S, 0, 3.0)
+    warmth.take(0, 3.0)
     assert warmth.cpu_us_per_record == []
     assert warmth.describe() == ""

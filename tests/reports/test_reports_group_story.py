@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reports.anomalies import BY_NAME
 from reports.group_story import DELIVERY_STORIES, final_step, group_steps
+from reports.history import commit_limits, group_findings
 from reports.model import Cell, Json, Story
 
 SEND: Json = {"intended_us": 100, "sent_us": 100, "partition": 2, "offset": 7, "code": 0, "t_us": 200}
@@ -58,3 +59,35 @@ def test_other_damage_ends_as_before_and_cells_without_members_add_nothing() -> 
     assert final_step(Story(kind="lost", producer=0, incarnation=0, seq=0)) is None
     assert group_steps(Cell(cell_id="c", document={}), Story(kind="lost", producer=0, incarnation=0, seq=0)) == []
     assert set(DELIVERY_STORIES) <= set(BY_NAME)
+
+
+def test_a_frozen_member_has_its_freeze_more_to_commit() -> None:
+    def line(phase: str, t_us: int, fault: str = "freeze", kind: str = "client_pause") -> dict[str, object]:
+        return {"id": fault, "kind": kind, "phase": phase, "t_us": t_us}
+
+    readers = [{"name": "app", "own_processes": True, "properties": {"auto.commit.interval.ms": "1000"}}]
+    document = {"workload": {"readers": readers}}
+    freezes = (line("applied", 5_000_000), line("proved", 5_100_000), line("healed", 14_000_000))
+    kill = (line("applied", 1, "k", "client_kill"), line("healed", 60_000_000, "k", "client_kill"))
+    assert commit_limits(Cell(cell_id="c", document=document, faults=kill)) == [(0, 3_000_000)]
+    assert commit_limits(Cell(cell_id="c", document=document, faults=(*kill, *freezes))) == [(0, 12_000_000)]
+    brokers = (line("applied", 1, "b", "kill"),)
+    assert commit_limits(Cell(cell_id="c", document=document, faults=brokers)) == []
+
+
+def given(*lines: Json, faults: tuple[Json, ...] = ()) -> list[str]:
+    common = {"group": "g", "generation": -1}
+    told = tuple({**common, "t_us": number * 100_000, **line} for number, line in enumerate(lines))
+    return group_findings(Cell(cell_id="c", document={}, history=told, faults=faults))["double_owner"]
+
+
+def test_a_partition_that_is_given_before_its_owner_let_go_of_it_has_two_owners() -> None:
+    got, gave = (
+        {"kind": kind, "member": member, "partitions": [3]} for kind, member in (("assigned", "b"), ("revoked", "a"))
+    )
+    has: Json = {"kind": "assigned", "member": "a", "partitions": [3]}
+    assert given(has, gave, got) == []
+    assert given(has, got, gave) == ["group g partition 3: b before a let go of it"]
+    frozen = ({"kind": "client_pause", "phase": "applied", "t_us": 50_000, "resolved": ["a"]},)
+    assert given(has, got, gave, faults=frozen) == []
+    assert given(has, {**got, "t_us": 5_000_000}, {**gave, "t_us": 5_100_000}) == []  # silent for too long

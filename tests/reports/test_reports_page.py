@@ -115,6 +115,21 @@ def test_titles_from_a_suite_cannot_become_markup(planted: Planted, judged: list
         cell.document["title"] = cell.cell_id
 
 
+@pytest.mark.spark
+def test_damage_of_which_any_number_is_allowed_is_set_against_no_prediction(
+    planted: Planted, judged: list[Judged]
+) -> None:
+    item = next(item for item in judged if item.facts.set_count("reordered"))
+    before = item.facts.cell.document["expect"]
+    item.facts.cell.document["expect"] = {**before, "reordered": "any"}
+    try:
+        page = render(planted.run, [item])
+    finally:
+        item.facts.cell.document["expect"] = before
+    assert f"{item.facts.set_count('reordered'):,}<small>allowed</small>" in page
+    assert "allowed: any number is accepted, and none is predicted" in page
+
+
 def open_page(path: Path, *, width: int, dark: bool) -> tuple[dict[str, str], list[str]]:
     assert CHROMIUM is not None
     with tempfile.TemporaryDirectory() as profile:

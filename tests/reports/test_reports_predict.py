@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reports.evidence import NEVER_US, Interval
+from reports.lawful import LAWFUL, UNLAWFUL, configuration_of, rule
 from reports.model import Cell
 from reports.predict import predict
 
@@ -48,6 +49,23 @@ def test_a_truncation_takes_its_offsets_from_the_time_of_the_next_epochs_leader(
     changes = (event("became_leader", 100, leader_epoch=3), event("became_leader", 500, leader_epoch=4))
     found = predict(cell(events=(*changes, TRUNCATED))).intervals
     assert found == (Interval(kind="lost", partition=0, from_offset=40, end_offset=50, before_us=500),)
+
+
+def test_deleted_records_are_lost_up_to_the_highest_start_that_a_leader_told_of_them() -> None:
+    def line(phase: str, start: int, partition: int = 0) -> dict[str, Any]:
+        detail = {"partition": partition, "start_offset": start}
+        return {"kind": "records_deleted", "phase": phase, "detail": detail}
+
+    lines = (line("proved", 70), line("proved", 90), line("not_effective", 500), line("proved", 20, partition=2))
+    subject = Cell(cell_id="c", document={"topic": {"name": "t"}}, faults=lines)
+    assert predict(subject).intervals == (
+        Interval(kind="lost", partition=0, from_offset=0, end_offset=90),
+        Interval(kind="lost", partition=2, from_offset=0, end_offset=20),
+    )
+    configuration = configuration_of(subject)
+    assert [rule(name, configuration).lawful for name in ("lost", "read_above_hw", "offset_reused")] == [
+        LAWFUL, LAWFUL, UNLAWFUL,
+    ]  # fmt: skip
 
 
 def append(t_us: int, base: int, epoch: int, crc: int, broker: int = 1) -> dict[str, Any]:

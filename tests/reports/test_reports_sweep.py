@@ -155,6 +155,20 @@ def test_where_another_has_the_better_p99_the_report_says_why_it_was_passed_over
     assert "takes less of the brokers: broker CPU per record -33 %" in why
 
 
+def test_what_noise_hides_is_not_taken_for_equal() -> None:
+    """The cheaper one is half as slow again by its figure; that the run cannot prove it is no reason to take it."""
+    noise = (0.6, 1.0, 1.7, 0.9)
+    cells = [
+        cell_facts({**BASELINE, "linger.ms": linger}, p99_us=p99_us * share, cpu_us=cpu_us, repetition=number)
+        for linger, p99_us, cpu_us in (("0", 10_000, 90.0), ("5", 15_000, 60.0))
+        for number, share in enumerate(noise if linger == "0" else noise[::-1], 1)
+    ]
+    own = analysed(judged(cells)).recommendation
+    assert own.point is not None
+    assert dict(own.point.configuration)["linger.ms"] == "0"
+    assert len(own.ties) == 1, "and it is named as one that the run cannot tell apart"
+
+
 def test_in_noise_no_choice_is_called_clear() -> None:
     sure = sum("Clear choice" in oaat(seed, noise=0.8).recommendation.sentences[0] for seed in range(12))
     assert sure <= 2

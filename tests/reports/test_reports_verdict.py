@@ -14,7 +14,7 @@ from reports.anomalies import ANOMALIES
 from reports.lawful import IMPOSSIBLE, LAWFUL, UNLAWFUL, Configuration, configuration_of, rule, table
 from reports.lawful_page import render
 from reports.model import Cell, CellFacts, Counts, Finding, IdentitySet, Latency, Recovery, Run, SetComparison
-from reports.outputs import Judged, exit_code, junit
+from reports.outputs import Judged, cell_result, exit_code, junit, summary
 from reports.sweep.observations import CLIENT_BOUND, OK, observe
 from reports.verdict import FAIL, INCONCLUSIVE, PASS, judge, worst
 
@@ -60,7 +60,7 @@ def facts(
         counts=Counts(acked=acked, acked_total=acked),
         predictions={name: (sets or {}).get(name, comparison()) for name in ("lost", "duplicated", "reordered")},
         observed=observed or {},
-        latency={"schedule_lag": Latency()},
+        latency={kind: Latency() for kind in ("schedule_lag", "corrected", "uncorrected", "end_to_end")},
         missing_streams=missing,
         steady_ratio=steady,
         slots=slots,
@@ -146,6 +146,17 @@ def test_junit_has_failures_and_errors_where_the_checks_have_them() -> None:
     assert text.count("<failure ") == 1
     assert text.count("<error ") == 2  # the read itself, and loss, which it leaves open
     assert 'failures="1"' in text
+
+
+def test_damage_of_which_any_number_is_allowed_is_called_so_everywhere() -> None:
+    given = facts(expect={"reordered": "any"}, sets={"reordered": comparison(only_observed=226)})
+    judged = [Judged(facts=given, verdict=judge(given))]
+    run = Run(directory="/", manifest={}, cells=())
+    assert "| 226 (allowed) |" in summary(run, judged)
+    assert "of 0 predicted" not in summary(run, judged)
+    assert "<system-out>226 reordered (allowed): any number is accepted" in junit(run, judged)
+    assert cell_result(judged[0])["predicted"]["reordered"]["expected"] == "any"
+    assert cell_result(judged[0])["predicted"]["lost"]["expected"] == "none"
 
 
 @pytest.mark.parametrize(("ceiling", "expected"), [(1_400.0, PASS), (1_300.0, INCONCLUSIVE), (None, PASS)])

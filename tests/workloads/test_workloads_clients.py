@@ -9,8 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
-from runlog.schema import SendStatus
+from runlog.schema import ABSENT, SendStatus
 from workloads.clients import aiokafka, client_names, kafka_python, make_consumer, make_producer
 from workloads.clients.confluent import classify, consumer_settings, producer_settings
 from workloads.clients.protocol import ClientError, ClientSetup, PropertyError
@@ -160,3 +161,18 @@ def test_a_send_is_failed_only_if_it_certainly_was_not_appended(
     code: int, retries_possible: bool, expected: SendStatus
 ) -> None:
     assert classify(code, retries_possible=retries_possible) == expected
+
+
+def test_confluent_tells_of_a_batch_that_the_broker_had_already_without_an_offset() -> None:
+    """librdkafka calls a repeated sequence after a lost answer a success, and has no offset for it: it gives None."""
+    told: list[tuple[int, ...]] = []
+    sink: Any = SimpleNamespace(one=lambda *outcome: told.append(outcome))
+    setup = ClientSetup(bootstrap_servers="127.0.0.1:1", topics=("t",), properties={"acks": "all"})
+    producer: Any = make_producer("confluent", setup, sink)
+    message = SimpleNamespace(partition=lambda: 3, offset=lambda: None, timestamp=lambda: (1, 99))
+    nowhere = SimpleNamespace(partition=lambda: None, offset=lambda: None, timestamp=lambda: (0, 0))
+    producer._delivered(7, None, message)
+    producer._delivered(8, KafkaError(KafkaError._MSG_TIMED_OUT), nowhere)
+    producer.close(0)
+    assert told[0] == (7, SendStatus.ACKED, 0, 3, ABSENT, 99)
+    assert told[1][:1] + told[1][3:] == (8, ABSENT, ABSENT)

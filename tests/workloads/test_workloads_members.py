@@ -19,9 +19,10 @@ from runlog.events import events_path, read_jsonl
 from runlog.parquet import read_stream
 from runlog.payload import make
 from tests.workloads.reference_broker import PARTITIONS, ReferenceBroker
-from workloads.members.confluent import generation_of
+from workloads.members.confluent import generation_of, make_copier
 from workloads.members.journal import MemberJournal
 from workloads.members.loop import positions_after, slices
+from workloads.members.protocol import CopierSetup, CopyUnknown, MemberSetup
 from workloads.members.spec import MemberSpec
 from workloads.members.transcribe import members_directory, transcribe_cell
 from workloads.model import ReaderGroup, Workload
@@ -204,6 +205,26 @@ def test_a_killed_member_is_followed_at_its_last_commit(tmp_path: Path, broker: 
     assert process.wait(15) == 0
     assert lines(second, "left")
     assert lines(second, "assigned")[0]["generation"] != -1
+
+
+@pytest.mark.slow
+def test_a_copier_that_was_fenced_says_so_and_can_be_replaced(tmp_path: Path, broker: ReferenceBroker) -> None:
+    broker.create_topics("fenced", "fenced-copy")
+    member = MemberSetup(
+        bootstrap_servers=broker.address, topics=("fenced",), group_id="fenced", properties={}, start="earliest",
+        is_auto_commit=False,
+    )  # fmt: skip
+    setup = CopierSetup(member=member, transactional_id="fenced-0", producer_properties={})
+    journal = MemberJournal(tmp_path / "journal.jsonl")
+    first, second = make_copier(setup, journal), make_copier(setup, journal)
+    first.connect(20)
+    first.begin()
+    second.connect(20)
+    with pytest.raises(CopyUnknown, match="fenced"):
+        first.commit({("fenced", 0): 1})
+    first.close()
+    second.close()
+    journal.close()
 
 
 @pytest.mark.slow

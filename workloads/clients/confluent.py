@@ -190,14 +190,15 @@ class ConfluentProducer:
 
     def _delivered(self, seq: int, error: Any, message: Any) -> None:  # types of an untyped library
         if error is None and not self._acks_zero:
-            self._sink(seq, SendStatus.ACKED, 0, message.partition(), message.offset(), message.timestamp()[1])
+            partition, offset = _number(message.partition()), _number(message.offset())
+            self._sink(seq, SendStatus.ACKED, 0, partition, offset, message.timestamp()[1])
         elif error is None:
-            self._sink(seq, SendStatus.UNKNOWN, 0, message.partition(), ABSENT)
+            self._sink(seq, SendStatus.UNKNOWN, 0, _number(message.partition()), ABSENT)
         else:
             code = error.code()
             status = classify(code, retries_possible=self._retries_possible)
-            partition = message.partition() if message is not None else ABSENT
-            self._sink(seq, status, code if code > 0 else LOCAL_ERROR, max(partition, ABSENT), ABSENT)
+            partition = _number(message.partition()) if message is not None else ABSENT
+            self._sink(seq, status, code if code > 0 else LOCAL_ERROR, partition, ABSENT)
 
     def poll(self, timeout_s: float) -> None:
         if 0 < timeout_s < 0.001:  # librdkafka counts whole milliseconds: less would be none, and a busy loop
@@ -279,6 +280,12 @@ class ConfluentConsumer:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _number(given: int | None) -> int:
+    """None stands for what librdkafka does not know, as the offset of a batch that the broker had already (a repeated
+    sequence after a lost answer is a success without one)."""
+    return ABSENT if given is None else max(given, ABSENT)
 
 
 class _SilentLogger:

@@ -7,6 +7,7 @@ librdkafka's documentation advises for at-least-once delivery.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,7 @@ _SAME_NAME: Final = frozenset(
     {
         "auto.commit.interval.ms",
         "group.instance.id",
+        "group.protocol",
         "heartbeat.interval.ms",
         "max.poll.interval.ms",
         "session.timeout.ms",
@@ -187,9 +189,9 @@ class ConfluentCopier:
         _, partition, _, value, _ = record
         while True:
             try:
-                self._producer.produce(topic, value, partition=partition, headers=[("copy", header)])
-                return
-            except BufferError:
+                with contextlib.suppress(BufferError):
+                    self._producer.produce(topic, value, partition=partition, headers=[("copy", header)])
+                    return
                 self._producer.poll(0.05)
             except confluent_kafka.KafkaException as error:
                 self._give_up(error)
@@ -215,8 +217,10 @@ class ConfluentCopier:
 
     def close(self) -> None:
         self._reader.close()
-        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-        self._producer.flush(0.5)
+        # Of a fenced producer each of these raises what fenced it, once more.
+        with contextlib.suppress(confluent_kafka.KafkaException):
+            self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+            self._producer.flush(0.5)
 
     def _carry_out(self, *steps: Callable[[], object]) -> None:
         """Each may be tried again as long as the library says that this is safe."""

@@ -1,4 +1,6 @@
-"""DescribeProducers (key 61), version 0: the producers that a partition's leader remembers (KIP-664). Complete.
+"""DescribeProducers (key 61), version 0: the producers that a replica of a partition remembers (KIP-664). Complete.
+
+Any replica answers, not the leader alone: a tool that looks for hanging transactions asks one broker for all it holds.
 
 `current_txn_start_offset` is what finds a hanging transaction: the last stable offset waits for the lowest of them.
 """
@@ -33,7 +35,7 @@ def _partition(broker: Broker, topic: str, index: int) -> dict[str, object]:
         error = ErrorCode.invalid_topic_exception
     elif broker.metadata.image.partition(topic, index) is None:
         error = ErrorCode.unknown_topic_or_partition
-    elif hosted is None or not hosted.replica.is_leader:
+    elif hosted is None:
         error = ErrorCode.not_leader_or_follower
     producers = [] if hosted is None or error is not ErrorCode.none else _producers(hosted)
     return {"partition_index": index, "error_code": error, "error_message": None, "active_producers": producers}

@@ -1,4 +1,4 @@
-"""The table of toxics. `STANDARD` are Toxiproxy's own, `KAFKA` exist in the embedded server only."""
+"""The table of toxics. `STANDARD` are Toxiproxy's own; `KAFKA` and `OWN` exist in the embedded server only."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from chaos.toxiproxy.toxics import (
     kafka_refuse_request,
     latency,
     limit_data,
+    no_accept,
     noop,
     reset_peer,
     slicer,
@@ -48,4 +49,5 @@ KAFKA: dict[str, ToxicSpec] = {
         kafka_refuse_request.SPEC,
     )
 }
-ALL: dict[str, ToxicSpec] = STANDARD | KAFKA
+OWN: dict[str, ToxicSpec] = {no_accept.SPEC.type: no_accept.SPEC}
+ALL: dict[str, ToxicSpec] = STANDARD | KAFKA | OWN

@@ -56,7 +56,9 @@ def send(name: str, topic: str, partition: int, records: list[dict[str, Any]]) -
         run(*arguments, stdin="".join(f"{line}\n" for line in lines))
     if "acks=0" in producers[name]:
         return [-1] * len(records)
-    after = query(topic, partition, -1)
+    deadline = time.monotonic() + WAIT_S
+    while (after := query(topic, partition, -1)) < before + len(records) and time.monotonic() < deadline:
+        time.sleep(0.05)  # with acks=1 what is acknowledged may not be replicated yet, and the offset asked for is
     if after - before != len(records):
         raise RuntimeError(f"the partition grew by {after - before} records, not by {len(records)}")
     return list(range(before, after))

@@ -29,7 +29,7 @@ def _topic_refusals(client: Client, world: World) -> None:
     refused("invalidtopic|topicexception|illegal|invalidcharacter|topicnameisinvalid", lambda: create("a/b"))
     refused("replication", lambda: create(world.name(), replication=9))
     refused("config", lambda: create(world.name(), config={"no.such.setting": "1"}))
-    refused("unknowntopic", lambda: client.call("delete_topic", topic="never-made"))
+    refused("unknowntopic|partitionthatdoesnotexist", lambda: client.call("delete_topic", topic="never-made"))
 
 
 def _partitions(client: Client, world: World) -> None:

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/IBM/sarama"
 )
 
 type record struct {
@@ -57,7 +59,9 @@ func (u unsupported) Error() string { return string(u) }
 
 func main() {
 	library, bootstrap := os.Args[1], strings.Split(os.Args[2], ",")
-	libraries := map[string]func([]string) map[string]handler{"franz": franz}
+	libraries := map[string]func([]string) map[string]handler{
+		"franz": franz, "sarama": saramaWith(sarama.DefaultVersion), "sarama-newest": saramaWith(sarama.MaxVersion),
+	}
 	handlers := libraries[library](bootstrap)
 	calls := bufio.NewReaderSize(os.Stdin, 1<<24)
 	for {

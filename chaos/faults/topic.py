@@ -1,0 +1,146 @@
+"""Changes of the topic under load, by Kafka's own admin requests, so on any cluster: what an operator may do to it.
+
+topic_setting: one setting (IncrementalAlterConfigs); healing puts back what the topic said before. partitions_added:
+`count` more (CreatePartitions, KIP-195), for good. records_deleted: all but the last `keep` below the high watermark of
+the partition of interest (DeleteRecords, KIP-107), for good. Proved by what brokers answer: every one that runs tells
+the new value, a leader for each new partition, the new log start offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
+
+KEPT = "start_offset"  # in the proof of records_deleted: what lies below it is gone; reports read it
+
+
+class TopicSetting:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._topics, self._topic = context.port.topics(), context.of.topic
+        self._name, self._value = str(parameters["setting"]), str(parameters["value"])
+        self._before: str | None = None
+        self._was_asked = False
+
+    def inject(self) -> None:
+        self._before = self._topics.own_settings(self._topic).get(self._name)
+        self._was_asked = True
+        self._topics.change_setting(self._topic, self._name, self._value)
+
+    def heal(self) -> None:
+        if self._was_asked:
+            self._topics.change_setting(self._topic, self._name, self._before)
+            self._was_asked = False
+
+    def prove(self) -> Proof:
+        told = self._topics.setting_by_broker(self._topic, self._name)
+        return Proof(
+            is_effective=bool(told) and all(value == self._value for value in told.values()),
+            detail={
+                "setting": self._name,
+                "before": self._before,
+                "told": {f"broker {broker}": value for broker, value in told.items()},
+            },
+        )
+
+
+class PartitionsAdded:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._port, self._topic = context.port, context.of.topic
+        self._count = int(parameters["count"])
+        self._before: int | None = None
+
+    def inject(self) -> None:
+        topics = self._port.topics()
+        self._before = topics.partition_count(self._topic)
+        topics.set_partition_count(self._topic, self._before + self._count)
+
+    def heal(self) -> None:
+        """Partitions cannot be taken away."""
+
+    def prove(self) -> Proof:
+        if self._before is None:
+            return Proof(is_effective=False, detail={})
+        added = range(self._before, self._before + self._count)
+        leaders = {partition: self._port.leader(self._topic, partition) for partition in added}
+        return Proof(
+            is_effective=all(leader is not None for leader in leaders.values()),
+            detail={"before": self._before, "leaders": {str(number): leader for number, leader in leaders.items()}},
+        )
+
+
+class RecordsDeleted:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._topics, self._of = context.port.topics(), context.of
+        self._keep = int(parameters["keep"])
+        self._wanted: int | None = None
+
+    def inject(self) -> None:
+        topic, partition = self._of.topic, self._of.partition
+        end = self._topics.end_offset(topic, partition)
+        if end <= self._keep:
+            raise ValueError(f"{topic}-{partition} has {end} records and {self._keep} are to stay: nothing to delete")
+        self._wanted = end - self._keep
+        self._topics.delete_records(topic, partition, self._wanted)
+
+    def heal(self) -> None:
+        """What is deleted stays deleted."""
+
+    def prove(self) -> Proof:
+        start = self._topics.start_offset(self._of.topic, self._of.partition)
+        return Proof(
+            is_effective=self._wanted is not None and start >= self._wanted,
+            detail={"partition": self._of.partition, KEPT: start, "wanted": self._wanted},
+        )
+
+
+def _setting(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
+    return TopicSetting(context, parameters)
+
+
+def _setting_problem(parameters: Mapping[str, Parameter]) -> str | None:
+    return None if parameters["setting"] else "topic_setting needs `setting`, a topic's setting by Kafka's name"
+
+
+def _count_problem(parameters: Mapping[str, Parameter]) -> str | None:
+    count = int(parameters["count"])
+    return None if 1 <= count <= 100 else f"count of partitions_added is from 1 to 100, got {count}"
+
+
+def _keep_problem(parameters: Mapping[str, Parameter]) -> str | None:
+    keep = int(parameters["keep"])
+    return None if keep >= 0 else f"keep of records_deleted is from 0, got {keep}"
+
+
+SPECS: tuple[FaultSpec, ...] = (
+    FaultSpec(
+        name="topic_setting",
+        label="topic setting changed",
+        colour="#1a5276",
+        target_kind="topic",
+        default_target="topic",
+        make=_setting,
+        parameters={"setting": "", "value": ""},
+        problem=_setting_problem,
+    ),
+    FaultSpec(
+        name="partitions_added",
+        label="partitions added",
+        colour="#0e6655",
+        target_kind="topic",
+        default_target="topic",
+        make=PartitionsAdded,
+        parameters={"count": 1},
+        problem=_count_problem,
+    ),
+    FaultSpec(
+        name="records_deleted",
+        label="records deleted",
+        colour="#7e5109",
+        target_kind="topic",
+        default_target="topic",
+        make=RecordsDeleted,
+        parameters={"keep": 0},
+        problem=_keep_problem,
+    ),
+)

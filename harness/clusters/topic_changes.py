@@ -1,0 +1,133 @@
+"""What an operator does to a topic while it is in use, by plain admin requests: settings, partitions, deleted records.
+
+Implements `chaos.port.Topics`. Every call ends within the bounds of `Admin`, and raises CellError with the broker's
+words when it is refused. Shown by tests/harness/test_harness_topic_changes.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from broker.wire.apis import ApiKey
+from broker.wire.errors import error_name
+from harness.clusters.admin import REQUEST_TIMEOUT_MS, TRY_AGAIN, Admin
+from harness.clusters.base import Address
+from harness.clusters.metadata import BrokerProbe
+from harness.errors import CellError
+
+_SET, _DELETE = 0, 1  # operations of IncrementalAlterConfigs
+_LATEST, _EARLIEST = -1, -2  # timestamps of ListOffsets
+_LEADER_TIMEOUT_S: Final = 20.0
+_NO_LEADER: Final = frozenset({3, 5, 6, 7, 9, 74, 76})  # whoever was asked does not lead (yet): ask again
+_RESOURCE_TOPIC: Final = 2
+
+
+class TopicChanges:
+    def __init__(
+        self,
+        addresses: Callable[[], Mapping[int, Address]],
+        probe_of_leader: Callable[[str, int], BrokerProbe | None],
+    ) -> None:
+        """`addresses`: of the brokers that can be asked now, by id, without any proxy."""
+        self._addresses, self._probe_of_leader = addresses, probe_of_leader
+        self._admin = Admin(lambda: list(addresses().values()))
+
+    def partition_count(self, topic: str) -> int:
+        for address in self._addresses().values():
+            probe = BrokerProbe(address)
+            try:
+                state = probe.metadata(topic)
+            finally:
+                probe.close()
+            if state is not None and state.partitions:
+                return len(state.partitions)
+        raise CellError(f"no broker knows how many partitions {topic} has")
+
+    def own_settings(self, topic: str) -> Mapping[str, str]:
+        return self._admin.own_topic_config(topic)
+
+    def setting_by_broker(self, topic: str, name: str) -> Mapping[int, str | None]:
+        return {
+            broker: Admin(lambda address=address: [address]).topic_config(topic).get(name)  # type: ignore[misc]
+            for broker, address in self._addresses().items()
+        }
+
+    def change_setting(self, topic: str, name: str, value: str | None) -> None:
+        change = {"name": name, "config_operation": _DELETE if value is None else _SET, "value": value}
+        resource = {"resource_type": _RESOURCE_TOPIC, "resource_name": topic, "configs": (change,)}
+        what = f"{name} of topic {topic} could not be set to {value}"
+        answers = self._admin.answers(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=(resource,), validate_only=False)
+        self._await_success(what, answers, lambda response: response.responses[0])
+
+    def set_partition_count(self, topic: str, count: int) -> None:
+        entry = {"name": topic, "count": count, "assignments": None}
+        answers = self._admin.answers(
+            ApiKey.CREATE_PARTITIONS, topics=(entry,), timeout=REQUEST_TIMEOUT_MS, validate_only=False
+        )
+
+        def result(response: Any) -> Any:  # kio's generated types
+            return response.results[0]
+
+        try:
+            self._await_success(f"topic {topic} could not get {count} partitions", answers, result)
+        except CellError:
+            # An earlier request without an answer may have been carried out: then this one has nothing left to do.
+            if self.partition_count(topic) != count:
+                raise
+
+    def start_offset(self, topic: str, partition: int) -> int:
+        return self._offset(topic, partition, _EARLIEST)
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        return self._offset(topic, partition, _LATEST)
+
+    def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
+        """By the leader, which answers when all replicas in the ISR have done so."""
+        entry = {"partition_index": partition, "offset": before_offset}
+        topics = ({"name": topic, "partitions": (entry,)},)
+        self._ask_leader(topic, partition, ApiKey.DELETE_RECORDS, {"topics": topics, "timeout": REQUEST_TIMEOUT_MS})
+
+    def _offset(self, topic: str, partition: int, timestamp: int) -> int:
+        entry = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": timestamp}
+        topics = ({"name": topic, "partitions": (entry,)},)
+        values = {"replica_id": -1, "isolation_level": 0, "topics": topics}
+        return int(self._ask_leader(topic, partition, ApiKey.LIST_OFFSETS, values).offset)
+
+    def _ask_leader(self, topic: str, partition: int, api_key: ApiKey, values: Mapping[str, object]) -> Any:
+        """The partition's part of the answer."""
+        deadline = time.monotonic() + _LEADER_TIMEOUT_S
+        problem = "no leader"
+        while time.monotonic() < deadline:
+            probe = self._probe_of_leader(topic, partition)
+            if probe is not None:
+                try:
+                    response = probe.call(api_key, **values)
+                finally:
+                    probe.close()
+                if response is not None:
+                    answer = response.topics[0].partitions[0]
+                    code = int(answer.error_code)
+                    if code == 0:
+                        return answer
+                    problem = error_name(code)
+                    if code not in _NO_LEADER:
+                        break
+            time.sleep(0.1)
+        raise CellError(f"{api_key.name} of {topic}-{partition} failed: {problem}")
+
+    @staticmethod
+    def _await_success(what: str, answers: Any, result: Callable[[Any], Any]) -> None:
+        last = "no broker answered"
+        for response in answers:
+            if response is None:
+                continue
+            found = result(response)
+            code = int(found.error_code)
+            if code == 0:
+                return
+            last = f"{error_name(code)}: {found.error_message or 'no further word'}"
+            if code not in TRY_AGAIN:
+                break
+        raise CellError(f"{what}: {last}")

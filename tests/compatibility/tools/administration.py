@@ -1,0 +1,245 @@
+"""Tools that administer: topics, settings, groups, offsets, leaders, transactions, quorum, features."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from broker.client import Producer
+from tests.broker_node.cluster_helper import wait_until
+from tests.compatibility.tools.toolbox import Tool, Toolbox, ToolFailure
+from tests.compatibility.world import WAIT_S
+
+CONFIGS = "kafka.admin.ConfigCommand"
+GROUPS = "consumer.group.ConsumerGroupCommand"
+
+
+def _topics(box: Toolbox) -> None:
+    topic = box.world.name("made")
+    box.run("TopicCommand", "--create", "--topic", topic, "--partitions", 2, "--config", "cleanup.policy=compact")
+    box.run("TopicCommand", "--alter", "--topic", topic, "--partitions", 3)
+    found = box.run("TopicCommand", "--describe", "--topic", topic)
+    assert "PartitionCount: 3" in found, found
+    assert "cleanup.policy=compact" in found, found
+    assert topic in box.run("TopicCommand", "--list").split()
+    box.run("TopicCommand", "--delete", "--topic", topic)
+    wait_until(lambda: topic not in box.world.topics(), "the topic's end", WAIT_S)
+
+
+def _configs(box: Toolbox) -> None:
+    of_topic = ("--entity-type", "topics", "--entity-name", box.world.topic())
+    box.run(CONFIGS, *of_topic, "--alter", "--add-config", "retention.ms=777000,segment.bytes=2048000")
+    found = box.run(CONFIGS, *of_topic, "--describe")
+    # As Apache Kafka: log.retention.ms has no default of its own, log.segment.bytes has one.
+    assert "synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=777000}" in found, found
+    assert "DEFAULT_CONFIG:log.segment.bytes=1073741824" in found, found
+    box.run(CONFIGS, *of_topic, "--alter", "--delete-config", "retention.ms")
+    assert "retention.ms" not in box.run(CONFIGS, *of_topic, "--describe")
+    every_broker = ("--entity-type", "brokers", "--entity-default")
+    box.run(CONFIGS, *every_broker, "--alter", "--add-config", "max.connections=500")
+    assert "max.connections=500" in box.run(CONFIGS, *every_broker, "--describe")
+    one = box.run(CONFIGS, "--entity-type", "brokers", "--entity-name", 1, "--describe", "--all")
+    assert "node.id=1" in one, one
+
+
+def _quotas(box: Toolbox) -> None:
+    client = ("--entity-type", "clients", "--entity-name", box.world.name("slow"))
+    box.run(CONFIGS, *client, "--alter", "--add-config", "producer_byte_rate=300000,request_percentage=50")
+    found = box.run(CONFIGS, *client, "--describe")
+    assert f"client-id '{client[-1]}' are producer_byte_rate=300000.0, request_percentage=50.0" in found, found
+    box.run(CONFIGS, *client, "--alter", "--delete-config", "producer_byte_rate,request_percentage")
+    assert "producer_byte_rate" not in box.run(CONFIGS, *client, "--describe")
+
+
+def _consumer_groups(box: Toolbox) -> None:
+    topic, group = box.topic_of(20), box.world.name("g")
+    box.run("VerifiableConsumer", "--topic", topic, "--group-id", group, "--max-messages", 20)
+    found = box.run(GROUPS, "--describe", "--group", group)
+    assert re.search(rf"{group}\s+{topic}\s+0\s+20\s+20\s+0", found), found
+    assert group in box.run(GROUPS, "--list").split()
+    assert "Empty" in box.run(GROUPS, "--describe", "--group", group, "--state")
+    box.run(GROUPS, "--reset-offsets", "--group", group, "--topic", topic, "--to-offset", 5, "--execute")
+    found = box.run(GROUPS, "--describe", "--group", group)
+    assert re.search(rf"{topic}\s+0\s+5\s+20\s+15", found), found
+    box.run(GROUPS, "--delete-offsets", "--group", group, "--topic", topic)
+    box.run(GROUPS, "--delete", "--group", group)
+    assert group not in box.run(GROUPS, "--list").split()
+
+
+def _groups(box: Toolbox) -> None:
+    topic, group, newer = box.topic_of(1), box.world.name("g"), box.world.name("g")
+    box.run("VerifiableConsumer", "--topic", topic, "--group-id", group, "--max-messages", 1)
+    box.run(
+        "VerifiableConsumer", "--topic", topic, "--group-id", newer, "--max-messages", 1, "--group-protocol", "consumer"
+    )
+    found = box.run("GroupsCommand", "--list")
+    assert re.search(rf"{group}\s+Classic\s+consumer", found), found
+    assert re.search(rf"{newer}\s+Consumer\s+consumer", found), found
+
+
+def _get_offsets(box: Toolbox) -> None:
+    topic = box.topic_of(7)
+    offsets = {
+        time: int(box.run("GetOffsetShell", "--topic", topic, "--time", time).strip().rpartition(":")[2])
+        for time in ("latest", "earliest", "earliest-local", "max-timestamp")
+    }
+    assert offsets.pop("max-timestamp") in range(7), offsets
+    assert offsets == {"latest": 7, "earliest": 0, "earliest-local": 0}
+
+
+def _delete_records(box: Toolbox) -> None:
+    topic = box.topic_of(9)
+    what = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 4}]}
+    found = box.run("DeleteRecordsCommand", "--offset-json-file", box.file("delete.json", json.dumps(what)))
+    assert "low_watermark: 4" in found, found
+    assert box.world.log_start(topic) == 4
+
+
+def _leader_election(box: Toolbox) -> None:
+    topic = box.world.topic()
+    found = box.run("LeaderElectionCommand", "--election-type", "preferred", "--topic", topic, "--partition", 0)
+    assert f"Valid replica already elected for partitions {topic}-0" in found, found
+
+
+def _log_dirs(box: Toolbox) -> None:
+    topic = box.topic_of(3)
+    described = json.loads(box.run("LogDirsCommand", "--describe", "--topic-list", topic).splitlines()[-1])
+    assert {each["broker"] for each in described["brokers"]} == set(box.world.cluster.ids)
+    sizes = [part["size"] for each in described["brokers"] for part in each["logDirs"][0]["partitions"]]
+    assert len(sizes) == 3, sizes
+    assert min(sizes) > 0, sizes
+
+
+def _quorum(box: Toolbox) -> None:
+    status = box.run("MetadataQuorumCommand", "describe", "--status")
+    assert f"LeaderId:               {box.world.cluster.controller()}" in status, status
+    lines = box.run("MetadataQuorumCommand", "describe", "--replication").splitlines()
+    assert sorted(line.split()[-1] for line in lines[1:]) == ["Follower", "Follower", "Leader"], lines
+
+
+def _transactions(box: Toolbox) -> None:
+    topic, name, tool = box.world.topic(), box.world.name("tx"), "TransactionsCommand"
+    box.run(
+        "ProducerPerformance", "--topic", topic, "--num-records", 20, "--record-size", 100, "--throughput", 200,
+        "--transactional-id", name, "--transaction-duration-ms", 50,
+    )  # fmt: skip
+    assert name in box.run(tool, "list").split()
+    found = box.run(tool, "describe", "--transactional-id", name)
+    assert re.search(rf"{name}\s.*CompleteCommit", found), found
+    assert "ProducerId" in box.run(tool, "describe-producers", "--topic", topic, "--partition", 0)
+    assert box.run(tool, "find-hanging", "--broker-id", 1).splitlines()[1:] == []
+
+
+def _abort(box: Toolbox) -> None:
+    topic, tool = box.world.topic(), "TransactionsCommand"
+    name = box.world.name("tx")
+    with Producer({"bootstrap.servers": box.world.bootstrap, "transactional.id": name}) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"open", partition=0)
+        producer.flush()
+        box.run(tool, "abort", "--topic", topic, "--partition", 0, "--start-offset", 0)
+        assert [header.is_control for header in box.world.batches(topic)] == [False, True], "the marker"
+        box.run(tool, "forceTerminateTransaction", "--transactionalId", name)
+        found = box.run(tool, "describe", "--transactional-id", name)
+        assert re.search(rf"{name}\s.*(CompleteAbort|Empty)", found), found
+
+
+def _api_versions(box: Toolbox) -> None:
+    found = box.run("BrokerApiVersionsCommand")
+    assert found.count("Produce(0): 0 to 13 [usable: 13]") == len(box.world.cluster.ids), found
+    assert "ERROR" not in found, found
+
+
+def _features(box: Toolbox) -> None:
+    found = box.run("FeatureCommand", "describe")
+    # The only feature whose level a client can see; docs/differences.md.
+    assert re.search(r"Feature: transaction.version\s.*FinalizedVersionLevel: 2\s", found), found
+
+
+def _cluster(box: Toolbox) -> None:
+    found = box.run("ClusterTool", command="cluster-id")
+    assert re.search(r"Cluster ID: \S+", found), found
+    found = box.run("ClusterTool", command="list-endpoints")
+    assert [line.split()[0] for line in found.splitlines()[1:]] == [str(each) for each in box.world.cluster.ids], found
+
+
+def _application_reset(box: Toolbox) -> None:
+    topic, group = box.topic_of(5), box.world.name("application")
+    box.run("VerifiableConsumer", "--topic", topic, "--group-id", group, "--max-messages", 5)
+    box.run("StreamsResetter", "--application-id", group, "--input-topics", topic, "--to-earliest")
+    found = box.run(GROUPS, "--describe", "--group", group)
+    assert re.search(rf"{topic}\s+0\s+0\s+5\s+5", found), found
+
+
+def _reassign(box: Toolbox) -> None:
+    topic = box.topic_of(5)
+    replicas = list(box.world.partition(topic).replica_nodes)[::-1][:2]
+    plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": replicas}]}
+    given = ("--reassignment-json-file", box.file("plan.json", json.dumps(plan)))
+    box.run("reassign.ReassignPartitionsCommand", *given, "--execute")
+    wait_until(lambda: list(box.world.partition(topic).replica_nodes) == replicas, "the new replicas", WAIT_S)
+    assert "is completed" in box.run("reassign.ReassignPartitionsCommand", *given, "--verify")
+
+
+def _acls(box: Toolbox) -> None:
+    box.run("AclCommand", "--list")
+
+
+def _client_metrics(box: Toolbox) -> None:
+    box.run("ClientMetricsCommand", "--list")
+
+
+def _delegation_tokens(box: Toolbox) -> None:
+    box.run("DelegationTokenCommand", "--describe", "--command-config", box.file("empty.properties", ""))
+
+
+def _share_groups(box: Toolbox) -> None:
+    topic, group = box.topic_of(1), box.world.name("share")
+    given = ("--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
+    box.run("consumer.group.ShareGroupCommand", *given)
+
+
+def _streams_groups(box: Toolbox) -> None:
+    box.run("streams.StreamsGroupCommand", "--describe", "--group", box.world.name("streams"))
+
+
+def _feature_changes(box: Toolbox) -> None:
+    refusal = ""
+    try:
+        box.run("FeatureCommand", "upgrade", "--feature", "group.version=77")
+    except ToolFailure as error:
+        refusal = str(error)
+    assert "group.version" in refusal, refusal or "level 77 was taken"
+
+
+TOOLS = (
+    Tool(name="kafka-topics", asked="create, alter, describe, list, delete", attempt=_topics),
+    Tool(name="kafka-configs", asked="settings of topics and brokers: alter, describe", attempt=_configs),
+    Tool(name="kafka-configs (clients)", asked="quotas: set, describe, remove", attempt=_quotas),
+    Tool(
+        name="kafka-consumer-groups", asked="describe, list, reset offsets, delete offsets and groups",
+        attempt=_consumer_groups,
+    ),
+    Tool(name="kafka-groups", asked="list groups of both protocols", attempt=_groups),
+    Tool(name="kafka-get-offsets", asked="latest, earliest, local, of the largest timestamp", attempt=_get_offsets),
+    Tool(name="kafka-delete-records", asked="records before an offset", attempt=_delete_records),
+    Tool(name="kafka-leader-election", asked="preferred, where it leads already", attempt=_leader_election),
+    Tool(name="kafka-log-dirs", asked="sizes on all brokers", attempt=_log_dirs),
+    Tool(name="kafka-metadata-quorum", asked="describe status and replication", attempt=_quorum),
+    Tool(
+        name="kafka-transactions", asked="list, describe, describe producers, find hanging ones", attempt=_transactions
+    ),
+    Tool(name="kafka-transactions (abort)", asked="abort an open one, end it at its coordinator", attempt=_abort),
+    Tool(name="kafka-broker-api-versions", asked="of every broker", attempt=_api_versions),
+    Tool(name="kafka-features", asked="describe", attempt=_features),
+    Tool(name="kafka-features (upgrade)", asked="to a level that does not exist", attempt=_feature_changes),
+    Tool(name="kafka-cluster", asked="cluster id, endpoints", attempt=_cluster),
+    Tool(name="kafka-streams-application-reset", asked="offsets of an application", attempt=_application_reset),
+    Tool(name="kafka-reassign-partitions", asked="execute a plan, verify it", attempt=_reassign),
+    Tool(name="kafka-acls", asked="list", attempt=_acls),
+    Tool(name="kafka-client-metrics", asked="list", attempt=_client_metrics),
+    Tool(name="kafka-delegation-tokens", asked="describe", attempt=_delegation_tokens),
+    Tool(name="kafka-share-groups", asked="reset offsets", attempt=_share_groups),
+    Tool(name="kafka-streams-groups", asked="describe", attempt=_streams_groups),
+)  # fmt: skip

@@ -1,0 +1,99 @@
+"""Faults on a topic, against a real broker: what they ask for is in force, and proved by what the broker says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from broker.client import Producer
+from chaos.faults import FAULTS
+from chaos.faults.base import FaultRun, Parameter
+from chaos.targets import PartitionOfInterest
+from harness.clusters.base import Address
+from harness.clusters.metadata import BrokerProbe
+from harness.clusters.topic_changes import TopicChanges
+from harness.errors import CellError
+from tests.workloads.reference_broker import PARTITIONS, ReferenceBroker
+
+TOPIC = "t"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceBroker]:
+    running = ReferenceBroker(tmp_path_factory.mktemp("broker"))
+    running.create_topics(TOPIC, config={"retention.ms": "3600000"})
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def topics(broker: ReferenceBroker) -> TopicChanges:
+    address = Address(host="127.0.0.1", port=int(broker.address.rpartition(":")[2]))
+    return TopicChanges(lambda: {1: address}, lambda topic, partition: BrokerProbe(address))
+
+
+def make(name: str, topics: TopicChanges, partition: int = 0, **parameters: Parameter) -> FaultRun:
+    spec = FAULTS[name]
+    of = PartitionOfInterest(topic=TOPIC, partition=partition)
+    port = SimpleNamespace(topics=lambda: topics, leader=lambda topic, partition: 1)
+    context = spec.context(spec.default_target, port, of, None, "test")
+    return spec.make(context, {**spec.parameters, **parameters})
+
+
+@pytest.mark.parametrize(("setting", "before"), [("retention.ms", "3600000"), ("max.message.bytes", None)])
+def test_a_setting_is_in_force_until_the_fault_heals(topics: TopicChanges, setting: str, before: str | None) -> None:
+    in_force = topics.setting_by_broker(TOPIC, setting)[1]
+    fault = make("topic_setting", topics, setting=setting, value="123456")
+    assert not fault.prove().is_effective
+    fault.inject()
+    assert fault.prove().is_effective
+    assert topics.own_settings(TOPIC)[setting] == "123456"
+    fault.heal()
+    assert topics.own_settings(TOPIC).get(setting) == before
+    assert topics.setting_by_broker(TOPIC, setting) == {1: in_force}
+    fault.heal()  # may be called twice
+
+
+def test_a_setting_that_the_broker_refuses_is_an_error_with_its_words(topics: TopicChanges) -> None:
+    with pytest.raises(CellError, match=r"retention\.ms of topic t could not be set to soon: INVALID_CONFIG"):
+        make("topic_setting", topics, setting="retention.ms", value="soon").inject()
+
+
+def test_records_are_deleted_up_to_the_last_ones(topics: TopicChanges, broker: ReferenceBroker) -> None:
+    producer = Producer({"bootstrap.servers": broker.address})
+    for number in range(50):
+        producer.send(TOPIC, b"%d" % number, partition=2)
+    assert producer.flush(10) == 0
+    producer.close(5)
+    fault = make("records_deleted", topics, 2, keep=20)
+    assert not fault.prove().is_effective
+    fault.inject()
+    proof = fault.prove()
+    assert (proof.is_effective, proof.detail["partition"], proof.detail["start_offset"]) == (True, 2, 30)
+    with pytest.raises(ValueError, match="has 0 records"):
+        make("records_deleted", topics, 1, keep=20).inject()
+
+
+def test_partitions_are_added_for_good(topics: TopicChanges) -> None:
+    fault = make("partitions_added", topics, count=2)
+    assert not fault.prove().is_effective
+    fault.inject()
+    assert fault.prove().detail["before"] == PARTITIONS
+    assert topics.partition_count(TOPIC) == PARTITIONS + 2
+    fault.heal()
+    assert topics.partition_count(TOPIC) == PARTITIONS + 2
+    with pytest.raises(CellError, match="could not get 1 partitions: INVALID_PARTITIONS"):
+        topics.set_partition_count(TOPIC, 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "parameters"),
+    [("topic_setting", {}), ("partitions_added", {"count": 0}), ("records_deleted", {"keep": -1})],
+)
+def test_parameters_that_make_no_sense_are_refused(fault: str, parameters: dict[str, Parameter]) -> None:
+    spec = FAULTS[fault]
+    assert spec.problem({**spec.parameters, **parameters})
