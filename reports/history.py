@@ -149,22 +149,25 @@ def _given_too_early(cell: Cell) -> list[str]:
     }
     cases: list[str] = []
     seen_us: dict[tuple[str, str], int] = {}
-    held: dict[tuple[str, int], set[str]] = defaultdict(set)
+    held: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)  # owners with their generation
     overtaken: dict[tuple[str, int, str], str] = {}  # group, partition, owner -> who got it meanwhile
     for line in _lines(cell, "assigned", "revoked", "committed", "position"):
         group, member, t_us = str(line.get("group")), str(line.get("member")), int(line["t_us"])
         for partition in line.get("partitions", ()):
             owners = held[group, int(partition)]
             if line["kind"] == "revoked":
-                owners.discard(member)
+                owners.pop(member, None)
                 if next_owner := overtaken.pop((group, int(partition), member), None):
                     cases.append(f"group {group} partition {partition}: {next_owner} before {member} let go of it")
             elif line["kind"] == "assigned":
-                for owner in owners - {member}:
+                generation = int(line.get("generation", -1))
+                for owner, its in owners.items():
+                    if owner == member or its == generation >= 0:  # of one generation: told already
+                        continue
                     is_well = t_us < hindered_us.get(owner, t_us + 1)
                     if is_well and t_us - seen_us.get((group, owner), -ALIVE_US) < ALIVE_US:
                         overtaken[group, int(partition), owner] = member
-                owners.add(member)
+                owners[member] = generation
                 overtaken.pop((group, int(partition), member), None)
         seen_us[group, member] = t_us
     return cases

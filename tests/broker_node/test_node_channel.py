@@ -1,0 +1,69 @@
+"""A channel when its connection goes away at the worst moment: requests fail, the broker lives."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+import uvloop
+
+from broker.node import channel as module
+from broker.node.channel import Channel
+from broker.node.config import Address
+from broker.wire.messages import Message
+
+SILENT: Any = type("Silent", (), {"warning": lambda *_, **__: None})()
+
+
+def test_a_request_in_the_turn_in_which_a_late_dial_is_given_up_fails_and_does_not_raise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The connection stands, its time limit strikes before the dial has returned: uvloop has closed the connection, and
+    whoever writes to it gets a RuntimeError, which ended a broker under load."""
+    answers: list[Message | None] = []
+    was_written: list[bool] = []
+    raised: list[RuntimeError] = []
+
+    class Late(Channel):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            dial.cancel()
+            asyncio.get_running_loop().call_soon(self.ask)
+
+        def ask(self) -> None:
+            was_written.append(self._transport is not None)
+            try:
+                self.exchange(lambda number, client: [b"x"], _never, timeout_ms=5_000, answer=answers.append)
+            except RuntimeError as error:
+                raised.append(error)
+
+    def _never(frame: memoryview) -> Message:
+        raise AssertionError("nobody answers")
+
+    async def give_up_when_cancelled(task: Any, limit_s: float) -> Any:
+        nonlocal dial
+        dial = asyncio.ensure_future(task)
+        try:
+            return await dial
+        except asyncio.CancelledError:
+            raise TimeoutError from None
+
+    async def scene() -> None:
+        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        channel = Late(name="peer", address=lambda: Address(host="127.0.0.1", port=port), client_id="us", logger=SILENT)
+        channel.exchange(lambda number, client: [b"x"], _never, timeout_ms=5_000, answer=answers.append)
+        async with asyncio.timeout(5):
+            while len(answers) < 2:
+                await asyncio.sleep(0.01)
+        channel.close()
+        server.close()
+
+    dial: Any = None
+    monkeypatch.setattr(module.asyncio, "wait_for", give_up_when_cancelled)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(scene())
+    assert was_written == [True], "the second request met the closed connection"
+    assert raised == []
+    assert answers == [None, None]
