@@ -28,14 +28,8 @@ def probe_link(listen: str, *, timeout_ms: int) -> LinkProbe:
             start_ns = time.monotonic_ns()
             connection.sendall(_request(_CLIENT_ID))
             outcome = "answered" if connection.recv(4) else "closed"
-    except ConnectionRefusedError:
-        outcome = "refused"
-    except ConnectionResetError:
-        outcome = "reset"
-    except TimeoutError:
-        outcome = "silent"
-    except OSError:
-        outcome = "closed"
+    except OSError as error:
+        outcome = _outcome_of(error)
     return LinkProbe(outcome=outcome, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
 
 
@@ -45,10 +39,8 @@ def probe_connect(listen: str, *, timeout_ms: int) -> LinkProbe:
     try:
         socket.create_connection(_address(listen), timeout=timeout_ms / 1000).close()
         outcome = "answered"
-    except ConnectionRefusedError:
-        outcome = "refused"
-    except TimeoutError:
-        outcome = "silent"
+    except OSError as error:
+        outcome = _outcome_of(error)
     return LinkProbe(outcome=outcome, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
 
 
@@ -84,6 +76,11 @@ def probe_load(listen: str, *, stream: str, size_bytes: int, timeout_ms: int) ->
     except OSError:  # TimeoutError is one
         is_answered = False
     return LoadProbe(is_answered=is_answered, size_bytes=passed, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
+
+
+def _outcome_of(error: OSError) -> str:
+    names = {ConnectionRefusedError: "refused", ConnectionResetError: "reset", TimeoutError: "silent"}
+    return next((name for kind, name in names.items() if isinstance(error, kind)), "closed")
 
 
 def _address(listen: str) -> tuple[str, int]:

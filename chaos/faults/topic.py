@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 
 KEPT = "start_offset"  # in the proof of records_deleted: what lies below it is gone; reports read it
 
@@ -94,10 +94,6 @@ class RecordsDeleted:
         )
 
 
-def _setting(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
-    return TopicSetting(context, parameters)
-
-
 def _setting_problem(parameters: Mapping[str, Parameter]) -> str | None:
     return None if parameters["setting"] else "topic_setting needs `setting`, a topic's setting by Kafka's name"
 
@@ -119,7 +115,7 @@ SPECS: tuple[FaultSpec, ...] = (
         colour="#1a5276",
         target_kind="topic",
         default_target="topic",
-        make=_setting,
+        make=TopicSetting,
         parameters={"setting": "", "value": ""},
         problem=_setting_problem,
     ),

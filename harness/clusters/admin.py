@@ -23,7 +23,7 @@ _REQUEST_TIMED_OUT: Final = 7
 _UNKNOWN_TOPIC: Final = 3
 # The broker asked is no controller, or there is none yet, or it does not know all brokers yet: ask again.
 TRY_AGAIN: Final = frozenset({5, 7, 14, 15, 16, 38, 41, 89})
-_RESOURCE_TOPIC: Final = 2
+RESOURCE_TOPIC: Final = 2
 _FROM_TOPIC: Final = 1  # config_source of DescribeConfigs: a setting of the topic itself
 _RESOURCE_BROKER: Final = 4
 
@@ -80,11 +80,11 @@ class Admin:
 
     def topic_config(self, name: str) -> dict[str, str]:
         """The topic's effective settings as a broker gives them; empty when nobody answers."""
-        return self._config(_RESOURCE_TOPIC, name, None)
+        return self._config(RESOURCE_TOPIC, name, None)
 
     def own_topic_config(self, name: str) -> dict[str, str]:
         """What is set on the topic itself, without what it has from the brokers."""
-        return self._config(_RESOURCE_TOPIC, name, None, source=_FROM_TOPIC)
+        return self._config(RESOURCE_TOPIC, name, None, source=_FROM_TOPIC)
 
     def broker_config(self, broker_id: int, address: Address) -> dict[str, str]:
         """A broker answers for itself only."""

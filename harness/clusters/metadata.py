@@ -11,7 +11,8 @@ import secrets
 import socket
 import ssl
 import struct
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from harness.errors import EnvironmentFault
 
 _CLIENT_ID: Final = "harness-probe"
 _RESPONSE_BYTES_MAX: Final = 64 << 20
+LATEST, EARLIEST = -1, -2  # timestamps of ListOffsets
 GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
 _VERSIONS: Final = {
     ApiKey.METADATA: 9,
@@ -139,9 +141,7 @@ class BrokerProbe:
 
     def end_offset(self, topic: str, partition: int) -> int | None:
         """The high watermark, as ListOffsets gives it to consumers; None when this broker does not lead."""
-        entry = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
-        topics = ({"name": topic, "partitions": (entry,)},)
-        response = self.call(ApiKey.LIST_OFFSETS, replica_id=-1, isolation_level=0, topics=topics)
+        response = self.call(ApiKey.LIST_OFFSETS, **offset_request(topic, partition, LATEST))
         if response is None:
             return None
         answer = response.topics[0].partitions[0]
@@ -231,3 +231,40 @@ def _read_exactly(connection: socket.socket, size: int) -> bytes:
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
+
+
+def ask_leader(
+    leader: Callable[[], BrokerProbe | None],
+    api_key: ApiKey,
+    values: Mapping[str, object],
+    *,
+    timeout_s: float,
+    again: Container[int] | None = None,
+) -> tuple[Any, str]:
+    """(the one partition's part of the answer, "") from whoever leads it, or (None, the last problem) after `timeout_s`
+    or at an error code that is not in `again`; None there: every error may pass."""
+    deadline = time.monotonic() + timeout_s
+    problem = "no leader"
+    while time.monotonic() < deadline:
+        probe = leader()
+        if probe is not None:
+            try:
+                response = probe.call(api_key, **values)
+            finally:
+                probe.close()
+            if response is not None:
+                answer = response.topics[0].partitions[0]
+                code = int(answer.error_code)
+                if code == 0:
+                    return answer, ""
+                problem = error_name(code)
+                if again is not None and code not in again:
+                    break
+        time.sleep(0.1)
+    return None, problem
+
+
+def offset_request(topic: str, partition: int, timestamp: int) -> dict[str, object]:
+    """ListOffsets for one partition, as a consumer asks."""
+    entry = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": timestamp}
+    return {"replica_id": -1, "isolation_level": 0, "topics": ({"name": topic, "partitions": (entry,)},)}

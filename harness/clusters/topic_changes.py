@@ -6,22 +6,19 @@ words when it is refused. Shown by tests/harness/test_harness_topic_changes.py.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from broker.wire.apis import ApiKey
 from broker.wire.errors import error_name
-from harness.clusters.admin import REQUEST_TIMEOUT_MS, TRY_AGAIN, Admin
+from harness.clusters.admin import REQUEST_TIMEOUT_MS, RESOURCE_TOPIC, TRY_AGAIN, Admin
 from harness.clusters.base import Address
-from harness.clusters.metadata import BrokerProbe
+from harness.clusters.metadata import EARLIEST, LATEST, BrokerProbe, ask_leader, offset_request
 from harness.errors import CellError
 
 _SET, _DELETE = 0, 1  # operations of IncrementalAlterConfigs
-_LATEST, _EARLIEST = -1, -2  # timestamps of ListOffsets
 _LEADER_TIMEOUT_S: Final = 20.0
 _NO_LEADER: Final = frozenset({3, 5, 6, 7, 9, 74, 76})  # whoever was asked does not lead (yet): ask again
-_RESOURCE_TOPIC: Final = 2
 
 
 class TopicChanges:
@@ -56,7 +53,7 @@ class TopicChanges:
 
     def change_setting(self, topic: str, name: str, value: str | None) -> None:
         change = {"name": name, "config_operation": _DELETE if value is None else _SET, "value": value}
-        resource = {"resource_type": _RESOURCE_TOPIC, "resource_name": topic, "configs": (change,)}
+        resource = {"resource_type": RESOURCE_TOPIC, "resource_name": topic, "configs": (change,)}
         what = f"{name} of topic {topic} could not be set to {value}"
         answers = self._admin.answers(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=(resource,), validate_only=False)
         self._await_success(what, answers, lambda response: response.responses[0])
@@ -78,10 +75,10 @@ class TopicChanges:
                 raise
 
     def start_offset(self, topic: str, partition: int) -> int:
-        return self._offset(topic, partition, _EARLIEST)
+        return self._offset(topic, partition, EARLIEST)
 
     def end_offset(self, topic: str, partition: int) -> int:
-        return self._offset(topic, partition, _LATEST)
+        return self._offset(topic, partition, LATEST)
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """By the leader, which answers when all replicas in the ISR have done so."""
@@ -90,32 +87,21 @@ class TopicChanges:
         self._ask_leader(topic, partition, ApiKey.DELETE_RECORDS, {"topics": topics, "timeout": REQUEST_TIMEOUT_MS})
 
     def _offset(self, topic: str, partition: int, timestamp: int) -> int:
-        entry = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": timestamp}
-        topics = ({"name": topic, "partitions": (entry,)},)
-        values = {"replica_id": -1, "isolation_level": 0, "topics": topics}
-        return int(self._ask_leader(topic, partition, ApiKey.LIST_OFFSETS, values).offset)
+        request = offset_request(topic, partition, timestamp)
+        return int(self._ask_leader(topic, partition, ApiKey.LIST_OFFSETS, request).offset)
 
     def _ask_leader(self, topic: str, partition: int, api_key: ApiKey, values: Mapping[str, object]) -> Any:
         """The partition's part of the answer."""
-        deadline = time.monotonic() + _LEADER_TIMEOUT_S
-        problem = "no leader"
-        while time.monotonic() < deadline:
-            probe = self._probe_of_leader(topic, partition)
-            if probe is not None:
-                try:
-                    response = probe.call(api_key, **values)
-                finally:
-                    probe.close()
-                if response is not None:
-                    answer = response.topics[0].partitions[0]
-                    code = int(answer.error_code)
-                    if code == 0:
-                        return answer
-                    problem = error_name(code)
-                    if code not in _NO_LEADER:
-                        break
-            time.sleep(0.1)
-        raise CellError(f"{api_key.name} of {topic}-{partition} failed: {problem}")
+        answer, problem = ask_leader(
+            lambda: self._probe_of_leader(topic, partition),
+            api_key,
+            values,
+            timeout_s=_LEADER_TIMEOUT_S,
+            again=_NO_LEADER,
+        )
+        if answer is None:
+            raise CellError(f"{api_key.name} of {topic}-{partition} failed: {problem}")
+        return answer
 
     @staticmethod
     def _await_success(what: str, answers: Any, result: Callable[[Any], Any]) -> None:

@@ -12,10 +12,9 @@ from typing import Final
 from broker.wire.apis import ApiKey
 from broker.wire.batch import RawBatch, iter_batches
 from broker.wire.errors import error_name
-from harness.clusters.metadata import BrokerProbe
+from harness.clusters.metadata import EARLIEST, LATEST, BrokerProbe, ask_leader, offset_request
 
 FETCH_BYTES: Final = 8 << 20
-_LATEST, _EARLIEST = -1, -2  # timestamps of ListOffsets
 _STALL_TIMEOUT_S: Final = 15.0
 
 
@@ -28,31 +27,20 @@ class TopicLogReader:
 
     def end_offset(self, partition: int) -> int:
         """The high watermark. TimeoutError when no leader gives it within 15 s."""
-        return self._offset(partition, _LATEST)
+        return self._offset(partition, LATEST)
 
     def start_offset(self, partition: int) -> int:
         """Where the log begins: not at 0 once records were deleted."""
-        return self._offset(partition, _EARLIEST)
+        return self._offset(partition, EARLIEST)
 
     def _offset(self, partition: int, timestamp: int) -> int:
-        deadline = time.monotonic() + _STALL_TIMEOUT_S
-        problem = "no leader"
-        while time.monotonic() < deadline:
-            probe = self._probe_of_leader(partition)
-            if probe is not None:
-                try:
-                    entry = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": timestamp}
-                    topics = ({"name": self._topic, "partitions": (entry,)},)
-                    response = probe.call(ApiKey.LIST_OFFSETS, replica_id=-1, isolation_level=0, topics=topics)
-                finally:
-                    probe.close()
-                if response is not None:
-                    answer = response.topics[0].partitions[0]
-                    if int(answer.error_code) == 0:
-                        return int(answer.offset)
-                    problem = error_name(int(answer.error_code))
-            time.sleep(0.1)
-        raise TimeoutError(f"{self._topic}-{partition}: no offset within {_STALL_TIMEOUT_S:.0f} s: {problem}")
+        request = offset_request(self._topic, partition, timestamp)
+        answer, problem = ask_leader(
+            lambda: self._probe_of_leader(partition), ApiKey.LIST_OFFSETS, request, timeout_s=_STALL_TIMEOUT_S
+        )
+        if answer is None:
+            raise TimeoutError(f"{self._topic}-{partition}: no offset within {_STALL_TIMEOUT_S:.0f} s: {problem}")
+        return int(answer.offset)
 
     def batches(self, partition: int, to_offset: int) -> Iterator[RawBatch]:
         """Whole batches from the log's start until `to_offset`. TimeoutError when nothing comes for 15 s."""

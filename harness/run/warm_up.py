@@ -16,14 +16,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from harness.clusters.admin import Admin
 from harness.clusters.base import Cluster
 from harness.errors import CellError
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
-from harness.run.recorders import process_sample
+from harness.run.recorders import HasPids, process_sample
 from harness.run.workload_process import WorkloadProcess
 
 TOPIC: Final = "harness-warm-up"
@@ -65,10 +65,6 @@ class Warmth:
         series = ", ".join(f"{cost:.0f}" for cost in self.cpu_us_per_record)
         rest = "" if self.has_settled() or len(self.cpu_us_per_record) < 2 else ", perhaps still falling"
         return f"brokers' CPU per record by rounds, us: {series}{rest}"
-
-
-class HasPids(Protocol):
-    def pids(self) -> Mapping[int, int]: ...
 
 
 def cpu_of(cluster: HasPids) -> float:

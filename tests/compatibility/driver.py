@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from select import select
 from typing import Any, BinaryIO
 
 CALL_TIMEOUT_S = 240.0
@@ -81,8 +81,10 @@ class Driver:
         return self._process
 
     def _line(self, pipe: BinaryIO | Any, timeout_s: float) -> bytes:
+        readable = select.poll()  # select() ends at descriptor 1,024, and a test process may have more open
+        readable.register(pipe, select.POLLIN)
         while b"\n" not in self._received:
-            if not select([pipe], [], [], timeout_s)[0]:
+            if not readable.poll(timeout_s * 1000):
                 raise OSError(f"nothing within {timeout_s:.0f} s")
             piece = os.read(pipe.fileno(), 1 << 20)
             if not piece:

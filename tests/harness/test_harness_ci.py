@@ -47,7 +47,7 @@ def test_the_command_of_a_cell_leaves_out_what_belongs_to_one_execution() -> Non
 
 def judged(*checks: Check) -> Judged:
     document = {"seed": 7, "command": "harness chaos --seed 7 --cell chaos-x"}
-    facts = SimpleNamespace(cell=SimpleNamespace(cell_id="chaos-x", document=document))
+    facts = SimpleNamespace(cell=SimpleNamespace(cell_id="chaos-x", document=document), predictions={})
     return Judged(facts=facts, verdict=Verdict(result=FAIL, checks=checks))
 
 
