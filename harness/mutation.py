@@ -147,8 +147,8 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "ring-and-bridge, in vain)",
     "unsynced_segments_trusted": "the loss of power shortens files, and a file that does not fit its index is noticed "
     "without a scan; it takes content that is wrong at the right length (tried in power-loss-follower, in vain)",
-    "fetch_session_keeps_the_high_watermark": "a follower's high watermark counts when it leads, and the next batch has "
-    "told it by then; what it lacks at the end no scenario asks",
+    "fetch_session_keeps_the_high_watermark": "a follower's high watermark counts when it leads, and the next batch "
+    "has told it by then; what it lacks at the end no scenario asks",
     "broker_epoch_ignored": "a fetch of a broker's earlier life has to come after the broker has registered anew",
     "commit_of_earlier_epoch": "figure 8 of the Raft paper: leaders in a row, each of which dies at a chosen entry",
     "partition_epoch_ignored": "an AlterPartition has to come after a change of the partition that its sender missed",
