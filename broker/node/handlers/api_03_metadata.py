@@ -43,7 +43,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
 
 
 def _is_sensible(request: AnyRequest) -> bool:
-    """Each topic is asked for by name, or by id: ids came in version 10, but may be asked for only since 12 (KIP-516)."""
+    """A topic is asked for by name or by id: ids came in version 10, but may be asked for only since 12 (KIP-516)."""
     asked = request.message.topics or ()
     is_by_id = any(getattr(each, "topic_id", None) is not None for each in asked)
     if is_by_id:  # then names are ignored
