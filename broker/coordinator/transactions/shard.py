@@ -61,8 +61,8 @@ class TransactionsConfig:
 
 
 class TransactionShard:
-    """Invariant: `_transactions` is what replaying the shard's log gives, except for `last_producer_epoch` and for starts
-    that by our clock lie in the future."""
+    """Invariant: `_transactions` is what replaying the shard's log gives, except for `last_producer_epoch` and for
+    starts that by our clock lie in the future."""
 
     def __init__(self, config: TransactionsConfig) -> None:
         self._config = config
