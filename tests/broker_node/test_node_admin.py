@@ -107,6 +107,27 @@ def test_brokers_take_settings_at_run_time(cluster: Cluster) -> None:
     alter(cluster, "broker", "2", "delete", log_retention_ms="")
 
 
+def test_settings_are_described_with_what_comes_of_them_here_when_asked(cluster: Cluster) -> None:
+    """KIP-569; sarama's TestFuncAdminDescribeConfig wants some text."""
+    create_topic(cluster, "told")
+    resources = [
+        {"resource_type": 2, "resource_name": "told", "configuration_keys": None},
+        {"resource_type": 4, "resource_name": "1", "configuration_keys": None},
+    ]
+    with RawClient(cluster.ports[1]["DIRECT"]) as client:
+        for wants in (True, False):
+            asked = {"resources": resources, "include_synonyms": False, "include_documentation": wants}
+            message = request(ApiKey.DESCRIBE_CONFIGS, 4, **asked)
+            answer = client.call(ApiKey.DESCRIBE_CONFIGS, 4, message)
+            texts = [{each.name: each.documentation for each in result.configs} for result in answer.results]
+            assert all(bool(text) is wants for found in texts for text in found.values())
+            if wants:
+                topic, broker = texts
+                assert topic["retention.ms"] == "Apache Kafka's type long, default 604800000. Here: honoured."
+                assert "accepted without effect" in topic["preallocate"]
+                assert "accepted without effect" in broker["log.preallocate"]
+
+
 def test_partitions_are_added_and_can_be_written_to(cluster: Cluster) -> None:
     create_topic(cluster, "grows")
     client = admin(cluster)

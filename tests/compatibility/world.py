@@ -38,10 +38,11 @@ _names = count(1)
 class World:
     """`with World(directory) as world`. Topics have replication factor 3."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, cluster: Cluster | None = None) -> None:
+        """`cluster`: another than the three brokers with `SETTINGS`; it is started here."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        self.cluster = Cluster(directory, settings=SETTINGS)
+        self.cluster = cluster or Cluster(directory, settings=SETTINGS)
 
     def __enter__(self) -> World:
         self.cluster.start_all()
@@ -91,6 +92,12 @@ class World:
         """Start it and wait until it is in every ISR again."""
         self.cluster.start(broker)
         wait_until(self._all_in_sync, "every replica in sync", WAIT_S)
+
+    def whole_again(self) -> None:
+        """Brokers that a failed feature or test left dead."""
+        for broker in self.cluster.ids:
+            if broker not in self.cluster.processes:
+                self.start(broker)
 
     # -- looking
 
