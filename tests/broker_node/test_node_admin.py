@@ -14,9 +14,11 @@ from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, OffsetSpec
 from link_helper import RawClient
 
+from broker.node.clock import wall_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
+from broker.wire.records import encode_batch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 OPERATIONS = {
@@ -126,6 +128,19 @@ def test_settings_are_described_with_what_comes_of_them_here_when_asked(cluster:
                 assert topic["retention.ms"] == "Apache Kafka's type long, default 604800000. Here: honoured."
                 assert "accepted without effect" in topic["preallocate"]
                 assert "accepted without effect" in broker["log.preallocate"]
+
+
+def test_a_client_learns_which_records_had_its_batch_refused(cluster: Cluster) -> None:
+    create_topic(cluster, "keyed", config={"cleanup.policy": "compact"})
+    records = encode_batch([b"1", b"2", b"3"], timestamps_ms=wall_ms(), keys=[b"a", None, b"c"])
+    topics = [{"name": "keyed", "partition_data": [{"index": 0, "records": records}]}]
+    with RawClient(cluster.ports[leader(cluster, "keyed")]["DIRECT"]) as client:
+        for version, named in ((7, []), (8, [1]), (12, [1])):
+            asked = request(ApiKey.PRODUCE, version, transactional_id=None, acks=-1, timeout=5_000, topic_data=topics)
+            (answer,) = client.call(ApiKey.PRODUCE, version, asked).responses[0].partition_responses
+            assert answer.error_code is ErrorCode.invalid_record
+            assert [each.batch_index for each in getattr(answer, "record_errors", ())] == named
+            assert bool(getattr(answer, "error_message", None)) is bool(named)
 
 
 def test_partitions_are_added_and_can_be_written_to(cluster: Cluster) -> None:

@@ -1,7 +1,7 @@
 """kafka-python's own integration tests, from its source distribution, against a broker that is already there.
 
-The distribution lacks one module of its tests (test/service.py, which starts servers); the part of it that an external
-broker needs is in kafka_python_service.py.
+The distribution lacks two modules of its tests (test/service.py, which starts servers, and test/__init__.py); what an
+external broker needs of them is in kafka_python_service.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
-"""A pytest plugin: the module that kafka-python's distributed tests import and do not carry, for an external broker."""
+"""A pytest plugin: what kafka-python's distributed tests import and do not carry, for an external broker.
+
+That is test/service.py, and test/__init__.py, without which Python's own package of that name is found.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from types import ModuleType
 
@@ -26,6 +30,7 @@ class SpawnedService:
         raise RuntimeError("these tests run against the broker of KAFKA_URI and start none")
 
 
-_module = ModuleType("test.service")
-vars(_module).update(ExternalService=ExternalService, SpawnedService=SpawnedService)
-sys.modules["test.service"] = _module
+_package, _service = ModuleType("test"), ModuleType("test.service")
+_package.__path__ = [os.path.join(os.environ["KAFKA_ROOT"], "test")]
+vars(_service).update(ExternalService=ExternalService, SpawnedService=SpawnedService)
+sys.modules.update({"test": _package, "test.service": _service})

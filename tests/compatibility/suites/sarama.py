@@ -34,6 +34,7 @@ _TEST = re.compile(r"^func (Test\w+)\(t \*testing\.T\)", re.MULTILINE)
 COMPOSE_SETTINGS = {
     "default.replication.factor": 2, "offsets.topic.replication.factor": 2, "delete.topic.enable": "true",
     "transaction.state.log.replication.factor": 2,
+    "transaction.state.log.min.isr": 1,  # of the server.properties that comes with Kafka, which they begin with
 }  # fmt: skip
 
 
