@@ -79,6 +79,8 @@ BROKER_TRIALS: Final = (
     Trial(mutant="crc_ignored_on_recovery", scenario="bit-flip", case="acks-all"),
     Trial(mutant="expansion_without_catching_up", scenario="returning-follower", case="acks-all"),
     Trial(mutant="fetch_counts_before_it_is_stored", scenario="slow-replication", case="acks-all"),
+    Trial(mutant="fetch_session_forgets_who_must_join", scenario="leader-kill", case="acks-all-idempotent"),
+    Trial(mutant="fetch_session_keeps_the_offset", scenario="control", case="acks-all"),
     Trial(mutant="first_sequence_anything", scenario="first-batch-refused", case="in-flight-5-idempotent"),
     Trial(mutant="flush_ignored", scenario="power-loss-last", case="flush-each"),
     Trial(mutant="generation_not_checked", scenario="consumer-pause", case="commit-after", client="confluent"),
@@ -145,6 +147,8 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "ring-and-bridge, in vain)",
     "unsynced_segments_trusted": "the loss of power shortens files, and a file that does not fit its index is noticed "
     "without a scan; it takes content that is wrong at the right length (tried in power-loss-follower, in vain)",
+    "fetch_session_keeps_the_high_watermark": "a follower's high watermark counts when it leads, and the next batch "
+    "has told it by then; what it lacks at the end no scenario asks",
     "broker_epoch_ignored": "a fetch of a broker's earlier life has to come after the broker has registered anew",
     "commit_of_earlier_epoch": "figure 8 of the Raft paper: leaders in a row, each of which dies at a chosen entry",
     "partition_epoch_ignored": "an AlterPartition has to come after a change of the partition that its sender missed",

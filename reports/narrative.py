@@ -65,12 +65,8 @@ def _damage(judged: Sequence[Judged]) -> Sentence | None:
         ]
         if not shown:
             continue
-        first = shown[0].facts
-        comparison = first.predictions[kind]
-        exact = "exactly the predicted" if comparison.equal else f"not the {comparison.predicted.count:,} predicted"
-        setting = _setting(first, kind)
-        parts.append(f"{setting} {_VERBS[kind]} {comparison.observed.count:,} ({exact})")
-        target = f"cell-{first.cell.cell_id}" if target == "cells" else target
+        parts.append(_damage_of_kind(kind, [item.facts for item in shown]))
+        target = f"cell-{shown[0].facts.cell.cell_id}" if target == "cells" else target
     safe = [item for item in judged if item.facts.cell.kind == "chaos" and _is_safe(item.facts)]
     clean = sum(
         item.facts.lost == 0 and all(item.facts.set_count(kind) == 0 for kind in PREDICTED_KINDS) for item in safe
@@ -81,6 +77,21 @@ def _damage(judged: Sequence[Judged]) -> Sentence | None:
     if safe:
         text += f"; {clean} of the {len(safe)} safe configurations showed none"
     return Sentence(text=text + ".", target=target)
+
+
+def _damage_of_kind(kind: str, cells: Sequence[CellFacts]) -> str:
+    """`acks=1 lost 9,629 in 2 cells, acks=all lost 300 (exactly the predicted)`."""
+    by_setting: dict[str, list[int]] = {}
+    for facts in cells:
+        by_setting.setdefault(_setting(facts, kind), []).append(facts.predictions[kind].observed.count)
+    told = ", ".join(
+        f"{setting} {_VERBS[kind]} {sum(counts):,}" + (f" in {len(counts)} cells" if len(counts) > 1 else "")
+        for setting, counts in by_setting.items()
+    )
+    if all(facts.predictions[kind].equal for facts in cells):
+        return f"{told} (exactly the predicted)"
+    predicted = sum(facts.predictions[kind].predicted.count for facts in cells)
+    return f"{told} (not what was predicted: {predicted:,} in all)"
 
 
 def _is_safe(facts: CellFacts) -> bool:

@@ -375,7 +375,7 @@ class CoordinatorHost(Generic[S]):
             asyncio.get_running_loop().call_soon(self._settle, slot)
 
         slot.wake = wake
-        slot.hosted.consumer_wakes.add(wake)
+        slot.hosted.readers.consumers.add(wake)
         self._handle(slot, Loaded(leader_epoch=slot.leader_epoch))
         if self._first_event is not None and slot.ledger is not None:
             self._handle(slot, self._first_event())
@@ -393,7 +393,7 @@ class CoordinatorHost(Generic[S]):
             slot.timer.cancel()
             slot.timer = None
         if slot.wake is not None:
-            slot.hosted.consumer_wakes.discard(slot.wake)
+            slot.hosted.readers.consumers.discard(slot.wake)
         requests, slot.requests = slot.requests, {}
         for waiting in requests.values():
             waiting.refused(error)

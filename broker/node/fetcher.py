@@ -1,7 +1,8 @@
 """Replica fetchers: one task per leader broker, which pulls all partitions that this broker follows there.
 
-Each round is one Fetch with our end offset and the epoch before it. The leader answers with records, or with where the
-logs part (then we truncate and ask again). A silent cut ends the request after replica.socket.timeout.ms.
+Each round is one Fetch with our end offsets and the epochs before them. The leader answers with records, or with where
+the logs part (then we truncate and ask again). By an incremental session (KIP-227, replica_session.py) requests and
+answers hold only what changed. A silent cut ends the request after replica.socket.timeout.ms.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from uuid import UUID
 
 from broker.controller.image import MetadataImage
 from broker.log.errors import LogError
@@ -17,6 +17,7 @@ from broker.node.channel import Channel, ChannelError
 from broker.node.config import Address, NodeConfig
 from broker.node.logs import Logger
 from broker.node.partitions import HostedPartition, Partitions
+from broker.node.replica_session import ReplicaSession
 from broker.replication import EpochEnd, truncation_offset
 from broker.wire.apis import ApiKey
 from broker.wire.codec import decode_response
@@ -32,7 +33,6 @@ from broker.wire.messages import Message
 from broker.wire.records import validate_batches
 
 FETCH_VERSION = 17
-NO_SESSION = (0, -1)  # id and epoch: a full request, each time
 _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 
 
@@ -113,10 +113,7 @@ class _Fetcher:
             logger=logger,
         )
         self.partitions_changed = asyncio.Event()
-        self._asked_offsets: dict[HostedPartition, int] = {}  # of the last request
-        # What the last answers were for, found by topic id and partition; made anew when `followed` is another list.
-        self._followed: list[HostedPartition] = []
-        self._by_id: dict[tuple[object, int], HostedPartition] = {}
+        self._session = ReplicaSession(self._position)
         self._timeout_ms = config.replica_fetch_wait_max_ms + config.replica_socket_timeout_ms
 
     async def run(self) -> None:
@@ -133,52 +130,60 @@ class _Fetcher:
                 )
                 has_failed = not self._handle(response)
             except ChannelError:
+                self._session.failed()
                 has_failed = True
             if has_failed:
                 # A new leader epoch may already be known to the leader and not to us, or the other way round.
                 await asyncio.sleep(self._config.replica_fetch_backoff_ms / 1000)
 
-    def _encode(self, followed: list[HostedPartition], correlation_id: int, client_id: str) -> list[Buffer]:
-        by_topic: dict[UUID, list[FetchPartition]] = {}
-        asked_offsets: dict[HostedPartition, int] = {}
+    def _position(self, hosted: HostedPartition) -> FetchPartition:
+        log = hosted.log
+        end_offset, start_offset = log.log_end_offset, log.log_start_offset
+        last_epoch = log.epoch_at(end_offset - 1) if end_offset > start_offset else -1
         max_bytes = self._config.replica_fetch_max_bytes
-        for hosted in followed:
-            log, topic_id = hosted.log, hosted.topic_id
-            end_offset, start_offset = log.log_end_offset, log.log_start_offset
-            asked_offsets[hosted] = end_offset
-            last_epoch = log.epoch_at(end_offset - 1) if end_offset > start_offset else -1
-            asked = FetchPartition(
-                hosted.index, hosted.replica.leader_epoch, end_offset, last_epoch, start_offset, max_bytes
-            )
-            by_topic.setdefault(topic_id, []).append(asked)
-        self._asked_offsets = asked_offsets
-        config = self._config
+        return FetchPartition(
+            hosted.index, hosted.replica.leader_epoch, end_offset, last_epoch, start_offset, max_bytes
+        )
+
+    def _encode(self, followed: list[HostedPartition], correlation_id: int, client_id: str) -> list[Buffer]:
+        config, session = self._config, self._session
+        names = session.names(followed)
         limits = (
             config.replica_fetch_wait_max_ms, config.replica_fetch_min_bytes, config.replica_fetch_response_max_bytes
         )  # fmt: skip
-        state = ReplicaState(config.node_id, self._broker_epoch())
         frame = encode_follower_fetch(
-            FETCH_VERSION, correlation_id, client_id.encode(), state, limits, NO_SESSION, by_topic.items()
+            FETCH_VERSION,
+            correlation_id,
+            client_id.encode(),
+            ReplicaState(config.node_id, self._broker_epoch()),
+            limits,
+            (session.session_id, session.epoch),
+            names.asked.items(),
+            names.forgotten.items(),
         )
         return [frame]
 
     def _handle(self, response: Message) -> bool:
         """False when a partition could not be fetched: back off before the next round."""
-        if response.error_code is not _NONE:
-            return False
-        followed = self._partitions.followed(self._leader_id)
-        if followed is not self._followed:
-            self._followed = followed
-            self._by_id = {(each.topic_id, each.index): each for each in followed}
+        session = self._session
+        was_full = session.is_full
+        if not session.answered(response.error_code, response.session_id):
+            return not was_full  # a session that the leader does not know, or no longer: at once a full request
         is_fine = True
         for topic in response.responses:
             for partition in topic.partitions:
-                hosted = self._by_id.get((topic.topic_id, partition.partition_index))
-                if hosted is not None:
-                    is_fine &= self._handle_partition(hosted, partition)
+                hosted = session.find(topic.topic_id, partition.partition_index)
+                asked = None if hosted is None else session.asked_of(hosted)
+                if hosted is None or asked is None:
+                    continue
+                replica = hosted.replica
+                if replica.leader_id != self._leader_id or replica.leader_epoch != asked.current_leader_epoch:
+                    continue  # the role changed while the answer was on its way; ask again in the new one
+                session.moved(hosted)
+                is_fine &= self._handle_partition(hosted, partition, asked.fetch_offset)
         return is_fine
 
-    def _handle_partition(self, hosted: HostedPartition, answer: Message) -> bool:
+    def _handle_partition(self, hosted: HostedPartition, answer: Message, asked_offset: int) -> bool:
         if answer.error_code is ErrorCode.offset_out_of_range:
             return self._out_of_range(hosted, answer)
         if answer.error_code is not _NONE:
@@ -187,7 +192,7 @@ class _Fetcher:
             self._truncate(hosted, answer.diverging_epoch)
             return True
         try:
-            self._append(hosted, answer)
+            self._append(hosted, answer, asked_offset)
         except OSError as error:
             self._partitions.storage_failed(hosted, error)
             return False
@@ -202,14 +207,14 @@ class _Fetcher:
         self._partitions.follow_log_start(hosted, answer.log_start_offset)
         return True
 
-    def _append(self, hosted: HostedPartition, answer: Message) -> None:
+    def _append(self, hosted: HostedPartition, answer: Message, asked_offset: int) -> None:
         if not answer.records:
             return
         view = memoryview(answer.records)
         headers = validate_batches(view, is_stored=True)
         log, base_offset = hosted.log, headers[0].base_offset
-        if self._asked_offsets.get(hosted) != log.log_end_offset:
-            return  # the role changed while the answer was on its way; ask again from where we are
+        if asked_offset != log.log_end_offset:
+            return  # it was cut meanwhile; ask again from where we are
         if base_offset < log.log_end_offset:
             if log.log_start_offset < log.log_end_offset:
                 raise LogError(f"{log.name}: fetched from {log.log_end_offset}, got a batch at {base_offset}")

@@ -28,6 +28,7 @@ from broker.node.config import NodeConfig, with_dynamic
 from broker.node.journal import Journal
 from broker.node.logs import Logger
 from broker.node.topic_config import TopicConfig, broker_overrides, topic_config
+from broker.node.wakes import Readers
 from broker.replication import (
     Appended,
     AwaitReplication,
@@ -49,7 +50,6 @@ from broker.replication import (
 from broker.wire.errors import ErrorCode
 from broker.wire.records import BatchHeader
 
-Wake: TypeAlias = Callable[[], None]
 ProduceDone: TypeAlias = Callable[[ErrorCode], None]
 
 _REFUSALS = {
@@ -62,38 +62,16 @@ _OK, _NONE = Verdict.OK, ErrorCode.none  # looked up once: an enum's member cost
 TICK_MS = 50  # how late a deadline of a core may be noticed
 
 
-class Wakes:
-    """Who wants to be called when something comes: a set that keeps the order of arrival, so that the longest waiting
-    is called first and a simulated run repeats itself."""
-
-    __slots__ = ("_wakes",)
-
-    def __init__(self) -> None:
-        self._wakes: dict[Wake, None] = {}
-
-    def add(self, wake: Wake) -> None:
-        self._wakes[wake] = None
-
-    def discard(self, wake: Wake) -> None:
-        self._wakes.pop(wake, None)
-
-    def call_all(self) -> None:
-        if self._wakes:
-            for wake in list(self._wakes):
-                wake()
-
-
 class HostedPartition:
     """One partition on this broker."""
 
     __slots__ = (
         "config",
-        "consumer_wakes",
         "discarded_offset",
         "follower_log_starts",
-        "follower_wakes",
         "index",
         "log",
+        "readers",
         "replica",
         "topic",
         "topic_id",
@@ -112,8 +90,7 @@ class HostedPartition:
     ) -> None:
         self.topic, self.topic_id, self.index = topic, topic_id, index
         self.log, self.replica, self.config = log, replica, config
-        self.follower_wakes = Wakes()  # called once the log end offset grew, or the role changed
-        self.consumer_wakes = Wakes()  # called once the high watermark grew, or the role changed
+        self.readers = Readers()
         self.discarded_offset = 0  # with harness.discard: the offset that the next batch is told
         self.follower_log_starts: dict[int, int] = {}  # by replica id, from its last fetch
         self.unflushed_since_ms: int | None = None  # since when the log holds what flush.ms counts
@@ -151,6 +128,8 @@ class Partitions:
         self._high_watermarks = self._directory.read_high_watermarks()
         self._hosted: dict[tuple[str, int], HostedPartition] = {}
         self._followed: dict[int, list[HostedPartition]] = {}  # by leader, as the last image has it
+        # Those that may have a deadline or something to flush: what a core was told of since they last had neither.
+        self._timed: dict[HostedPartition, None] = {}
         self._produces: dict[int, ProduceDone] = {}
         self._next_token = 0
         self._eligible_epochs: dict[int, int] = {}
@@ -173,7 +152,7 @@ class Partitions:
         return self._hosted.values()
 
     def followed(self, leader_id: int) -> list[HostedPartition]:
-        """What a fetcher of that leader pulls."""
+        """What a fetcher of that leader pulls. The same list as long as nothing changed but what fetchers do."""
         followed = self._followed.get(leader_id)
         if followed is None:
             followed = self._followed[leader_id] = [
@@ -276,7 +255,9 @@ class Partitions:
         self.perform(hosted, BrokersChanged(eligible_epochs=self._eligible_epochs))
         self.perform(hosted, event)
         if is_new:
-            self._wake_all(hosted)
+            hosted.readers.role_changed()
+        else:
+            hosted.readers.isr_changed()
 
     def _follow(self, change: PartitionChange, image: MetadataImage) -> None:
         hosted, state = self._host(change, image), change.state
@@ -296,7 +277,7 @@ class Partitions:
             self._journal.became_follower(
                 topic=hosted.topic, partition=hosted.index, leader_epoch=state.leader_epoch, leader=state.leader
             )
-            self._wake_all(hosted)
+            hosted.readers.role_changed()
 
     def _reconfigure(self, topic: str, image: MetadataImage) -> None:
         for hosted in self._hosted.values():
@@ -304,13 +285,15 @@ class Partitions:
                 hosted.config = topic_config(self._config, image, topic)
                 hosted.log.config = hosted.config.log
                 hosted.replica.min_insync_replicas = hosted.config.min_insync_replicas
+                self._timed[hosted] = None  # flush.ms
 
     def _remove(self, topic: str, partition: int) -> None:
         hosted = self._hosted.pop((topic, partition), None)
         if hosted is None:
             return
         self.perform(hosted, StopReplica())
-        self._wake_all(hosted)
+        hosted.readers.role_changed()
+        self._timed.pop(hosted, None)
         hosted.log.close()
         self._directory.delete_log(topic, partition)
         self._high_watermarks.pop((topic, partition), None)
@@ -344,7 +327,7 @@ class Partitions:
             if self._journal.with_appends:
                 self._journal_batches("appended", hosted, result.headers, client_id, correlation_id)
             self.perform(hosted, Appended(log_end_offset=hosted.log.log_end_offset))
-            hosted.follower_wakes.call_all()
+            hosted.readers.appended()
             return AppendOutcome(_NONE, result.base_offset, result.last_offset + 1)
         if result.verdict is Verdict.DUPLICATE:
             self._journal_refused(
@@ -403,7 +386,7 @@ class Partitions:
             **facts,
         )
         self.perform(hosted, Appended(log_end_offset=hosted.log.log_end_offset))
-        hosted.follower_wakes.call_all()
+        hosted.readers.appended()
         return AppendOutcome(
             error_code=ErrorCode.none, base_offset=result.base_offset, required_offset=result.last_offset + 1
         )
@@ -518,7 +501,7 @@ class Partitions:
             return ErrorCode.offset_out_of_range
         if hosted.log.advance_log_start(wanted):
             self._logger.info("records_deleted", topic=hosted.topic, partition=hosted.index, log_start_offset=wanted)
-            hosted.follower_wakes.call_all()
+            hosted.readers.log_start_moved(wakes_followers=True)
         return ErrorCode.none
 
     def low_watermark(self, hosted: HostedPartition) -> int:
@@ -536,6 +519,7 @@ class Partitions:
         """Retention of every log, by the wall clock that record timestamps are of."""
         now_ms = wall_ms()
         for hosted in self._hosted.values():
+            start_offset = hosted.log.log_start_offset
             try:
                 result = apply_retention(hosted.log, now_ms=now_ms, high_watermark=hosted.replica.high_watermark)
             except OSError as error:
@@ -543,6 +527,10 @@ class Partitions:
                     "retention_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error))
                 )
                 continue
+            finally:
+                if hosted.log.log_start_offset != start_offset:
+                    hosted.readers.log_start_moved(wakes_followers=False)
+                    self._followed.pop(hosted.replica.leader_id, None)  # its fetcher compares all that it follows
             hosted.log.producers.forget_idle(now_ms, self._config.producer_id_expiration_ms)
             if result.deleted_segments:
                 facts = asdict(result)
@@ -563,6 +551,7 @@ class Partitions:
     # -- cores -------------------------------------------------------------------------------------------------------
 
     def perform(self, hosted: HostedPartition, event: Event) -> None:
+        self._timed[hosted] = None
         actions = hosted.replica.handle(event, monotonic_ms())
         if not actions:
             return
@@ -570,12 +559,13 @@ class Partitions:
             match action:
                 case HighWatermarkAdvanced():
                     hosted.log.high_watermark_advanced(hosted.replica.high_watermark)
-                    hosted.consumer_wakes.call_all()
+                    hosted.readers.committed()
                 case CompleteProduce():
                     self._produces.pop(action.token)(action.error_code)
                 case ProposeIsr():
                     self._propose_isr(hosted, action)
                 case IsrChanged():
+                    hosted.readers.isr_changed()
                     self._journal.isr_changed(
                         topic=hosted.topic,
                         partition=hosted.index,
@@ -583,10 +573,6 @@ class Partitions:
                         isr=action.isr,
                     )
                     self._logger.info("isr_changed", topic=hosted.topic, partition=hosted.index, isr=action.isr)
-
-    def _wake_all(self, hosted: HostedPartition) -> None:
-        hosted.follower_wakes.call_all()
-        hosted.consumer_wakes.call_all()
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -599,11 +585,16 @@ class Partitions:
         while True:
             await asyncio.sleep(TICK_MS / 1000)
             now_ms = monotonic_ms()
-            for hosted in list(self._hosted.values()):
+            for hosted in list(self._timed):
+                if self._hosted.get(hosted.key) is not hosted:
+                    del self._timed[hosted]  # gone, and told of something late
+                    continue
                 deadline_ms = hosted.replica.next_deadline_ms()
                 if deadline_ms is not None and deadline_ms <= now_ms:
                     self.perform(hosted, Tick())
                 self._flush_if_due(hosted, now_ms)
+                if deadline_ms is None and hosted.unflushed_since_ms is None:
+                    self._timed.pop(hosted, None)  # until its core is told of something
             if now_ms >= next_retention_ms:
                 next_retention_ms = now_ms + self._config.log_retention_check_interval_ms
                 self._retain()

@@ -5,9 +5,9 @@
     actions = replica.handle(event, now_ms)
 
 Events: BecomeLeader, BecomeFollower, BrokersChanged, StopReplica (from the metadata image), Appended (own append),
-FollowerFetched, AwaitReplication (acks=all), IsrProposalAnswered, FetchedFromLeader and Truncated (as follower), Tick
-when next_deadline_ms() has come. Actions: ProposeIsr -> AlterPartition, HighWatermarkAdvanced -> wake fetchers,
-IsrChanged -> journal, CompleteProduce -> answer.
+FollowerFetched and FollowerIdles, AwaitReplication (acks=all), IsrProposalAnswered, FetchedFromLeader and Truncated (as
+follower), Tick when next_deadline_ms() has come. Actions: ProposeIsr -> AlterPartition, HighWatermarkAdvanced -> wake
+fetchers, IsrChanged -> journal, CompleteProduce -> answer.
 
 `epochs` holds the pure rules of truncation by leader epoch (KIP-101, KIP-595), shared by leader and follower.
 Tests: tests/broker_replication.
@@ -25,7 +25,9 @@ from broker.replication.types import (
     CompleteProduce,
     Event,
     FetchedFromLeader,
+    FetchTimes,
     FollowerFetched,
+    FollowerIdles,
     HighWatermarkAdvanced,
     IsrChanged,
     IsrProposalAnswered,
@@ -45,8 +47,10 @@ __all__ = [
     "CompleteProduce",
     "EpochEnd",
     "Event",
+    "FetchTimes",
     "FetchedFromLeader",
     "FollowerFetched",
+    "FollowerIdles",
     "HighWatermarkAdvanced",
     "IsrChanged",
     "IsrProposalAnswered",

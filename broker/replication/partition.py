@@ -6,6 +6,8 @@ The rules are Kafka's:
   never lets the HW run ahead of a replica that the controller may already count in.
 - A follower is caught up at the time of a fetch that asks from our end offset, or at the time of its previous fetch if
   this one reaches the end offset we had then. So an idle follower that has everything stays in the ISR.
+- One that fetches by a session and has everything is not named by its fetches (KIP-227), yet each of them counts, as in
+  Kafka: its times follow the session's, and are taken over when that ends, at the latest with the next append.
 - Under min.insync.replicas the HW does not move (KIP-966): what only the leader holds is not committed.
 """
 
@@ -28,7 +30,9 @@ from broker.replication.types import (
     CompleteProduce,
     Event,
     FetchedFromLeader,
+    FetchTimes,
     FollowerFetched,
+    FollowerIdles,
     HighWatermarkAdvanced,
     IsrChanged,
     IsrProposalAnswered,
@@ -68,6 +72,14 @@ class FollowerState:
     last_fetch_ms: int = 0
     leader_end_offset_at_last_fetch: int = UNKNOWN_OFFSET
     broker_epoch: int = -1
+    idle: FetchTimes | None = None  # of its session, while it has everything: see FollowerIdles
+
+    def end_idling(self) -> None:
+        """What the fetches of the session until now say: they asked from our end offset, each of them."""
+        if self.idle is not None:
+            self.last_fetch_ms = max(self.last_fetch_ms, self.idle.last_ms)
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.idle.last_ms)
+            self.idle = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,6 +146,16 @@ class PartitionReplica:
             return ErrorCode.unknown_leader_epoch
         return ErrorCode.none
 
+    def has_everything(self, replica_id: int) -> bool:
+        """Whether this member of the ISR holds all that we do: nothing is to be told of it until the next append."""
+        follower = self.followers.get(replica_id)
+        return (
+            self.role is _LEADER
+            and follower is not None
+            and follower.log_end_offset == self.log_end_offset
+            and replica_id in self.isr
+        )
+
     def next_deadline_ms(self) -> int | None:
         if self.role is not _LEADER:
             return None
@@ -163,6 +185,8 @@ class PartitionReplica:
         match event:
             case FollowerFetched():
                 return self._follower_fetched(event, now_ms)
+            case FollowerIdles():
+                return self._follower_idles(event)
             case Appended():
                 return self._appended(event, now_ms)
             case AwaitReplication():
@@ -207,6 +231,8 @@ class PartitionReplica:
             self.high_watermark = min(self.high_watermark, self.log_end_offset)
             self.leader_epoch_start_offset = event.log_end_offset
             self.followers = {}
+        for follower in self.followers.values():
+            follower.end_idling()
         for replica in event.replicas:
             if replica != me and replica not in self.followers:
                 # A member of the ISR gets a full lag time to show itself; the others have nothing to lose.
@@ -254,6 +280,9 @@ class PartitionReplica:
         assert self.role is _LEADER, "only a leader appends"
         assert event.log_end_offset >= self.log_end_offset, "a leader's log never shrinks"
         self.log_end_offset = event.log_end_offset
+        for follower in self.followers.values():
+            if follower.idle is not None:
+                follower.end_idling()
         if len(self.maximal_isr) == 1:
             return self._advance_high_watermark(now_ms)
         return []  # the slowest follower in the ISR holds it back anyway
@@ -262,6 +291,8 @@ class PartitionReplica:
         follower = self.followers.get(event.replica_id)
         if self.role is not _LEADER or follower is None:
             return []
+        if follower.idle is not None:
+            follower.end_idling()
         if event.fetch_offset >= self.log_end_offset:
             follower.last_caught_up_ms = max(follower.last_caught_up_ms, now_ms)
         elif event.fetch_offset >= follower.leader_end_offset_at_last_fetch != UNKNOWN_OFFSET:
@@ -277,6 +308,15 @@ class PartitionReplica:
         if has_moved:
             actions.extend(self._advance_high_watermark(now_ms))
         return actions
+
+    def _follower_idles(self, event: FollowerIdles) -> list[Action]:
+        follower = self.followers.get(event.replica_id)
+        if self.role is not _LEADER or follower is None:
+            return []
+        follower.end_idling()
+        if event.fetches is not None and self.has_everything(event.replica_id):
+            follower.idle = event.fetches
+        return []
 
     def _maybe_expand(self, replica_id: int) -> list[Action]:
         if self._proposal is not None or not self._is_eligible(replica_id):
@@ -329,6 +369,9 @@ class PartitionReplica:
             if event.leader_epoch != self.leader_epoch or event.partition_epoch <= self.partition_epoch:
                 return []  # an answer to something older; the image has told us more already
             self.isr, self.partition_epoch, self._proposal = event.isr, event.partition_epoch, None
+            for replica, follower in self.followers.items():
+                if replica not in self.isr:
+                    follower.end_idling()  # its next fetch may bring it in again
             changed = IsrChanged(leader_epoch=self.leader_epoch, isr=self.isr)
             return [changed, *self._advance_high_watermark(now_ms)]
         if event.error_code in _REVERTING_ERRORS:
@@ -446,6 +489,8 @@ class PartitionReplica:
             assert self._proposal is None, "only a leader proposes an ISR"
             return
         assert self._config.broker_id in self.isr, "the leader is in its ISR"
+        for replica, follower in self.followers.items():
+            assert follower.idle is None or self.has_everything(replica), "who idles has everything"
         assert set(self.maximal_isr) <= set(self.replicas), "the ISR is a subset of the replicas"
         assert _is_ascending(wait.required_offset for wait in self._waiting), "waiting produces are in offset order"
         assert all(wait.required_offset > self.high_watermark for wait in self._waiting), "none waits in vain"

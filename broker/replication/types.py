@@ -64,6 +64,24 @@ class FollowerFetched:
     broker_epoch: int = -1
 
 
+@dataclass(slots=True, kw_only=True)
+class FetchTimes:
+    """When a follower fetched last by a session (KIP-227); whoever takes its requests moves it on."""
+
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerIdles:
+    """A follower that has everything fetches on without naming this partition: each fetch of its session counts.
+
+    Until the next append, FollowerFetched or change of roles. `fetches` None: its fetches do not count any more.
+    """
+
+    replica_id: int
+    fetches: FetchTimes | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitReplication:
     """An acks=all produce: answer `token` when the high watermark reaches `required_offset` or at `deadline_ms`."""
@@ -111,6 +129,7 @@ Event = (
     | StopReplica
     | Appended
     | FollowerFetched
+    | FollowerIdles
     | AwaitReplication
     | IsrProposalAnswered
     | FetchedFromLeader

@@ -259,6 +259,7 @@ class Cluster:
             replica_lag_time_max_ms=400,
             replica_fetch_wait_max_ms=200,
             replica_fetch_backoff_ms=30,
+            max_incremental_fetch_session_cache_slots=self._settings.fetch_session_slots,
             replica_socket_timeout_ms=300,
             replica_high_watermark_checkpoint_interval_ms=300,
             broker_session_timeout_ms=600,

@@ -14,7 +14,10 @@ from broker.coordinator.transactions.metadata import Transaction
 from broker.coordinator.transactions.shard import TransactionShard
 from broker.coordinator.transactions.types import TransactionState
 from broker.mutants import Patch
-from broker.replication import Action, FollowerFetched, PartitionReplica
+from broker.node.fetch_sessions import FetchSession, FetchSessions
+from broker.node.handlers import api_01_fetch
+from broker.node.replica_session import ReplicaSession
+from broker.replication import Action, FollowerFetched, FollowerIdles, PartitionReplica
 from broker.wire.errors import ErrorCode
 
 # state -> what it means. Every one is counted by the checker, the journal, the disk or the faults.
@@ -54,6 +57,7 @@ EXPECTED = {
     "host isolated": "no link to or from any other host",
     "connections broken": "resets of established connections",
     "all processes killed": "the whole cluster restarted",
+    "preferred leaders asked for": "leadership moves, and no broker fails",
     "setting changed at run time": "min.insync.replicas or unclean.leader.election.enable of a topic",
     "outcome unknown": "a producer gave up on a batch that may have been written",
     "fetch of an earlier life": "a follower's fetch came after its broker had registered anew (KIP-903)",
@@ -79,6 +83,12 @@ EXPECTED = {
     "rebalance during a fail-over": "the coordinator moved while members joined",
     "offset committed by a member": "and acknowledged",
     "commit of an old generation refused": "of a member that slept past its session",
+    "follower idled in its fetch session": "its fetches did not name a partition, and counted for it (KIP-227)",
+    "partitions left out of an answer": "of a follower's session, which had nothing new",
+    "follower fetched without a session": "its leader had no room for one",
+    "fetch session refused": "its leader did not know it, or not in this epoch",
+    "fetch session begun anew": "after a failure the follower named all its partitions again",
+    "partition forgotten in a fetch session": "it is led by another broker now",
     "record read while uncommitted ones existed": "a consumer was held back by the high watermark",
 }
 
@@ -132,6 +142,7 @@ def refusals_counted(coverage: Coverage) -> Iterator[None]:
 
     patch.set(PartitionReplica, "_follower_fetched", count_earlier_lives)
     _count_coordinators(coverage, patch)
+    _count_fetch_sessions(coverage, patch)
     check_epoch = PartitionReplica.check_leader_epoch
     check_append = PartitionReplica.check_append
     patch.set(
@@ -144,6 +155,56 @@ def refusals_counted(coverage: Coverage) -> Iterator[None]:
         yield
     finally:
         patch.undo()
+
+
+def _count_fetch_sessions(coverage: Coverage, patch: Patch) -> None:
+    """Of followers; consumers of the simulation have none."""
+    resume, update, open_session = FetchSessions.resume, FetchSession.update, FetchSessions.open
+    failed, to_tell = ReplicaSession.failed, api_01_fetch._Fetch._to_tell
+    follower_idles = PartitionReplica._follower_idles
+
+    def count_resumed(self: FetchSessions, *values: Any, **names: Any) -> Any:
+        session, error = resume(self, *values, **names)
+        if error is not ErrorCode.none:
+            coverage.reached("fetch session refused")
+        return session, error
+
+    def count_opened(self: FetchSessions, *values: Any, **names: Any) -> Any:
+        session = open_session(self, *values, **names)
+        if session is None:
+            coverage.reached("follower fetched without a session")
+        return session
+
+    def count_forgotten(self: FetchSession, *values: Any) -> Any:
+        gone = update(self, *values)
+        if gone:
+            coverage.reached("partition forgotten in a fetch session")
+        return gone
+
+    def count_failed(self: ReplicaSession, *, closes: bool = True) -> None:
+        if not self.is_full:
+            coverage.reached("fetch session begun anew")
+        failed(self, closes=closes)
+
+    def count_left_out(self: Any, session: FetchSession, reads: Any) -> Any:
+        told = to_tell(self, session, reads)
+        if len(told) < len(session.partitions):
+            coverage.reached("partitions left out of an answer")
+        return told
+
+    def count_idling(self: PartitionReplica, event: FollowerIdles) -> list[Action]:
+        actions = follower_idles(self, event)
+        follower = self.followers.get(event.replica_id)
+        if follower is not None and follower.idle is not None:
+            coverage.reached("follower idled in its fetch session")
+        return actions
+
+    patch.set(FetchSessions, "resume", count_resumed)
+    patch.set(FetchSessions, "open", count_opened)
+    patch.set(FetchSession, "update", count_forgotten)
+    patch.set(ReplicaSession, "failed", count_failed)
+    patch.set(api_01_fetch._Fetch, "_to_tell", count_left_out)
+    patch.set(PartitionReplica, "_follower_idles", count_idling)
 
 
 def _count_coordinators(coverage: Coverage, patch: Patch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.controller.types import AlterConfigs, ConfigChange
+from broker.controller.types import AlterConfigs, ConfigChange, ElectLeaders
 from broker.sim.cluster import Life, host_of
 from broker.sim.plan import TOPIC
 
@@ -33,6 +33,21 @@ def alter_setting(life: Life, changes: dict[str, str | None]) -> bool:
         metadata.controller_request(lambda token: AlterConfigs(token=token, resources=(change,)), lambda response: None)
 
     life.loop.run_callback(alter)
+    return True
+
+
+def prefer_leaders(life: Life) -> bool:
+    """As ElectLeaders of all partitions does, if this node is the active controller."""
+    metadata = None if life.broker is None or life.is_dead else life.broker.metadata
+    if metadata is None or not metadata.controller.is_active:
+        return False
+
+    def elect() -> None:
+        metadata.controller_request(
+            lambda token: ElectLeaders(token=token, unclean=False, partitions=None), lambda response: None
+        )
+
+    life.loop.run_callback(elect)
     return True
 
 

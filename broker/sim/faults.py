@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from broker.sim.cluster import host_of
 from broker.sim.coverage import Coverage
-from broker.sim.directed import CrashAfterVote, FetchOfAnEarlierLife, FigureEight, alter_setting
+from broker.sim.directed import (
+    CrashAfterVote,
+    FetchOfAnEarlierLife,
+    FigureEight,
+    alter_setting,
+    prefer_leaders,
+)
 from broker.sim.plan import FAULTS_BEGIN_US, FAULTS_END_US, TOPIC, Settings
 
 if TYPE_CHECKING:
@@ -60,6 +66,8 @@ class Faults:
         for kind in kinds:
             when_us = self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US)
             self._scheduler.at(when_us, lambda kind=kind: self._act(kind))  # type: ignore[misc]
+        for _ in range(self._settings.leader_moves):
+            self._scheduler.at(self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US), self._prefer)
 
     def end(self) -> None:
         """Heal everything: from here on the cluster has to recover."""
@@ -302,6 +310,11 @@ class Faults:
                 link.delay_max_us = 1_500
 
         self._later(100_000, 1_000_000, quick_again)
+
+    def _prefer(self) -> None:
+        if not self._is_over and any(prefer_leaders(life) for life in self._cluster.up()):
+            self.done.append(f"{self._scheduler.now_us / 1e6:.3f} preferred leaders")
+            self._coverage.reached("preferred leaders asked for")
 
     def _corrupt(self, node_id: int) -> None:
         self._world.send_corrupt_batch(node_id)

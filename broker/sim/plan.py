@@ -30,6 +30,10 @@ class Settings:
     transactional_producers: int = 0
     classic_members: int = 0
     consumer_members: int = 0  # of a KIP-848 group
+    leader_moves: int = (
+        0  # how often the preferred replicas are asked to lead: no broker fails, fetchers change leaders
+    )
+    fetch_session_slots: int = 1000  # of a broker; few: some followers fetch without a session, or lose theirs
     has_lonely_follower: bool = False  # after the faults one follower is cut from its leader: it has to leave the ISR
 
     @property
@@ -73,4 +77,6 @@ def settings_of(seed: int) -> Settings:
         classic_members=0 if unclean else rng.choice((0, 0, 0, 2, 3)),
         consumer_members=0 if unclean else rng.choice((0, 0, 0, 2, 3)),
         has_lonely_follower=rng.random() < 0.2,
+        fetch_session_slots=rng.choice((1000, 1000, 1000, 2, 1)),
+        leader_moves=0 if directed else rng.choice((0, 3, 6)),
     )

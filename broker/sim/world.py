@@ -12,6 +12,7 @@ import random
 import traceback
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from broker.client import clock as client_clock
 from broker.controller.image import MetadataImage
@@ -32,7 +33,11 @@ from broker.sim.scheduler import Scheduler
 from broker.sim.transaction_checker import TransactionChecker
 from broker.wire.records import decode_records
 
+if TYPE_CHECKING:
+    from broker.node.partitions import HostedPartition
+
 RECOVERY_LIMIT_US = 12_000_000  # after healing: many times what elections and catching up take
+KNOWN_LIMIT_US = 1_500_000  # replica.fetch.wait.max.ms is 200
 LONELY_LIMIT_US = 1_500_000  # replica.lag.time.max.ms is 400: the rest is for asking the controller, twice if need be
 HANDLER_RAISED = "no handler raises"
 NOTHING: frozenset[tuple[str, int]] = frozenset()
@@ -251,6 +256,10 @@ class World:
             return
         if not self._is_drained():
             self.fail("everything sent gets an outcome", f"a producer still waits; {self.load.waiting_text()}")
+        if not self._run_until(self.scheduler.now_us + KNOWN_LIMIT_US, self._is_known):
+            return
+        if not self._is_known():
+            self.fail("followers learn what is committed", self._high_watermarks())
         self._compare()
         self.load.compare()
         self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self.load.is_compared)
@@ -355,6 +364,25 @@ class World:
                 if hosted.replica.is_leader:
                     found.add(hosted.replica.high_watermark)
         return frozenset(found)
+
+    def _replicas(self) -> Iterator[HostedPartition]:
+        for life in self.cluster.up():
+            for index in range(self.settings.partitions):
+                hosted = None if life.broker is None else life.broker.partitions.get(TOPIC, index)
+                if hosted is not None:
+                    yield hosted
+
+    def _is_known(self) -> bool:
+        """Nothing is written any more, so each follower's next fetches tell it the high watermark."""
+        return all(each.replica.high_watermark == each.replica.log_end_offset for each in self._replicas())
+
+    def _high_watermarks(self) -> str:
+        told = (
+            f"{each.topic}-{each.index}, {each.replica.role.value}: {each.replica.high_watermark} of "
+            f"{each.replica.log_end_offset}"
+            for each in self._replicas()
+        )
+        return f"high watermarks {KNOWN_LIMIT_US // 1000} ms after the last record: {', '.join(told)}"
 
     def _condition(self) -> str:
         image = self.quorum.image

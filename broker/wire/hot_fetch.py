@@ -146,9 +146,10 @@ def encode_follower_fetch(
     limits: tuple[int, int, int],
     session: tuple[int, int],
     topics: Iterable[tuple[UUID, Sequence[FetchPartition]]],
+    forgotten: Iterable[tuple[UUID, Sequence[int]]] = (),
 ) -> bytes:
     """The whole frame of a follower's request, version 15-17. `limits`: max wait in ms, min and max bytes; `session`:
-    its id and epoch."""
+    its id and epoch; `forgotten`: what leaves the session."""
     pieces = [
         _HEAD_15.pack(*limits, 0, *session),
         b"",
@@ -160,8 +161,12 @@ def encode_follower_fetch(
         pieces += [_ASKED.pack(*each, 0) for each in partitions]
         pieces.append(b"\x00")
     pieces[1] = _uvarint(count + 1)
-    # no forgotten partitions, no rack, one tagged field
-    pieces.append(b"\x01\x01" + _REPLICA_STATE.pack(1, 1, _REPLICA_STATE_BYTES, *state, 0))
+    gone = list(forgotten)
+    pieces.append(_uvarint(len(gone) + 1))
+    for topic_id, indexes in gone:
+        pieces += (topic_id.bytes, _uvarint(len(indexes) + 1), struct.pack(f">{len(indexes)}iB", *indexes, 0))
+    # no rack, one tagged field
+    pieces.append(b"\x01" + _REPLICA_STATE.pack(1, 1, _REPLICA_STATE_BYTES, *state, 0))
     body = b"".join(pieces)
     head = struct.pack(">hhih", 1, version, correlation_id, len(client_id)) + client_id + b"\x00"
     return _INT32.pack(len(head) + len(body)) + head + body

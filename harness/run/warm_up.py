@@ -28,13 +28,13 @@ from harness.run.workload_process import WorkloadProcess
 
 TOPIC: Final = "harness-warm-up"
 CELL_ID: Final = "warm-up"
-ROUND_MS: Final = 6_000
+ROUND_MS: Final = 2_500
 ONLY_ROUND_MS: Final = 12_000
-ROUNDS_MAX: Final = 20
+ROUNDS_MAX: Final = 60
 DRAIN_MS: Final = 3_000
 RATE_FACTOR: Final = 2.0  # harder than what follows, so that it takes less time
 OVERTIME_S: Final = 30.0
-ROUNDS_COMPARED: Final = 3  # a pause of the compiler is not its end
+ROUNDS_COMPARED: Final = 8  # a pause of the compiler is not its end
 LEAST_FALL: Final = 0.05
 
 

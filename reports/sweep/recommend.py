@@ -91,7 +91,7 @@ def recommend(inputs: Inputs) -> Recommendation:
     certainty = _certainty(chosen, contenders, objective)
     combination = _combination(inputs)
     sentences = [
-        _what(chosen, certainty, inputs, alone=not others),
+        _what(chosen, certainty, inputs, may_be_clear=not others and inputs.means[objective.name].repeated),
         *_no_p99(objective),
         *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
@@ -217,9 +217,9 @@ def change(difference: Estimate) -> str:
     return f"{value:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
 
 
-def _what(chosen: Point, certainty: float, inputs: Inputs, *, alone: bool) -> str:
-    """Clear is only what is both likely and told from every other."""
-    words = _CERTAINTY if alone else _CERTAINTY[1:]
+def _what(chosen: Point, certainty: float, inputs: Inputs, *, may_be_clear: bool) -> str:
+    """Clear is only what is likely, told from every other, and repeated: one run each shows no scatter between runs."""
+    words = _CERTAINTY if may_be_clear else _CERTAINTY[1:]
     word = next(word for least, word in words if certainty >= least)
     figures = [
         f"{BY_NAME[name].title} {figure(level, BY_NAME[name])}"

@@ -432,6 +432,20 @@ def test_timeout_counts_on_after_a_fail_over() -> None:
     assert world.shard.next_deadline_ms() == 500
 
 
+def test_a_clock_that_was_ahead_does_not_keep_a_transaction_open_after_a_fail_over() -> None:
+    """Found by the simulation (seed 131): the next coordinator's clock was two minutes behind, and so was the end."""
+    world = World()
+    who = ids(world.init(timeout_ms=500))
+    world.now_ms = 120_000
+    world.add(who, T0)
+    world.now_ms = 0
+    world.fail_over()
+    assert world.shard.next_deadline_ms() == 500
+    world.now_ms = 500
+    world.handle(Tick())
+    assert [each.cause for each in world.ended] == ["timeout"]
+
+
 def test_markers_of_an_older_transaction_do_not_complete_a_later_one() -> None:
     world = World()
     who = ids(world.init())

@@ -45,6 +45,18 @@ def test_metadata_by_topic_id_is_refused_before_version_12() -> None:
     assert (answer.controller_id, answer.brokers) == (-1, ())
 
 
+def test_metadata_of_a_topic_without_name_and_id_is_refused() -> None:
+    topics = [{"topic_id": None, "name": "t"}, {"topic_id": None, "name": None}]
+    asked = Asked(request(ApiKey.METADATA, 12, topics=topics, allow_auto_topic_creation=False), 12)
+    broker = SimpleNamespace(metadata=SimpleNamespace(image=None))
+    api_03_metadata.handle(broker, asked)  # type: ignore[arg-type]
+    (answer,) = asked.answers
+    assert [(each.name, each.error_code) for each in answer.topics] == [
+        ("t", ErrorCode.invalid_request),
+        (None, ErrorCode.invalid_request),
+    ]
+
+
 @pytest.mark.parametrize(("name", "version"), [("bad name", "1.0"), ("", "1.0"), ("software", ""), ("-x", "1")])
 def test_api_versions_of_a_client_without_a_legal_name_or_version_is_refused(name: str, version: str) -> None:
     message = request(ApiKey.API_VERSIONS, 4, client_software_name=name, client_software_version=version)

@@ -22,7 +22,9 @@ from broker.replication import (
     EpochEnd,
     Event,
     FetchedFromLeader,
+    FetchTimes,
     FollowerFetched,
+    FollowerIdles,
     IsrProposalAnswered,
     PartitionReplica,
     ProposeIsr,
@@ -208,6 +210,65 @@ def test_acknowledged_records_survive_every_election_within_the_isr(steps: list[
                 cluster.deliver_proposal(is_answer_lost=amount == 0)
             case _:
                 cluster.elect(amount)
+
+
+SESSION_STEP = st.tuples(
+    st.sampled_from(("append", "fetch", "fetch", "fetch", "time", "answer")), st.sampled_from((2, 3)), st.integers(0, 3)
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(SESSION_STEP, max_size=80))
+def test_a_session_that_leaves_partitions_out_is_as_good_as_fetches_that_name_them(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    """Two leaders live through the same: one hears of each fetch, the other only of those that a session must name."""
+    now_ms, end, times = 1, 0, {broker: FetchTimes(last_ms=1) for broker in (2, 3)}
+    offsets = {2: 0, 3: 0}
+    named, idle = (
+        PartitionReplica(
+            config=ReplicationConfig(broker_id=1, replica_lag_time_max_ms=LAG_MS), high_watermark=0, log_end_offset=0
+        )
+        for _ in range(2)
+    )
+
+    def both(event: Event) -> None:
+        actions = named.handle(event, now_ms), idle.handle(event, now_ms)
+        assert actions[0] == actions[1], event
+
+    become = BecomeLeader(
+        leader_epoch=1, partition_epoch=1, isr=BROKERS, replicas=BROKERS, log_end_offset=0, min_insync_replicas=1
+    )
+    both(become)
+    for name, broker, amount in steps:
+        match name:
+            case "append":
+                end += 1
+                both(Appended(log_end_offset=end))
+            case "fetch":
+                offsets[broker] = min(end, offsets[broker] + amount)
+                event = FollowerFetched(replica_id=broker, fetch_offset=offsets[broker])
+                if idle.followers[broker].idle is None:
+                    both(event)
+                    idle.handle(FollowerIdles(replica_id=broker, fetches=times[broker]), now_ms)
+                else:
+                    assert named.handle(event, now_ms) == []
+                times[broker].last_ms = now_ms
+            case "time":
+                now_ms += amount * LAG_MS // 4
+                both(Tick())
+            case _:
+                isr = named.maximal_isr if amount else (1,)
+                error = 0 if named.is_proposal_in_flight else int(ErrorCode.invalid_update_version)
+                epoch = named.partition_epoch + 1
+                both(IsrProposalAnswered(error_code=error, leader_epoch=1, partition_epoch=epoch, isr=isr))
+        idle.check_invariants()
+        assert (named.isr, named.high_watermark, named.maximal_isr) == (idle.isr, idle.high_watermark, idle.maximal_isr)
+        assert named.next_deadline_ms() == idle.next_deadline_ms()
+    for broker in (2, 3):
+        both(FollowerIdles(replica_id=broker, fetches=None))
+        one, other = named.followers[broker], idle.followers[broker]
+        assert (one.last_caught_up_ms, one.last_fetch_ms) == (other.last_caught_up_ms, other.last_fetch_ms)
 
 
 def test_the_model_acknowledges_and_truncates() -> None:

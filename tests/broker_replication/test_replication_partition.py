@@ -14,7 +14,9 @@ from broker.replication import (
     CompleteProduce,
     Event,
     FetchedFromLeader,
+    FetchTimes,
     FollowerFetched,
+    FollowerIdles,
     HighWatermarkAdvanced,
     IsrChanged,
     IsrProposalAnswered,
@@ -95,6 +97,53 @@ def test_follower_that_reaches_the_end_of_its_previous_fetch_counts_as_caught_up
     step(replica, Appended(log_end_offset=20), 600)
     fetched(replica, 2, 10, 900)
     assert replica.followers[2].last_caught_up_ms == 500
+
+
+def idling(replica: PartitionReplica, follower: int, times: FetchTimes | None) -> list[Action]:
+    return step(replica, FollowerIdles(replica_id=follower, fetches=times))
+
+
+def test_fetches_of_a_session_count_for_an_idle_follower_until_the_next_append() -> None:
+    replica, times = leader(), FetchTimes(last_ms=0)
+    for follower in (2, 3):
+        fetched(replica, follower, 0, 0)
+        assert idling(replica, follower, times if follower == 2 else FetchTimes(last_ms=0)) == []
+    times.last_ms = 5 * LAG_MS
+    step(replica, Appended(log_end_offset=1), 5 * LAG_MS + 10)
+    times.last_ms = 5 * LAG_MS + 20  # a fetch that names others only: this partition it would have to name
+    assert replica.followers[2].last_caught_up_ms == 5 * LAG_MS
+    assert replica.followers[3].last_caught_up_ms == 0, "its session was not used since"
+    expected = ProposeIsr(leader_epoch=5, partition_epoch=7, isr=(1, 2), broker_epochs=(-1, 42))
+    assert step(replica, Tick(), 5 * LAG_MS + 20) == [expected]
+
+
+def test_a_follower_that_lacks_something_or_is_not_in_the_isr_does_not_idle() -> None:
+    replica, times = leader(isr=(1, 2)), FetchTimes(last_ms=0)
+    step(replica, Appended(log_end_offset=3))
+    fetched(replica, 2, 2)
+    fetched(replica, 3, 3)
+    for follower in (2, 3, 4):
+        assert not replica.has_everything(follower)
+        idling(replica, follower, times)
+    assert [follower.idle for follower in replica.followers.values()] == [None, None]
+
+
+def test_idling_ends_with_the_session_and_with_the_isr() -> None:
+    replica, times = leader(), FetchTimes(last_ms=0)
+    fetched(replica, 2, 0)
+    idling(replica, 2, times)
+    times.last_ms = 70
+    idling(replica, 2, None)  # the session no longer holds the partition
+    times.last_ms = 90
+    step(replica, Appended(log_end_offset=1), 100)
+    assert replica.followers[2].last_caught_up_ms == 70
+    fetched(replica, 2, 1, 110)
+    idling(replica, 2, times)
+    shrunk = BecomeLeader(
+        leader_epoch=5, partition_epoch=8, isr=(1, 3), replicas=(1, 2, 3), log_end_offset=1, min_insync_replicas=1
+    )
+    step(replica, shrunk, 120)
+    assert replica.followers[2].idle is None, "it is to be brought in again by its next fetch"
 
 
 def test_follower_joins_the_isr_when_it_reaches_the_high_watermark() -> None:

@@ -260,6 +260,24 @@ def test_follower_request_has_the_bytes_of_the_general_encoder(version: int, sta
     assert int.from_bytes(frame[:4], "big") == len(expected)
 
 
+@settings(max_examples=20, deadline=None)
+@given(lists(st.tuples(st.uuids(), lists(INT32))))
+def test_follower_request_forgets_as_the_general_encoder_does(topics: Any) -> None:
+    frame = hot_fetch.encode_follower_fetch(
+        17,
+        7,
+        b"client",
+        ReplicaState(2, 5),
+        (500, 1, 1000),
+        (9, 3),
+        [],
+        [(topic_id, each) for topic_id, each in topics],
+    )
+    forgotten = [{"topic_id": topic_id, "partitions": tuple(each)} for topic_id, each in topics]
+    expected = fetch_frame(17, (2, 5), (500, 1, 1000, 0), (9, 3), [], forgotten_topics_data=forgotten)
+    assert frame[4:] == expected
+
+
 TOLD = st.tuples(INT32, ERRORS, INT64, INT64, INT64, RECORDS.map(lambda value: value or b""), st.booleans())
 TOLD_TOPICS = st.lists(st.tuples(NAMES, IDS, st.lists(TOLD, max_size=130)), max_size=3)
 

@@ -17,6 +17,7 @@ from harness.run.warm_up import (
     ONLY_ROUND_MS,
     RATE_FACTOR,
     ROUND_MS,
+    ROUNDS_COMPARED,
     ROUNDS_MAX,
     TOPIC,
     Warmth,
@@ -62,19 +63,22 @@ def after(*costs_us: float) -> Warmth:
 
 
 def test_it_ends_when_records_no_longer_grow_cheaper() -> None:
-    falling, flat = (900.0, 600.0, 450.0), (295.0, 310.0, 295.0)
+    falling = (900.0, 600.0, 450.0, 420.0, 390.0, 370.0, 350.0, 340.0)
+    flat = (295.0, 310.0, 295.0, 290.0, 305.0, 310.0, 300.0, 295.0)
+    assert ROUNDS_COMPARED == len(falling) == len(flat)
     assert not after(*falling).has_settled()
     assert not after(*falling, *flat).has_settled(), "the half before is dearer"
     assert after(*falling, *flat, *flat).has_settled()
-    assert after(*falling).describe().endswith("us: 900, 600, 450, perhaps still falling")
-    assert after(300.0, 300.0, 300.0, *flat).describe().endswith("300, 300, 300, 295, 310, 295")
+    assert after(*falling[:3]).describe().endswith("us: 900, 600, 450, perhaps still falling")
+    assert after(*flat, *flat).describe().endswith("295, 310, 295, 290, 305, 310, 300, 295")
 
 
 def test_neither_one_cheap_round_nor_one_dear_one_decides() -> None:
-    flat = (300.0, 300.0, 300.0)
-    assert after(*flat, 300.0, 270.0, 300.0).has_settled()
-    assert after(*flat, 300.0, 900.0, 300.0).has_settled()
-    assert not after(*flat, 270.0, 270.0, 270.0).has_settled()
+    flat = (300.0,) * ROUNDS_COMPARED
+    few = flat[1:]
+    assert after(*flat, 270.0, *few).has_settled()
+    assert after(*flat, 900.0, *few).has_settled()
+    assert not after(*flat, *(270.0 for _ in flat)).has_settled()
 
 
 def test_a_round_without_acknowledgements_says_nothing() -> None:

@@ -169,6 +169,15 @@ def test_what_noise_hides_is_not_taken_for_equal() -> None:
     assert len(own.ties) == 1, "and it is named as one that the run cannot tell apart"
 
 
+def test_one_run_of_each_is_never_called_a_clear_choice() -> None:
+    cells = [
+        cell_facts({**BASELINE, "linger.ms": linger}, p99_us=p99_us)
+        for linger, p99_us in (("0", 10_000), ("50", 90_000))
+    ]
+    own = analysed(judged(cells)).recommendation
+    assert own.sentences[0].startswith("Likely choice: run ")
+
+
 def test_in_noise_no_choice_is_called_clear() -> None:
     sure = sum("Clear choice" in oaat(seed, noise=0.8).recommendation.sentences[0] for seed in range(12))
     assert sure <= 2

@@ -62,6 +62,10 @@ class Transaction:
         """When an ongoing transaction is aborted."""
         return self.start_ms + self.timeout_ms if self.state is TransactionState.ONGOING else None
 
+    def begun_by(self, now_ms: int) -> Transaction:
+        """As its new coordinator takes it up: a predecessor whose clock was ahead must not put off the timeout."""
+        return replace(self, start_ms=now_ms) if self.start_ms > now_ms else self
+
     def with_same_epoch(self, *, timeout_ms: int, now_ms: int) -> Transaction:
         """Initialised by the producer that already has this epoch, or for which a fence made it."""
         return replace(

@@ -61,7 +61,8 @@ class TransactionsConfig:
 
 
 class TransactionShard:
-    """Invariant: `_transactions` is what replaying the shard's log gives, except for `last_producer_epoch`."""
+    """Invariant: `_transactions` is what replaying the shard's log gives, except for `last_producer_epoch` and for
+    starts that by our clock lie in the future."""
 
     def __init__(self, config: TransactionsConfig) -> None:
         self._config = config
@@ -159,7 +160,8 @@ class TransactionShard:
         self._coordinator_epoch = event.leader_epoch
         self._next_expiration_ms = now_ms + self._config.expiration_interval_ms
         actions: list[CoordinatorAction] = []
-        for transaction in self._transactions.values():
+        for read in list(self._transactions.values()):
+            transaction = self._transactions[read.transactional_id] = read.begun_by(self._now_ms)
             if transaction.deadline_ms is not None:
                 self._note_deadline(transaction.deadline_ms, transaction.transactional_id)
             elif transaction.state.is_prepared:

@@ -2,7 +2,8 @@
 
 On the controller listener: a voter's Fetch of `__cluster_metadata`, version 17, handed to the quorum core.
 With isolation_level 1 consumers read up to the last stable offset, and are told which transactions aborted (KIP-98).
-Incremental sessions (KIP-227) are in broker/node/fetch_sessions.py. Not done: preferred read replicas.
+A request of an incremental session (KIP-227, broker/node/fetch_sessions.py) looks only at what is pending in it: what
+it names, and what was noted since. Not done: preferred read replicas.
 """
 
 from __future__ import annotations
@@ -17,9 +18,17 @@ from broker.log.transaction_index import AbortedTransaction
 from broker.node.clock import monotonic_ms
 from broker.node.connection import Request
 from broker.node.control import AnyRequest
-from broker.node.fetch_sessions import FINAL_EPOCH, FULL_EPOCH, NO_SESSION, AskedPartition, FetchSession
+from broker.node.fetch_sessions import (
+    FINAL_EPOCH,
+    FULL_EPOCH,
+    NO_SESSION,
+    AskedPartition,
+    CachedPartition,
+    FetchSession,
+    Reader,
+)
 from broker.node.partitions import HostedPartition
-from broker.replication import EpochEnd, FollowerFetched, diverging_epoch
+from broker.replication import EpochEnd, FollowerFetched, FollowerIdles, diverging_epoch
 from broker.wire import hot_fetch
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
@@ -51,6 +60,9 @@ class _Read:
     records: bytes = b""
     diverging: EpochEnd | None = None
     has_new_start: bool = False  # for a replica: records were deleted at the beginning
+    is_at_end: bool = False  # nothing more is there for it until something comes
+    hosted: HostedPartition | None = None
+    cached: CachedPartition | None = None
 
     @property
     def is_final(self) -> bool:
@@ -110,7 +122,7 @@ class _Fetch:
         self._replica_id: int = message.replica_state.replica_id if is_new else message.replica_id
         self._replica_epoch: int = message.replica_state.replica_epoch if is_new else -1
         self._is_read_committed: bool = message.isolation_level == READ_COMMITTED and self._replica_id < 0
-        self._asked = [self._ask(topic, each) for topic in message.topics for each in topic.partitions]
+        self._asked = [each for topic in message.topics for each in self._ask(topic)]
         self._session: FetchSession | None = None
         self._is_incremental = False
         self._timer: asyncio.TimerHandle | None = None
@@ -126,13 +138,12 @@ class _Fetch:
         message, sessions = self._request.message, self._broker.fetch_sessions
         session_id, epoch = getattr(message, "session_id", NO_SESSION), getattr(message, "session_epoch", FINAL_EPOCH)
         uses_ids = self._request.version >= TOPIC_IDS_SINCE_VERSION
+        reader = Reader(self._replica_id, self._replica_epoch, self._is_read_committed)
         if epoch in (FULL_EPOCH, FINAL_EPOCH):
             if session_id != NO_SESSION:
                 sessions.close(session_id)
             if epoch == FULL_EPOCH:
-                self._session = sessions.open(
-                    self._asked, is_replica=self._is_replica, uses_ids=uses_ids, now_ms=monotonic_ms()
-                )
+                self._session = sessions.open(self._asked, reader=reader, uses_ids=uses_ids, now_ms=monotonic_ms())
             return _NONE
         self._session, error = sessions.resume(session_id, epoch, uses_ids=uses_ids, now_ms=monotonic_ms())
         if self._session is None:
@@ -143,12 +154,24 @@ class _Fetch:
             for topic in message.forgotten_topics_data
             for index in topic.partitions
         ]
-        self._session.update(self._asked, forgotten)
-        self._asked = [self._resolved(each) for each in self._session.asked.values()]
-        if not self._asked:
+        for cached in self._session.update(self._asked, forgotten):
+            hosted = self._hosted(self._resolved(cached.asked))
+            if self._is_replica and hosted is not None:
+                self._broker.partitions.perform(hosted, FollowerIdles(replica_id=self._replica_id, fetches=None))
+        self._session.read_by(reader)
+        if not self._session.partitions:
             sessions.close(session_id)
-            self._session = None
+            self._session, self._asked = None, []
         return _NONE
+
+    def _looked_at(self) -> list[tuple[CachedPartition | None, AskedPartition]]:
+        """What the answer is made of; more of a session may become pending while the request waits."""
+        if self._session is None:
+            return [(None, asked) for asked in self._asked]
+        return [(cached, self._resolved(cached.asked)) for cached in self._session.pending]
+
+    def _hosted(self, asked: AskedPartition) -> HostedPartition | None:
+        return None if asked.topic is None else self._broker.partitions.get(asked.topic, asked.index)
 
     def _resolved(self, asked: AskedPartition) -> AskedPartition:
         """With the name that its topic id has by now."""
@@ -165,11 +188,14 @@ class _Fetch:
         if wait_ms <= 0 or self._is_enough(reads):
             self._respond(reads)
             return
-        for asked in self._asked:
-            hosted = None if asked.topic is None else self._broker.partitions.get(asked.topic, asked.index)
-            if hosted is not None:
-                self._watched.append(hosted)
-                (hosted.follower_wakes if self._is_replica else hosted.consumer_wakes).add(self._wake)
+        if self._session is not None:
+            self._session.wakes.add(self._wake)
+        else:
+            for read in reads:
+                if read.hosted is not None:
+                    self._watched.append(read.hosted)
+                    readers = read.hosted.readers
+                    (readers.followers if self._is_replica else readers.consumers).add(self._wake)
         self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._timed_out)
 
     # -- waiting -----------------------------------------------------------------------------------------------------
@@ -201,9 +227,10 @@ class _Fetch:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._session is not None:
+            self._session.wakes.discard(self._wake)
         for hosted in self._watched:
-            hosted.follower_wakes.discard(self._wake)
-            hosted.consumer_wakes.discard(self._wake)
+            (hosted.readers.followers if self._is_replica else hosted.readers.consumers).discard(self._wake)
         self._watched = []
 
     def _is_enough(self, reads: list[_Read]) -> bool:
@@ -213,37 +240,49 @@ class _Fetch:
                 return True
             size_bytes += len(read.records)
         min_bytes: int = self._request.message.min_bytes
-        return size_bytes >= min_bytes or not reads
+        is_empty = self._session is None and not self._asked
+        return size_bytes >= min_bytes or is_empty
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def _ask(self, topic: Message, asked: Message) -> AskedPartition:
+    def _ask(self, topic: Message) -> list[AskedPartition]:
         by_id = self._request.version >= TOPIC_IDS_SINCE_VERSION
         name = self._broker.metadata.image.topic_names.get(topic.topic_id) if by_id else topic.topic
-        return AskedPartition(
-            name,
-            topic.topic_id if by_id else None,
-            asked.partition,
-            asked.fetch_offset,
-            getattr(asked, "current_leader_epoch", -1),
-            getattr(asked, "last_fetched_epoch", -1),
-            asked.partition_max_bytes,
-            getattr(asked, "log_start_offset", -1),
-        )
+        topic_id = topic.topic_id if by_id else None
+        return [
+            AskedPartition(
+                name,
+                topic_id,
+                asked.partition,
+                asked.fetch_offset,
+                getattr(asked, "current_leader_epoch", -1),
+                getattr(asked, "last_fetched_epoch", -1),
+                asked.partition_max_bytes,
+                getattr(asked, "log_start_offset", -1),
+            )
+            for asked in topic.partitions
+        ]
 
     def _note_follower(self) -> None:
         """A follower that asks from an offset holds everything below it, if its log does not diverge from ours."""
-        for asked in self._asked:
-            hosted = None if asked.topic is None else self._broker.partitions.get(asked.topic, asked.index)
-            if hosted is None or self._check(asked, hosted) is not _NONE:
+        partitions, replica_id = self._broker.partitions, self._replica_id
+        for cached, asked in self._looked_at():
+            hosted = self._hosted(asked)
+            if hosted is None:
                 continue
-            if asked.offset > hosted.log.log_end_offset or self._diverging(asked, hosted) is not None:
+            if (
+                self._check(asked, hosted) is not _NONE
+                or asked.offset > hosted.log.log_end_offset
+                or self._diverging(asked, hosted) is not None
+            ):
+                partitions.perform(hosted, FollowerIdles(replica_id=replica_id, fetches=None))
                 continue
-            event = FollowerFetched(
-                replica_id=self._replica_id, fetch_offset=asked.offset, broker_epoch=self._replica_epoch
-            )
-            hosted.follower_log_starts[self._replica_id] = asked.log_start_offset
-            self._broker.partitions.perform(hosted, event)
+            event = FollowerFetched(replica_id=replica_id, fetch_offset=asked.offset, broker_epoch=self._replica_epoch)
+            hosted.follower_log_starts[replica_id] = asked.log_start_offset
+            hosted.readers.fetched_by(replica_id, cached)
+            partitions.perform(hosted, event)
+        if self._session is not None:  # after those that it names: until now their times were those of the last fetch
+            self._session.fetches.last_ms = monotonic_ms()
 
     def _read_all(self) -> list[_Read]:
         message = self._request.message
@@ -253,8 +292,12 @@ class _Fetch:
             left_bytes = left_bytes if quota_bytes is None else min(left_bytes, quota_bytes)
         reads = []
         has_records = False
-        for asked in self._asked:
+        for cached, asked in self._looked_at():
             read = self._read(asked, left_bytes, is_first=not has_records)
+            if cached is not None:
+                read.cached = cached
+                if read.hosted is not None:
+                    cached.watch(read.hosted.readers)
             has_records = has_records or bool(read.records)
             left_bytes -= len(read.records)
             reads.append(read)
@@ -291,12 +334,12 @@ class _Fetch:
         )
 
     def _read(self, asked: AskedPartition, left_bytes: int, *, is_first: bool) -> _Read:
-        hosted = None if asked.topic is None else self._broker.partitions.get(asked.topic, asked.index)
+        hosted = self._hosted(asked)
         if hosted is None:
             return _Read(asked=asked, error=self._absent(asked), aborted=[])
         error = self._check(asked, hosted)
         if error is not _NONE:
-            return _Read(asked=asked, error=error)
+            return _Read(asked=asked, error=error, hosted=hosted)
         log, high_watermark = hosted.log, hosted.replica.high_watermark
         stable_offset = log.last_stable_offset(high_watermark)
         read = _Read(
@@ -304,6 +347,7 @@ class _Fetch:
             high_watermark=high_watermark,
             last_stable_offset=stable_offset,
             log_start_offset=log.log_start_offset,
+            hosted=hosted,
         )
         if self._is_read_committed:
             read.aborted = []
@@ -317,6 +361,7 @@ class _Fetch:
         if self._is_read_committed:
             limit = stable_offset
         if limit <= asked.offset <= log.log_end_offset:
+            read.is_at_end = True
             return read
         if left_bytes <= 0 and not is_first and log.log_start_offset <= asked.offset <= log.log_end_offset:
             return read
@@ -325,7 +370,7 @@ class _Fetch:
             read.records = log.read(asked.offset, size_bytes_max, limit, minimum_one_batch=is_first)
         except OffsetOutOfRangeError:
             if not self._is_replica:  # ours ask where the log begins by the same answer
-                return _Read(asked=asked, error=ErrorCode.offset_out_of_range)
+                return _Read(asked=asked, error=ErrorCode.offset_out_of_range, hosted=hosted)
             read.error = ErrorCode.offset_out_of_range
         if self._is_read_committed and read.records:
             read.aborted = log.aborted_transactions(asked.offset, last_batch_next_offset(read.records))
@@ -362,18 +407,35 @@ class _Fetch:
 
     def _to_tell(self, session: FetchSession, reads: list[_Read]) -> list[_Read]:
         """The first answer of a session tells of all partitions, a later one of those with news."""
-        told = [
-            read
-            for read in reads
-            if session.must_tell(
-                read.asked.key,
+        told = []
+        for read in reads:
+            cached, hosted = read.cached, read.hosted
+            assert cached is not None, "what a session reads is in it"
+            has_news = read.is_final
+            must_tell = cached.must_tell(
                 high_watermark=read.high_watermark,
                 log_start_offset=read.log_start_offset,
                 has_records=bool(read.records),
-                has_news=read.error is not _NONE or read.diverging is not None,
+                has_news=has_news,
             )
-        ]
+            if must_tell:
+                told.append(read)
+            if hosted is None or session.is_closed:
+                continue  # an error, which stays pending; or the replica has another session by now
+            if read.records:
+                session.served(cached)
+            elif read.is_at_end and not has_news and self._may_idle(session, hosted):
+                session.settle(cached)
         return told if self._is_incremental else reads
+
+    def _may_idle(self, session: FetchSession, hosted: HostedPartition) -> bool:
+        """Whether the next fetches need not look at this partition. A follower's count for it all the same."""
+        if not self._is_replica:
+            return True
+        if not hosted.replica.has_everything(self._replica_id):
+            return False
+        self._broker.partitions.perform(hosted, FollowerIdles(replica_id=self._replica_id, fetches=session.fetches))
+        return True
 
     def _partition(self, read: _Read) -> dict[str, object]:
         values: dict[str, object] = {

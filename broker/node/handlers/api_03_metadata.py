@@ -6,7 +6,7 @@ racks, offline log directories.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage, TopicState
 from broker.controller.topics import is_legal_name
@@ -31,7 +31,7 @@ CREATE_TIMEOUT_MS = 5_000
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     image = broker.metadata.image
-    if request.version < BY_ID_SINCE_VERSION and any(_is_by_id(topic) for topic in request.message.topics or ()):
+    if not _is_sensible(request):
         request.respond(_refused(request))
         return
     missing = _missing_names(request, image)
@@ -42,12 +42,16 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     request.respond(_answer(broker, request))
 
 
-def _is_by_id(topic: Any) -> bool:
-    return topic.name is None or getattr(topic, "topic_id", None) is not None
+def _is_sensible(request: AnyRequest) -> bool:
+    """A topic is asked for by name or by id: ids came in version 10, but may be asked for only since 12 (KIP-516)."""
+    asked = request.message.topics or ()
+    is_by_id = any(getattr(each, "topic_id", None) is not None for each in asked)
+    if is_by_id:  # then names are ignored
+        return request.version >= BY_ID_SINCE_VERSION
+    return all(each.name is not None for each in asked)
 
 
 def _refused(request: AnyRequest) -> Message:
-    """Topic ids came in version 10, but may be asked for only since 12 (KIP-516)."""
     topics = [_absent(each.name, each.topic_id, ErrorCode.invalid_request) for each in request.message.topics]
     return response(
         ApiKey.METADATA,
