@@ -41,6 +41,17 @@ class Topics(Protocol):
     def change_setting(self, topic: str, name: str, value: str | None) -> None:
         """None: what the brokers say holds again."""
 
+    def id_by_broker(self, topic: str) -> Mapping[int, str | None]:
+        """The topic's id (KIP-516) as each broker that runs tells it; None from one that knows no such topic.
+
+        A broker that does not answer is left out."""
+
+    def replication_factor(self, topic: str) -> int: ...
+
+    def delete(self, topic: str) -> None: ...
+
+    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None: ...
+
     def start_offset(self, topic: str, partition: int) -> int: ...
 
     def end_offset(self, topic: str, partition: int) -> int: ...

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from reports.evidence import NEVER_US, Interval
+from reports.evidence import NEVER_US, Interval, lives, recreations
 from reports.history import group_findings
 from reports.lawful import configuration_of
 from reports.model import Cell, EpochRange, Finding, Json
@@ -25,13 +26,14 @@ _ENDED_BY_FAULT = ("storage_failed", "out_of_memory")
 
 def findings(cell: Cell, epochs: Sequence[EpochRange]) -> dict[str, Finding]:
     """By anomaly; those that were looked for and not found are there with a count of 0."""
+    of_topic = lives(cell)
     found: dict[str, list[str]] = {
         "epoch_regression": _epoch_regressions(epochs),
-        "hw_regression": _high_watermark_regressions(cell),
-        "truncate_below_hw": _truncations_below_high_watermark(cell),
-        "isr_never_recovers": _isr_left_short(cell),
-        "replica_divergence": _divergences(cell),
-        "zombie_write": _zombie_writes(cell),
+        "hw_regression": [case for life in of_topic for case in _high_watermark_regressions(life)],
+        "truncate_below_hw": [case for life in of_topic for case in _truncations_below_high_watermark(life)],
+        "isr_never_recovers": _isr_left_short(of_topic[-1]),
+        "replica_divergence": _divergences(of_topic[-1]),
+        "zombie_write": [case for life in of_topic for case in _zombie_writes(life)],
         "two_controllers": _two_controllers(cell),
         "crashed": _crashes(cell),
         **_outcome(cell),
@@ -42,7 +44,12 @@ def findings(cell: Cell, epochs: Sequence[EpochRange]) -> dict[str, Finding]:
 
 def suspect_intervals(cell: Cell) -> list[Interval]:
     """Offsets for which a success in the given time is an anomaly."""
-    return [*_below_min_isr(cell), *_by_a_deposed_leader(cell)]
+    cuts = [*(item.cut_us for item in recreations(cell)), NEVER_US]
+    return [
+        replace(interval, before_us=min(interval.before_us, cut_us))
+        for life, cut_us in zip(lives(cell), cuts, strict=True)
+        for interval in (*_below_min_isr(life), *_by_a_deposed_leader(life))
+    ]
 
 
 # --- events -----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from reports.anomalies import BY_NAME
-from reports.evidence import deletions
+from reports.evidence import deletions, recreations
 from reports.model import Cell, Json
 
 LAWFUL, UNLAWFUL, IMPOSSIBLE = "lawful", "unlawful", "impossible"
@@ -29,6 +29,7 @@ class Configuration:
     lost_power: bool = False  # a disk forgot in this cell what was not fsynced
     flushes_each: bool = False
     records_deleted: bool = False  # somebody deleted records of the topic in this cell
+    topic_recreated: bool = False  # somebody deleted the topic in this cell and created it anew
     subscribes: bool = False  # a reader is a consumer group
     commits_first: bool = False  # a reader commits what it has not processed yet
 
@@ -68,6 +69,7 @@ def configuration_of(cell: Cell) -> Configuration:
         truncated=any(event.get("kind") == "truncated" for event in cell.events),
         lost_power=any(event.get("source") == "disk" for event in cell.events),
         records_deleted=bool(deletions(cell)),
+        topic_recreated=bool(recreations(cell)),
         subscribes=any(
             isinstance(reader, dict) and reader.get("mode") == "group"
             for reader in cell.part("workload").get("readers") or ()
@@ -105,6 +107,8 @@ def _lost(c: Configuration) -> Ruling:
         return Ruling(
             lawful=LAWFUL, reason="what somebody deletes is gone, acknowledged or not", source="DeleteRecords; KIP-107"
         )
+    if c.topic_recreated:
+        return _anew("what was in a topic goes with it; the new one under its name has nothing of it")
     if c.unclean_election:
         return Ruling(
             lawful=LAWFUL,
@@ -140,6 +144,10 @@ def _lost(c: Configuration) -> Ruling:
         reason=f"at least {c.min_isr} in-sync replicas had the record before the answer, and one of them must lead",
         source="acks; min.insync.replicas",
     )
+
+
+def _anew(reason: str) -> Ruling:
+    return Ruling(lawful=LAWFUL, reason=reason, source="DeleteTopics, CreateTopics; KIP-516")
 
 
 def _duplicated(c: Configuration) -> Ruling:
@@ -187,6 +195,8 @@ def _delivered_twice(c: Configuration) -> Ruling:
             reason="after a rebalance or a restart what was not committed comes again",
             source="subscribe(); at-least-once delivery",
         )
+    if c.topic_recreated:
+        return _anew("offsets begin again in the new topic, and a reader beyond its end goes back")
     if c.truncated:
         return Ruling(
             lawful=LAWFUL,
@@ -209,7 +219,7 @@ def _offset_reused(c: Configuration) -> Ruling:
 
 
 def _read_above_hw(c: Configuration) -> Ruling:
-    if c.records_deleted:
+    if c.records_deleted or c.topic_recreated:
         return _lost(c)
     if c.lost_power and not c.flushes_each:
         return _lost(c)
@@ -277,6 +287,8 @@ def _realtime(c: Configuration) -> Ruling:
 
 
 def _poll_skip(c: Configuration) -> Ruling:
+    if c.topic_recreated:
+        return _anew(_OLD_POSITION)
     if c.subscribes:
         return Ruling(
             lawful=LAWFUL,
@@ -287,6 +299,8 @@ def _poll_skip(c: Configuration) -> Ruling:
 
 
 def _passed_over(c: Configuration) -> Ruling:
+    if c.topic_recreated:
+        return _anew(_OLD_POSITION)
     if c.commits_first:
         return Ruling(
             lawful=LAWFUL,
@@ -306,6 +320,7 @@ def _phantom(_: Configuration) -> Ruling:
     )
 
 
+_OLD_POSITION = "a reader keeps its position by number, and the new topic may have grown past it by then"
 _READER = "a consumer with fixed partitions moves forward only"
 _NEVER: dict[str, tuple[str, str]] = {
     "unexpected": ("a log holds what producers sent", "protocol"),

@@ -19,6 +19,8 @@ from reports.evidence import (
     batch_key,
     deletions,
     events_of,
+    gone_with_the_topic,
+    last_life,
     succeeded,
     wire_lines,
 )
@@ -40,13 +42,16 @@ class Prediction:
 def predict(cell: Cell) -> Prediction:
     """Intervals that must be lost, duplicated or reordered, and how each was found out."""
     lost, how_lost = _lost(cell)
-    deleted = deletions(cell)
+    deleted, gone = deletions(cell), gone_with_the_topic(cell)
     if deleted:
         how_lost += f"; and those below the log start offset after {len(deleted)} deletion(s) of records"
-    duplicated, how_duplicated = _duplicated(cell)
-    reordered, how_reordered = reordered_intervals(cell, removed=lost)
+    if gone:
+        how_lost += "; and all that was acknowledged before the topic was created anew"
+    at_the_end = last_life(cell)
+    duplicated, how_duplicated = _duplicated(at_the_end)
+    reordered, how_reordered = reordered_intervals(at_the_end, removed=lost)
     return Prediction(
-        intervals=(*lost, *deleted, *duplicated, *reordered),
+        intervals=(*lost, *deleted, *gone, *duplicated, *reordered),
         how={"lost": how_lost, "duplicated": how_duplicated, "reordered": how_reordered},
     )
 

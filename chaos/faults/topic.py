@@ -4,15 +4,25 @@ topic_setting: one setting (IncrementalAlterConfigs); healing puts back what the
 `count` more (CreatePartitions, KIP-195), for good. records_deleted: all but the last `keep` below the high watermark of
 the partition of interest (DeleteRecords, KIP-107), for good. Proved by what brokers answer: every one that runs tells
 the new value, a leader for each new partition, the new log start offset.
+
+topic_recreated: deleted, and `absent_ms` after the last broker has forgotten it created anew under the old name with
+the old settings and as many partitions: all that was in it is gone. Proved by the topic's id (KIP-516), which is
+another one at every broker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 
 KEPT = "start_offset"  # in the proof of records_deleted: what lies below it is gone; reports read it
+
+
+ENDS, GONE_US, CREATED_US = "ends", "gone_us", "created_us"  # in the proof of topic_recreated; reports read them
+KNOWN_WITHIN_S = 20.0  # until each broker knows of a topic's end, and of its new beginning
+POLL_S = 0.02
 
 
 class TopicSetting:
@@ -94,6 +104,69 @@ class RecordsDeleted:
         )
 
 
+class TopicRecreated:
+    """Times in its proof are microseconds since it began to act."""
+
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._topics, self._topic = context.port.topics(), context.of.topic
+        self._absent_ms = int(parameters["absent_ms"])
+        self._create: Callable[[], None] | None = None  # while it is to be created
+        self._before: Mapping[int, str | None] = {}
+        self._after: Mapping[int, str | None] = {}
+        self._ends: dict[int, int] = {}
+        self._gone_us = self._created_us = 0
+
+    def inject(self) -> None:
+        begin_ns = time.monotonic_ns()
+        topics, topic = self._topics, self._topic
+        count, replicas = topics.partition_count(topic), topics.replication_factor(topic)
+        config = dict(topics.own_settings(topic))
+        self._before = topics.id_by_broker(topic)
+        self._ends = {partition: topics.end_offset(topic, partition) for partition in range(count)}
+
+        def create() -> None:
+            topics.create(topic, partitions=count, replication_factor=replicas, config=config)
+
+        self._create = create
+        topics.delete(topic)
+        self._await("forgotten", lambda ids: not any(ids.values()))
+        self._gone_us = (time.monotonic_ns() - begin_ns) // 1000
+        time.sleep(self._absent_ms / 1000)
+        self._created_us = (time.monotonic_ns() - begin_ns) // 1000
+        self.heal()
+        self._after = self._await("known again", lambda ids: all(ids.values()))
+
+    def _await(self, what: str, holds: Callable[[Mapping[int, str | None]], bool]) -> Mapping[int, str | None]:
+        deadline = time.monotonic() + KNOWN_WITHIN_S
+        while not ((ids := self._topics.id_by_broker(self._topic)) and holds(ids)):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self._topic} was not {what} by every broker within {KNOWN_WITHIN_S:.0f} s: {ids}")
+            time.sleep(POLL_S)
+        return ids
+
+    def heal(self) -> None:
+        """Nothing brings back what was in it; but a topic there is."""
+        if self._create is not None:
+            self._create()
+            self._create = None
+
+    def prove(self) -> Proof:
+        before, after = set(self._before.values()), set(self._after.values())
+        return Proof(
+            is_effective=len(after) == 1 and None not in before | after and not before & after,
+            detail={
+                "ids": {"before": _by_broker(self._before), "after": _by_broker(self._after)},
+                ENDS: {str(partition): end for partition, end in self._ends.items()},
+                GONE_US: self._gone_us,
+                CREATED_US: self._created_us,
+            },
+        )
+
+
+def _by_broker(found: Mapping[int, str | None]) -> dict[str, str | None]:
+    return {f"broker {broker}": value for broker, value in found.items()}
+
+
 def _setting_problem(parameters: Mapping[str, Parameter]) -> str | None:
     return None if parameters["setting"] else "topic_setting needs `setting`, a topic's setting by Kafka's name"
 
@@ -106,6 +179,14 @@ def _count_problem(parameters: Mapping[str, Parameter]) -> str | None:
 def _keep_problem(parameters: Mapping[str, Parameter]) -> str | None:
     keep = int(parameters["keep"])
     return None if keep >= 0 else f"keep of records_deleted is from 0, got {keep}"
+
+
+def _absent_problem(parameters: Mapping[str, Parameter]) -> str | None:
+    absent_ms = int(parameters["absent_ms"])
+    if 200 <= absent_ms <= 60_000:
+        return None
+    why = "answers of the two topics are told apart by the time between"
+    return f"absent_ms of topic_recreated is from 200 ({why}) to 60000, got {absent_ms}"
 
 
 SPECS: tuple[FaultSpec, ...] = (
@@ -138,5 +219,15 @@ SPECS: tuple[FaultSpec, ...] = (
         make=RecordsDeleted,
         parameters={"keep": 0},
         problem=_keep_problem,
+    ),
+    FaultSpec(
+        name="topic_recreated",
+        label="topic deleted and created anew",
+        colour="#78281f",
+        target_kind="topic",
+        default_target="topic",
+        make=TopicRecreated,
+        parameters={"absent_ms": 1000},
+        problem=_absent_problem,
     ),
 )

@@ -28,6 +28,7 @@ from harness.errors import EnvironmentFault
 _CLIENT_ID: Final = "harness-probe"
 _RESPONSE_BYTES_MAX: Final = 64 << 20
 LATEST, EARLIEST = -1, -2  # timestamps of ListOffsets
+UNKNOWN_TOPIC: Final = 3  # UNKNOWN_TOPIC_OR_PARTITION
 GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
 _VERSIONS: Final = {
     ApiKey.METADATA: 9,
@@ -43,6 +44,7 @@ _VERSIONS: Final = {
     ApiKey.LIST_OFFSETS: 6,
     ApiKey.FETCH: 11,
 }
+_TOPIC_ID_VERSION: Final = 12  # of Metadata: carries topic ids (KIP-516); clusters of others may know only older ones
 # Not among the broker's own, so not in ApiKey.
 _SASL_HANDSHAKE: Final = (17, 1)
 _SASL_AUTHENTICATE: Final = (36, 2)
@@ -82,6 +84,16 @@ class BrokerProbe:
         }
         brokers = tuple(sorted(int(broker.node_id) for broker in response.brokers))
         return ClusterState(brokers=brokers, controller=int(response.controller_id), partitions=partitions)
+
+    def topic_id(self, topic: str) -> tuple[bool, str | None]:
+        """(whether it answered, the topic's id as this broker knows it: None if it knows no such topic)."""
+        values: dict[str, object] = {"topics": ({"name": topic},), "allow_auto_topic_creation": False}
+        response = self._call(ApiKey.METADATA, _TOPIC_ID_VERSION, values)
+        if response is None or not response.topics:
+            return False, None
+        entry = response.topics[0]
+        code = int(entry.error_code)
+        return code in (0, UNKNOWN_TOPIC), str(entry.topic_id) if code == 0 else None
 
     def leader_address(self, topic: str, partition: int) -> Address | None:
         """Where the partition's leader says that it can be reached, on the listener that was asked."""
@@ -149,14 +161,14 @@ class BrokerProbe:
 
     def call(self, api_key: ApiKey, **values: object) -> Any:  # kio's generated types
         """One request and its response, in the version of `_VERSIONS`; None when the broker does not answer."""
+        return self._call(api_key, _VERSIONS[api_key], values)
+
+    def _call(self, api_key: ApiKey, version: int, values: Mapping[str, object]) -> Any:
         try:
-            return self._exchange(api_key, values)
+            return self._ask(self._connect(), api_key, version, values)
         except (OSError, ValueError, EOFError, ProtocolError):
             self.close()
             return None
-
-    def _exchange(self, api_key: ApiKey, values: dict[str, object]) -> Any:
-        return self._ask(self._connect(), api_key, _VERSIONS[api_key], values)
 
     def _ask(self, connection: socket.socket, api_key: int, version: int, values: Mapping[str, object]) -> Any:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF

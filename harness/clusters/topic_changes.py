@@ -1,4 +1,5 @@
-"""What an operator does to a topic while it is in use, by plain admin requests: settings, partitions, deleted records.
+"""What an operator does to a topic while it is in use, by plain admin requests: settings, partitions, deleted records,
+and the topic itself deleted and created.
 
 Implements `chaos.port.Topics`. Every call ends within the bounds of `Admin`, and raises CellError with the broker's
 words when it is refused. Shown by tests/harness/test_harness_topic_changes.py.
@@ -12,7 +13,7 @@ from typing import Any, Final
 from broker.wire.apis import ApiKey
 from broker.wire.errors import error_name
 from harness.clusters.admin import REQUEST_TIMEOUT_MS, RESOURCE_TOPIC, TRY_AGAIN, Admin
-from harness.clusters.base import Address
+from harness.clusters.base import Address, PartitionState
 from harness.clusters.metadata import EARLIEST, LATEST, BrokerProbe, ask_leader, offset_request
 from harness.errors import CellError
 
@@ -32,6 +33,9 @@ class TopicChanges:
         self._admin = Admin(lambda: list(addresses().values()))
 
     def partition_count(self, topic: str) -> int:
+        return len(self._partitions(topic))
+
+    def _partitions(self, topic: str) -> Mapping[int, PartitionState]:
         for address in self._addresses().values():
             probe = BrokerProbe(address)
             try:
@@ -39,8 +43,8 @@ class TopicChanges:
             finally:
                 probe.close()
             if state is not None and state.partitions:
-                return len(state.partitions)
-        raise CellError(f"no broker knows how many partitions {topic} has")
+                return state.partitions
+        raise CellError(f"no broker knows the partitions of {topic}")
 
     def own_settings(self, topic: str) -> Mapping[str, str]:
         return self._admin.own_topic_config(topic)
@@ -73,6 +77,28 @@ class TopicChanges:
             # An earlier request without an answer may have been carried out: then this one has nothing left to do.
             if self.partition_count(topic) != count:
                 raise
+
+    def id_by_broker(self, topic: str) -> Mapping[int, str | None]:
+        found: dict[int, str | None] = {}
+        for broker, address in self._addresses().items():
+            probe = BrokerProbe(address)
+            try:
+                has_answered, topic_id = probe.topic_id(topic)
+            finally:
+                probe.close()
+            if has_answered:
+                found[broker] = topic_id
+        return found
+
+    def replication_factor(self, topic: str) -> int:
+        return len(self._partitions(topic)[0].replicas)
+
+    def delete(self, topic: str) -> None:
+        if not self._admin.delete_topic(topic):
+            raise CellError(f"topic {topic} could not be deleted: refused, or no broker answered")
+
+    def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        self._admin.create_topic(topic, partitions=partitions, replication_factor=replication_factor, config=config)
 
     def start_offset(self, topic: str, partition: int) -> int:
         return self._offset(topic, partition, EARLIEST)

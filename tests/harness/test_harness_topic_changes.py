@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -90,9 +91,59 @@ def test_partitions_are_added_for_good(topics: TopicChanges) -> None:
         topics.set_partition_count(TOPIC, 1)
 
 
+def test_a_topic_created_anew_has_another_id_the_old_settings_and_no_records(
+    topics: TopicChanges, broker: ReferenceBroker
+) -> None:
+    before, count = topics.id_by_broker(TOPIC)[1], topics.partition_count(TOPIC)
+    producer = Producer({"bootstrap.servers": broker.address})
+    producer.send(TOPIC, b"x", partition=0)
+    assert producer.flush(10) == 0
+    producer.close(5)
+    end = topics.end_offset(TOPIC, 0)
+    fault = make("topic_recreated", topics, absent_ms=200)
+    assert not fault.prove().is_effective
+    fault.inject()
+    proof = fault.prove()
+    detail: dict[str, Any] = dict(proof.detail)
+    after = topics.id_by_broker(TOPIC)[1]
+    assert proof.is_effective
+    assert detail["ids"] == {"before": {"broker 1": before}, "after": {"broker 1": after}}
+    assert after not in (before, None)
+    assert detail["ends"]["0"] == end > 0
+    assert detail["created_us"] - detail["gone_us"] >= 200_000
+    assert (topics.partition_count(TOPIC), topics.end_offset(TOPIC, 0)) == (count, 0)
+    assert topics.own_settings(TOPIC)["retention.ms"] == "3600000"
+    fault.heal()
+    assert topics.id_by_broker(TOPIC)[1] == after
+
+
+def test_a_topic_whose_deletion_fails_half_way_is_there_again_after_healing(topics: TopicChanges) -> None:
+    class Unheard:
+        """Deletes, and then nobody says so."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(topics, name)
+
+        def delete(self, topic: str) -> None:
+            topics.delete(topic)
+            raise CellError("no broker answered")
+
+    fault = make("topic_recreated", Unheard(), absent_ms=200)  # type: ignore[arg-type]
+    with pytest.raises(CellError, match="no broker answered"):
+        fault.inject()
+    fault.heal()
+    assert topics.id_by_broker(TOPIC)[1] is not None
+    assert not fault.prove().is_effective
+
+
 @pytest.mark.parametrize(
     ("fault", "parameters"),
-    [("topic_setting", {}), ("partitions_added", {"count": 0}), ("records_deleted", {"keep": -1})],
+    [
+        ("topic_setting", {}),
+        ("partitions_added", {"count": 0}),
+        ("records_deleted", {"keep": -1}),
+        ("topic_recreated", {"absent_ms": 100}),
+    ],
 )
 def test_parameters_that_make_no_sense_are_refused(fault: str, parameters: dict[str, Parameter]) -> None:
     spec = FAULTS[fault]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from reports.anomalies import BY_NAME
 from reports.evidence import NEVER_US, Interval
+from reports.happenings import findings
 from reports.lawful import LAWFUL, UNLAWFUL, configuration_of, rule
 from reports.model import Cell
 from reports.predict import predict
@@ -66,6 +69,42 @@ def test_deleted_records_are_lost_up_to_the_highest_start_that_a_leader_told_of_
     assert [rule(name, configuration).lawful for name in ("lost", "read_above_hw", "offset_reused")] == [
         LAWFUL, LAWFUL, UNLAWFUL,
     ]  # fmt: skip
+
+
+def recreated(fault: str, t_us: int, phase: str = "proved") -> list[dict[str, Any]]:
+    """Asked for at `t_us`; gone 100 us later, there again after 300."""
+    detail = {"ends": {"0": 50}, "gone_us": 100, "created_us": 300}
+    common = {"id": fault, "kind": "topic_recreated"}
+    return [{**common, "phase": "applied", "t_us": t_us, "detail": {}}, {**common, "phase": phase, "detail": detail}]
+
+
+def test_what_was_acknowledged_before_the_topic_was_created_anew_is_lost() -> None:
+    lines = (*recreated("b", 5000), *recreated("a", 1000), *recreated("c", 9000, phase="not_effective"))
+    subject = Cell(cell_id="c", document={"topic": {"name": "t"}}, faults=lines)
+    assert windows(subject) == [(0, 50 + (1 << 20), 0, 1200), (0, 50 + (1 << 20), 1200, 5200)]
+    configuration = configuration_of(subject)
+    allowed = {name for name in BY_NAME if rule(name, configuration).lawful == LAWFUL}
+    assert {"lost", "offset_reused", "read_above_hw", "lost_in_delivery", "nonmonotonic_poll"} <= allowed
+    assert not allowed & {"hw_regression", "truncate_below_hw", "epoch_regression", "phantom"}
+
+
+def test_watermarks_and_epochs_of_a_topic_begin_again_when_it_is_created_anew() -> None:
+    def shown(t_us: int, offset: int) -> dict[str, Any]:
+        return event("high_watermark", t_us, broker=1, offset=offset)
+
+    in_one_life = (shown(100, 50), shown(1100, 60), shown(1300, 5), shown(1400, 3))
+    subject = cell(events=in_one_life)
+    assert findings(subject, ())["hw_regression"].count == 2
+    anew = replace(subject, faults=tuple(recreated("a", 1000)))
+    assert findings(anew, ())["hw_regression"].examples == ("partition 0: 5 by broker 1, then 3 by broker 1",)
+
+
+def test_order_and_duplicates_are_of_the_log_that_is_there_at_the_end() -> None:
+    """Offset 900 of the old topic comes before offset 0 of the new one."""
+    old, new = exchange(1, 1, "delivered", 900) | {"t_us": 500}, exchange(2, 2, "delivered", 0) | {"t_us": 1500}
+    subject = cell(wire=(old, new))
+    assert intervals(subject, "reordered") == [(900, 910)]
+    assert intervals(replace(subject, faults=tuple(recreated("a", 1000))), "reordered") == []
 
 
 def append(t_us: int, base: int, epoch: int, crc: int, broker: int = 1) -> dict[str, Any]:
