@@ -67,12 +67,14 @@ def _try_all(chosen: _Chosen, parent: Path) -> int:
 
 
 def _try_suite(suite: Suite, chosen: _Chosen, parent: Path) -> int:
+    def save(trial: Trial) -> None:
+        page.save([trial])
+
     try:
-        trial = suite.run(_directory(parent, suite.name), lambda test: chosen.has(suite.name, test), _tell)
+        return suite.run(_directory(parent, suite.name), lambda test: chosen.has(suite.name, test), save, _tell)
     except CannotPrepare as error:
         _tell(f"{suite.name}: not tried: {error}")
         return 1
-    return 0 if trial is None else _save(trial)
 
 
 def _directory(parent: Path, name: str) -> Path:

@@ -1,7 +1,7 @@
 """kafka-python's own integration tests, from its source distribution, against a broker that is already there.
 
 The distribution lacks two modules of its tests (test/service.py, which starts servers, and test/__init__.py); what an
-external broker needs of them is in kafka_python_service.py.
+external broker needs of them is in drivers/kafka_python_service.py.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.compatibility.clients import CannotPrepare, built, execute
+from tests.compatibility.clients import DRIVERS, CannotPrepare, built, execute
 from tests.compatibility.suites.suite import Attempt, Outcome, Suite, run_test
 from tests.compatibility.world import World
 
 VERSION = "3.0.12"
 SHA256 = "4ccda3616b9aa5c353d74a97f2770d6cd1b950890d77ab0e8890e09a48eeed65"
 KAFKA_VERSION = "4.2.0"  # the newest that it knows
-TEST_TIMEOUT_S = 120
-_PLUGIN = "tests.compatibility.suites.kafka_python_service"
+TEST_TIMEOUT_S, FILE_TIMEOUT_S = 120, 1_800
+_PLUGIN = "kafka_python_service"
 _ID = re.compile(r"^test/integration/(\S+::\S+)$", re.MULTILINE)
-_REASON = re.compile(r"^(?:SKIPPED \[\d+\] \S+: |E   )(.*)", re.MULTILINE)
+_RESULT = re.compile(r"^test/integration/(\S+::\S+) (PASSED|FAILED|SKIPPED|ERROR)(?: \((.*)\))? *\[", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) test/integration/(\S+::\S+) - (.*)", re.MULTILINE)
+_STATES = {"PASSED": "passed", "SKIPPED": "skipped"}
 
 
 class KafkaPython(Suite):
@@ -68,7 +70,7 @@ class KafkaPython(Suite):
     def _environment(self, uri: str) -> dict[str, str]:
         return {
             "KAFKA_VERSION": KAFKA_VERSION, "KAFKA_URI": uri, "KAFKA_ROOT": str(self._root),
-            "PYTHONPATH": os.pathsep.join([str(self._root), str(Path(__file__).parents[3])]),
+            "PYTHONPATH": os.pathsep.join([str(self._root), str(DRIVERS)]),
         }  # fmt: skip
 
     @contextmanager
@@ -76,21 +78,29 @@ class KafkaPython(Suite):
         with World(directory) as world:
             environment = self._environment(f"kafka://127.0.0.1:{world.port()}")
 
+            files: dict[str, dict[str, Outcome]] = {}  # of a file's tests, which run together
+
             def attempt(test: str) -> Outcome:
-                command = [*self._pytest(), "-q", "-rs", f"test/integration/{test}"]
-                log = directory / f"{re.sub(r'[^a-z0-9_.]', '-', test)}.log"
-                code, printed = run_test(command, environment, self._root, log, TEST_TIMEOUT_S)
-                return _outcome(code, printed)
+                file = test.split("::")[0]
+                if file not in files:
+                    files[file] = self._run(file, environment, directory)
+                return files[file].get(test, Outcome(state="failed", reason="no result of it was printed"))
 
             yield attempt
 
+    def _run(self, file: str, environment: Mapping[str, str], directory: Path) -> dict[str, Outcome]:
+        """One process a file: this client needs seconds to load."""
+        command = [*self._pytest(), "-v", f"--timeout={TEST_TIMEOUT_S}", f"test/integration/{file}"]
+        log = directory / f"{file}.log"
+        _, printed = run_test(command, {**environment, "COLUMNS": "400"}, self._root, log, FILE_TIMEOUT_S)
+        return outcomes_of(printed)
 
-def _outcome(code: int | None, printed: str) -> Outcome:
-    reasons = _REASON.findall(printed)
-    if code == 0 and re.search(r"\b1 passed", printed):
-        return Outcome(state="passed")
-    if code == 0 and re.search(r"\b1 skipped", printed):
-        return Outcome(state="skipped", reason=reasons[-1] if reasons else "")
-    if code is None:
-        return Outcome(state="failed", reason=f"no end within {TEST_TIMEOUT_S} s")
-    return Outcome(state="failed", reason=reasons[0] if reasons else printed[-300:])
+
+def outcomes_of(printed: str) -> dict[str, Outcome]:
+    """By test. One that passed and could not be cleared up after has failed."""
+    reasons = dict(_FAILED.findall(printed))
+    found: dict[str, Outcome] = {}
+    for test, result, said in _RESULT.findall(printed):
+        if found.get(test, Outcome(state="passed")).state == "passed":
+            found[test] = Outcome(state=_STATES.get(result, "failed"), reason=reasons.get(test, said))
+    return found

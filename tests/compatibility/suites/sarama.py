@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 from chaos.toxiproxy.client import ProxySpec
 from chaos.toxiproxy.lookup import find_binary, start_real
@@ -51,7 +52,7 @@ class _Advertised(Cluster):
 class Sarama(Suite):
     name = "sarama's own tests"
     language = "Go"
-    known = {
+    known: ClassVar[Mapping[str, Known]] = {
         "TestFuncAdminQuotas": Known(state="broker", reason="quotas are kept for client ids only, not for users"),
         "TestFuncAdminAlterPartitionReassignments": Known(state="broker", reason="partitions are not reassigned"),
         "TestFuncAdminUpdateFeatures": Known(state="broker", reason="UpdateFeatures is not implemented"),

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
 
 from tests.compatibility.trial import REASON_CHARACTERS, Cell, Trial
 
@@ -46,10 +46,10 @@ Attempt = Callable[[str], Outcome]
 class Suite(ABC):
     """`name` is the row of the table; `known` maps a test to what is known of its failure."""
 
-    name: str
-    language: str
-    source: str  # where the tests come from, for the page
-    known: Mapping[str, Known] = {}
+    name: ClassVar[str]
+    language: ClassVar[str]
+    source: ClassVar[str]  # where the tests come from, for the page
+    known: ClassVar[Mapping[str, Known]] = {}
 
     @abstractmethod
     def prepare(self) -> str:
@@ -64,21 +64,25 @@ class Suite(ABC):
         """Brokers as the suite wants them, and how one test is run on them."""
 
     def run(
-        self, directory: Path, is_wanted: Callable[[str], bool], tell: Callable[[str], None] = lambda _: None
-    ) -> Trial | None:
-        """None when no test is wanted."""
-        version = self.prepare()
+        self,
+        directory: Path,
+        is_wanted: Callable[[str], bool],
+        save: Callable[[Trial], None],
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> int:
+        """How many failed. Each is saved as it ends: a suite may take an hour, and be interrupted."""
+        version, failed = self.prepare(), 0
         wanted = [test for test in self.tests() if is_wanted(test)]
         if not wanted:
-            return None
-        cells = []
+            return 0
         with self.opened(directory) as attempt:
             for test in wanted:
                 begin = time.monotonic()
                 cell = self._cell(test, attempt(test), time.monotonic() - begin)
                 tell(f"{test}: {cell.state} {cell.reason} ({cell.seconds:.1f} s)")
-                cells.append(cell)
-        return Trial(client=self.name, language=self.language, version=version, cells=tuple(cells))
+                save(Trial(client=self.name, language=self.language, version=version, cells=(cell,)))
+                failed += cell.state == "failed"
+        return failed
 
     def _cell(self, test: str, outcome: Outcome, seconds: float) -> Cell:
         known = self.known.get(test)
