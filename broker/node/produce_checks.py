@@ -85,7 +85,7 @@ def rejection_of(
     name = "-".join(map(str, partition))
     for index, span in enumerate(spans):
         if config.is_compacted and span.key is None:
-            text = f"Compacted topic cannot accept message without key in topic partition {name}."
+            text = f"Compacted topic cannot accept message without key in topic partition {name}"
             found.append(RecordError(batch_index=index, text=text, code=ErrorCode.invalid_record))
         elif is_late and (wrong := _wrong_time(header.base_timestamp + span.timestamp_delta, index, config, now_ms)):
             found.append(RecordError(batch_index=index, text=wrong, code=ErrorCode.invalid_timestamp))

@@ -155,6 +155,7 @@ def _produce(
         rejection = rejection_of(records, headers[0], config, hosted.key)
         if rejection is not None:
             answer.rejections[result] = rejection
+            result.log_start_offset = hosted.log.log_start_offset
             return rejection.code
     if config.compression is not None and config.compression is not headers[0].codec:
         try:
