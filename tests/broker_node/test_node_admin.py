@@ -117,11 +117,16 @@ def test_settings_are_described_with_what_comes_of_them_here_when_asked(cluster:
         {"resource_type": 4, "resource_name": "1", "configuration_keys": None},
     ]
     with RawClient(cluster.ports[1]["DIRECT"]) as client:
-        for wants in (True, False):
-            asked = {"resources": resources, "include_synonyms": False, "include_documentation": wants}
-            message = request(ApiKey.DESCRIBE_CONFIGS, 4, **asked)
-            answer = client.call(ApiKey.DESCRIBE_CONFIGS, 4, message)
-            texts = [{each.name: each.documentation for each in result.configs} for result in answer.results]
+        for version, wants in ((1, False), (3, True), (4, True), (4, False)):
+            asked = {"resources": resources, "include_synonyms": False}
+            if version >= 3:
+                asked["include_documentation"] = wants
+            message = request(ApiKey.DESCRIBE_CONFIGS, version, **asked)
+            answer = client.call(ApiKey.DESCRIBE_CONFIGS, version, message)
+            texts = [
+                {each.name: getattr(each, "documentation", None) for each in result.configs}
+                for result in answer.results
+            ]
             assert all(bool(text) is wants for found in texts for text in found.values())
             if wants:
                 topic, broker = texts

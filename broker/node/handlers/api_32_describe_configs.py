@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 TOPIC, BROKER = 2, 4
+DOCUMENTATION_SINCE_VERSION = 3
 RESOURCE_TYPES = (TOPIC, BROKER, 8, 16, 32)  # and loggers, client metrics, groups
 # Settings of a broker without a default of their own: in effect is that of their twin in hours, or nothing.
 _NO_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
@@ -72,7 +73,7 @@ def _describe(broker: Broker, request: AnyRequest, resource: Message) -> dict[st
     else:
         error = ErrorCode.invalid_request
         message = f"resource type {resource.resource_type} {name!r} is not known to this broker"
-    if request.message.include_documentation:
+    if request.version >= DOCUMENTATION_SINCE_VERSION and request.message.include_documentation:
         scope = "topic" if resource.resource_type == TOPIC else "broker"
         configs = [{**config, "documentation": _documentation(scope, str(config["name"]))} for config in configs]
     wanted = resource.configuration_keys
