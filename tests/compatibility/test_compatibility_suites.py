@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.compatibility.suites import kafka_python
 from tests.compatibility.suites.docker_stand_in import BrokerCommands
 from tests.compatibility.suites.go import run_go_test
-from tests.compatibility.suites.librdkafka import declared_in, outcomes_of
+from tests.compatibility.suites.librdkafka import declared_in, outcomes_of, parts_of
 from tests.compatibility.suites.suite import HEAD_BYTES, TAIL_BYTES, run_test
 
 
@@ -90,6 +91,40 @@ def test_of_librdkafka_those_are_run_that_ask_a_broker() -> None:
         ("0001_plain", "default"), ("0003_made", "noautocreate"), ("0004_mocked", "default"),
         ("0006_known", "default"),
     ]  # fmt: skip
+
+
+def test_a_long_test_of_librdkafka_is_run_part_by_part() -> None:
+    text = """static void
+do_test_Made(int x) {
+        SUB_TEST_QUICK();
+}
+
+static void do_test_helper(int x) {
+}
+
+static void do_test_Other(void) {
+        SUB_TEST("%d", 1);
+}
+"""
+    assert [(each.name, each.part) for each in parts_of("0081_admin", text)] == [
+        ("0081_admin Made", "do_test_Made"), ("0081_admin Other", "do_test_Other")
+    ]  # fmt: skip
+
+
+def test_tests_of_kafka_python_that_cannot_be_cleared_up_after_have_failed() -> None:
+    printed = """test/integration/test_a.py::test_one PASSED    [ 20%]
+test/integration/test_a.py::test_two[a-1] FAILED    [ 40%]
+test/integration/test_a.py::test_three SKIPPED (too old)    [ 60%]
+test/integration/test_a.py::test_four PASSED    [ 80%]
+test/integration/test_a.py::test_four ERROR    [ 80%]
+FAILED test/integration/test_a.py::test_two[a-1] - assert 1 == 2
+ERROR test/integration/test_a.py::test_four - left threads
+"""
+    found = kafka_python.outcomes_of(printed)
+    assert {name.split("::")[1]: (each.state, each.reason) for name, each in found.items()} == {
+        "test_one": ("passed", ""), "test_two[a-1]": ("failed", "assert 1 == 2"),
+        "test_three": ("skipped", "too old"), "test_four": ("failed", "left threads"),
+    }  # fmt: skip
 
 
 def test_tests_that_ask_docker_stop_and_start_our_brokers(tmp_path: Path) -> None:

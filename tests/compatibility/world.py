@@ -50,8 +50,8 @@ class World:
             {"bootstrap.servers": self.bootstrap, "request.timeout.ms": 120_000, "default.api.timeout.ms": 180_000}
         )
         wait_until(self._all_there, "all brokers", WAIT_S)
-        wait_until(lambda: self.coordinator("warm"), "a coordinator of groups", WAIT_S)
-        wait_until(lambda: self.coordinator("warm", 1), "a coordinator of transactions", WAIT_S)
+        wait_until(lambda: self.coordinator("warm") is not None, "a coordinator of groups", WAIT_S)
+        wait_until(lambda: self.coordinator("warm", 1) is not None, "a coordinator of transactions", WAIT_S)
         return self
 
     def __exit__(self, *_: object) -> None:

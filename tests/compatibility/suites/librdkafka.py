@@ -29,6 +29,7 @@ PACKAGE_SHA512 = "KVePUBn21EqCVP9mfxzEuM3SYJHHEF7X+iiC2e43QQgDSyEaksInmCGooT3w5q
 SOURCE_IN_PACKAGE = "package/deps/librdkafka/"
 KAFKA_VERSION = "4.1.0"  # since 4.2 they test share groups, which the reference broker does not have: these skip
 NUMBER_TIMEOUT_S = 600  # the tests of one number run together; each has a limit of its own
+ADMINISTRATION = "0081_admin"  # ends at the first call that the broker does not know: run part by part
 SCENARIOS = {"default": "true", "noautocreate": "false"}  # -> auto.create.topics.enable
 _CONFIGURE = (
     "./configure",
@@ -42,6 +43,7 @@ _DECLARED = re.compile(r"_TEST\((\w+),\s*([A-Z0-9_| ]+?)\s*[,)](.*?)(?=_TEST\(|/
 _RESULT = re.compile(r"^\|(?:\x1b\[\d+m)? (\w+) +\| +(PASSED|FAILED|SKIPPED|RUNNING) \| +([\d.]+)s (.*)$", re.MULTILINE)
 # A test that fails and leaves threads behind ends the program before the summary.
 _FAILURE = re.compile(r'### Test "(\w+)[^\n]*? failed at ([\w.-]+:\d+)[^\n]*###[^\n]*\n([^\n]*)')
+_FUNCTION = re.compile(r"^(?:static )?(?:void|int)\s+(do_test_\w+)\(", re.MULTILINE)
 _COLOUR = re.compile(r"\x1b\[\d+m")
 _TOOLS = {
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
@@ -55,6 +57,7 @@ _TOOLS = {
 class _Declared:
     name: str
     scenario: str
+    part: str = ""  # of a test that is run part by part: what its sub-test's name begins with
 
     @property
     def number(self) -> str:
@@ -65,9 +68,12 @@ class Librdkafka(Suite):
     name = "librdkafka's own tests"
     language = "C, C++"
     known: ClassVar[Mapping[str, Known]] = dict.fromkeys(
-        ("0109_auto_create_topics", "0115_producer_auth", "0119_consumer_auth"),
+        (
+            "0081_admin CreateAcls", "0081_admin DeleteAcls", "0081_admin DescribeAcls", "0109_auto_create_topics",
+            "0115_producer_auth", "0119_consumer_auth",
+        ),
         Known(state="broker", reason="access control lists are not implemented"),
-    )
+    ) | {"0081_admin UserScramCredentials": Known(state="broker", reason="there is no SASL")}  # fmt: skip
     source = f"the npm package {PACKAGE} {PACKAGE_VERSION}, which carries librdkafka's source"
 
     def prepare(self) -> str:
@@ -77,7 +83,9 @@ class Librdkafka(Suite):
             execute(list(_CONFIGURE), source)
             for target in (["-C", "src"], ["-C", "src-cpp"], ["-C", "tests", "test-runner"]):
                 execute(["make", "-j2", *target], source)
-        self._declared = {each.name: each for each in declared_in((self._tests / "test.c").read_text())}
+        declared = declared_in((self._tests / "test.c").read_text())
+        parts = parts_of(ADMINISTRATION, (self._tests / "0081-admin.c").read_text())
+        self._declared = {each.name: each for each in (*declared, *parts) if each.name != ADMINISTRATION}
         self._jars = ensure_jars()
         found = re.search(r"#define RD_KAFKA_VERSION 0x(\w\w)(\w\w)(\w\w)", (source / "src" / "rdkafka.h").read_text())
         return ".".join(str(int(part, 16)) for part in found.groups()) if found else "?"
@@ -90,7 +98,8 @@ class Librdkafka(Suite):
     @contextmanager
     def opened(self, directory: Path) -> Iterator[Attempt]:
         programs = self._tool_scripts(directory)
-        outcomes: dict[tuple[str, str], dict[str, Outcome]] = {}  # of a number's tests, which run together
+        # Of a number's tests, which run together, or of a part.
+        outcomes: dict[tuple[str, str], dict[str, Outcome]] = {}
         current: list[tuple[str, World]] = []
         with ExitStack() as stack:
 
@@ -100,7 +109,7 @@ class Librdkafka(Suite):
                     stack.pop_all().close()
                     world = stack.enter_context(_world(directory, declared.scenario))
                     current.append((declared.scenario, world))
-                key = (declared.scenario, declared.number)
+                key = (declared.scenario, declared.part or declared.number)
                 if key not in outcomes:
                     outcomes[key] = self._run(declared, current[-1][1], directory, programs)
                 return outcomes[key].get(test, Outcome(state="failed", reason="no result of it was printed"))
@@ -115,10 +124,14 @@ class Librdkafka(Suite):
             "KAFKA_PATH": str(programs), "TEST_KAFKA_VERSION": KAFKA_VERSION, "CI": "true",
             "LD_LIBRARY_PATH": f"{self._tests.parent / 'src'}:{self._tests.parent / 'src-cpp'}",
         }  # fmt: skip
+        if declared.part:
+            environment["SUBTESTS"] = f"{declared.part}:"
         command = [str(self._tests / "test-runner"), "-p1", "-L", "-s", declared.scenario]
-        log = directory / f"{declared.scenario}-{declared.number}.log"
+        log = directory / f"{declared.scenario}-{declared.part or declared.number}.log"
         code, printed = run_test(command, environment, self._tests, log, NUMBER_TIMEOUT_S)
         found = outcomes_of(printed)
+        if declared.part and ADMINISTRATION in found:
+            found = {declared.name: found[ADMINISTRATION]}
         if code is None and not found:
             return dict.fromkeys(self._declared, Outcome(state="failed", reason=f"no end within {NUMBER_TIMEOUT_S} s"))
         return found
@@ -179,6 +192,13 @@ def declared_in(text: str) -> list[_Declared]:
         for name, flags, rest in _DECLARED.findall(table)
         if "TEST_F_LOCAL" not in flags and "TEST_F_MANUAL" not in flags and not name.endswith("_mock")
     ]
+
+
+def parts_of(test: str, text: str) -> list[_Declared]:
+    """The sub-tests in the source of a test, each as one of its own."""
+    functions = re.split(r"^}", text, flags=re.MULTILINE)
+    names = [found[1] for each in functions if "SUB_TEST" in each and (found := _FUNCTION.search(each))]
+    return [_Declared(name=f"{test} {name.removeprefix('do_test_')}", scenario="default", part=name) for name in names]
 
 
 def _world(directory: Path, scenario: str) -> World:
