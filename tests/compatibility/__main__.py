@@ -71,10 +71,12 @@ def _try_suite(suite: Suite, chosen: _Chosen, parent: Path) -> int:
         page.save([trial])
 
     try:
-        return suite.run(_directory(parent, suite.name), lambda test: chosen.has(suite.name, test), save, _tell)
+        failed = suite.run(_directory(parent, suite.name), lambda test: chosen.has(suite.name, test), save, _tell)
     except CannotPrepare as error:
         _tell(f"{suite.name}: not tried: {error}")
         return 1
+    page.keep_only(suite.name, suite.tests())
+    return failed
 
 
 def _directory(parent: Path, name: str) -> Path:

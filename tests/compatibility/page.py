@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -55,8 +55,21 @@ def save(trials: Iterable[Trial]) -> None:
     known = load()
     for trial in trials:
         known[trial.client] = _merged(known.get(trial.client), trial)
+    _write(known)
+
+
+def _write(known: dict[str, Trial]) -> None:
     DATA.write_text(json.dumps({name: asdict(trial) for name, trial in sorted(known.items())}, indent=1) + "\n")
     PAGE.write_text(render(known))
+
+
+def keep_only(client: str, names: Collection[str]) -> None:
+    """Forget what was seen of tests that a suite has no more."""
+    known = load()
+    if client in known:
+        trial = known[client]
+        known[client] = replace(trial, cells=tuple(cell for cell in trial.cells if cell.feature in names))
+        _write(known)
 
 
 def _merged(old: Trial | None, new: Trial) -> Trial:

@@ -36,7 +36,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    state: str  # passed | skipped | failed
+    state: str  # passed | skipped | failed; broker: left out because it would
     reason: str = ""
 
 
