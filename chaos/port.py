@@ -130,6 +130,9 @@ class ClusterPort(Protocol):
     def client_pids(self) -> Mapping[str, int]:
         """Of those that run."""
 
+    def committed_ahead(self, name: str) -> int | None:
+        """Records that it has committed and not processed, as its journal says; None: it does not commit ahead."""
+
     def kill_client(self, name: str) -> None:
         """SIGKILL."""
 

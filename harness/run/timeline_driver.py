@@ -244,6 +244,9 @@ class CellPort:
     def client_pids(self) -> Mapping[str, int]:
         return {} if self._driver.members is None else self._driver.members.pids()
 
+    def committed_ahead(self, name: str) -> int | None:
+        return self._members.committed_ahead(name)
+
     def kill_client(self, name: str) -> None:
         self._members.kill(name)
 
