@@ -23,7 +23,7 @@ from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
-from harness.scenarios import cases_of
+from harness.scenarios import cases_of, load_scenario
 from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
 from workloads.clients import check_properties, client_names
@@ -161,6 +161,8 @@ def _why_not(cell: PlannedCell, engine: str) -> str:
         return f"needs --cluster {' or '.join(cell.engines)}"
     if cell.clients and cell.client not in cell.clients:
         return f"needs --client {' or '.join(cell.clients)}"
+    if problem := load_scenario(cell.scenario_reference).host_problem(engine):
+        return problem
     return _property_problem(cell)
 
 

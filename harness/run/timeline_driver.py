@@ -210,6 +210,9 @@ class CellPort:
     def disk_control(self, broker_id: int) -> Path | None:
         return self._cluster.disk_control(broker_id)
 
+    def fault_page(self, broker_id: int) -> Path | None:
+        return self._cluster.fault_page(broker_id)
+
     def containers(self) -> Containers | None:
         return self._cluster.containers()
 

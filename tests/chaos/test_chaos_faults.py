@@ -133,6 +133,25 @@ def test_connections_hang_while_they_are_not_accepted(embedded_server, upstream_
     cluster.close()
 
 
+def test_connections_between_brokers_hang_at_any_server_until_the_proxy_has_its_address_again(cluster, tmp_path):
+    lease = Lease(tmp_path)
+    fault = make("slow_connect", cluster, lease, target="follower:0->leader")
+    assert not fault.prove().is_effective
+    fault.inject()
+    assert "proxy_disabled" in next(tmp_path.glob("*.json")).read_text()
+    proof = fault.prove()
+    assert proof.is_effective
+    assert proof.detail["links"] == {"internal-1-2": "silent"}
+    assert make("slow_connect", cluster, target="follower:1->leader").prove().detail["links"] == {
+        "internal-3-2": "answered"
+    }
+    fault.heal()
+    assert states(cluster)["internal-1-2"] == (True, ())
+    assert fault.prove().detail["links"] == {"internal-1-2": "answered"}
+    fault.heal()  # may be called twice
+    lease.close()
+
+
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
