@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Final, cast
 
 from chaos.lease import default_root, reap
 from chaos.model import builtin_scenarios
+from harness.cli.fitting import fitting, property_problem
 from harness.clusters.base import Engine
 from harness.errors import ExitCode, HarnessError, Interrupted, UsageError
 from harness.lint import lint
@@ -23,11 +23,10 @@ from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
-from harness.scenarios import cases_of, load_scenario
+from harness.scenarios import cases_of
 from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
-from workloads.clients import check_properties, client_names
-from workloads.clients.protocol import ClientError, PropertyError
+from workloads.clients import client_names
 
 ENGINES: Final = ("reference", "kafka", "docker", "external")
 RUNS: Final = Path("runs")
@@ -119,9 +118,9 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
     elif options.client_config:
         raise UsageError(f"--client-config belongs to --cluster external, not to {options.engine}")
-    wanted = _wanted(_fitting(cells, options.engine), options.cells)
+    wanted = _wanted(fitting(cells, options.engine), options.cells)
     for cell in wanted:
-        if cell.kind != "chaos" and (problem := _property_problem(cell)):
+        if cell.kind != "chaos" and (problem := property_problem(cell)):
             raise UsageError(f"cell {cell.cell_id}: {problem}")
     return wanted
 
@@ -133,51 +132,6 @@ def _wanted(cells: tuple[PlannedCell, ...], ids: Sequence[str]) -> tuple[Planned
         if cell_id not in known:
             raise UsageError(f"--cell {cell_id}: no such cell{nearest(cell_id, known)}")
     return tuple(cell for cell in cells if not ids or cell.cell_id in ids)
-
-
-def _fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...]:
-    """Without the scenarios that need another kind of cluster (a broken disk, a broken broker) or of client. Cells of a
-    sweep are never left out: without one of them it would answer another question."""
-    reasons = {cell.cell_id: _why_not(cell, engine) if cell.kind == "chaos" else "" for cell in cells}
-    fitting = tuple(cell for cell in cells if not reasons[cell.cell_id])
-    left_out: dict[str, dict[str, None]] = {}  # scenarios by reason, each once and in order
-    for cell in cells:
-        if reasons[cell.cell_id]:
-            left_out.setdefault(reasons[cell.cell_id], {})[cell.scenario] = None
-    lines = [f"{', '.join(scenarios)} ({reason})" for reason, scenarios in left_out.items()]
-    if lines and not fitting:
-        raise UsageError(f"nothing is left to run: {'; '.join(lines)}")
-    for line in lines:
-        print(f"left out: {line}", file=sys.stderr)
-    return fitting
-
-
-def _why_not(cell: PlannedCell, engine: str) -> str:
-    """Empty if the cell can run."""
-    kinds = {"reference", "docker"} if engine == "docker" else {engine}  # the same brokers, in containers
-    if kinds.isdisjoint(cell.engines):
-        if engine == "external":
-            return "needs a cluster of our own: it acts on more than the clients' links, or sets brokers up"
-        return f"needs --cluster {' or '.join(cell.engines)}"
-    if cell.clients and cell.client not in cell.clients:
-        return f"needs --client {' or '.join(cell.clients)}"
-    if problem := load_scenario(cell.scenario_reference).host_problem(engine):
-        return problem
-    return _property_problem(cell)
-
-
-def _property_problem(cell: PlannedCell) -> str:
-    """What the cell's client says to its settings, before anything is started for it; empty if nothing."""
-    return _problem_of(cell.client, tuple(sorted(cell.properties.items())))
-
-
-@functools.cache
-def _problem_of(client: str, properties: tuple[tuple[str, str], ...]) -> str:
-    try:
-        check_properties(client, dict(properties))
-    except (ClientError, PropertyError) as error:
-        return str(error)
-    return ""
 
 
 def _seed(suite: Suite, options: RunOptions) -> int:

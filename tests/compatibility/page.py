@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from tests.compatibility import suites
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
 from tests.compatibility.tools import TOOLS
@@ -55,6 +56,7 @@ def _merged(old: Trial | None, new: Trial) -> Trial:
     cells = {cell.feature: cell for cell in old.cells} if old is not None and old.version == new.version else {}
     cells.update({cell.feature: cell for cell in new.cells})
     names = [feature.name for features in SECTIONS.values() for feature in features] + [tool.name for tool in TOOLS]
+    names += suites.TESTS
     return replace(new, cells=tuple(cells[name] for name in names if name in cells))
 
 
@@ -65,6 +67,8 @@ def render(known: dict[str, Trial]) -> str:
         lines += _section(title, [feature.name for feature in features], chosen)
     if TOOLS_NAME in known:
         lines += _tools(known[TOOLS_NAME])
+    if suites.NAME in known:
+        lines += _section(f"{suites.NAME}, {known[suites.NAME].version}", suites.TESTS, [known[suites.NAME]])
     return "\n".join(lines) + "\n"
 
 
@@ -97,7 +101,7 @@ def _tools(trial: Trial) -> list[str]:
     lines = [f"## Kafka's own tools, {trial.version}", "", "| tool | asked | |", "|---|---|---|"]
     cells = {cell.feature: cell for cell in trial.cells}
     lines += [f"| {tool.name} | {tool.asked} | {_shown(cells.get(tool.name), reasons)} |" for tool in TOOLS]
-    return [*lines, "", *(f"{number}. {reason}" for reason, number in reasons.items())]
+    return [*lines, "", *(f"{number}. {reason}" for reason, number in reasons.items()), ""]
 
 
 def _shown(cell: Cell | None, reasons: dict[str, int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.compatibility import page
+from tests.compatibility import page, suites
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
 from tests.compatibility.tools import TOOLS, run
@@ -13,9 +13,9 @@ def test_the_table_is_what_its_data_render_to_and_knows_every_client_and_feature
     assert page.PAGE.read_text() == page.render(known), "run `make compatibility`"
     features = [each.name for section in SECTIONS.values() for each in section]
     assert len(features) == len(set(features))
-    assert list(known) == sorted([run.NAME, *(kind.name for kind in CLIENTS)])
+    assert list(known) == sorted([run.NAME, suites.NAME, *(kind.name for kind in CLIENTS)])
     for name, trial in known.items():
-        expected = [tool.name for tool in TOOLS] if name == run.NAME else features
+        expected = {run.NAME: [tool.name for tool in TOOLS], suites.NAME: list(suites.TESTS)}.get(name, features)
         assert [cell.feature for cell in trial.cells] == expected, name
 
 

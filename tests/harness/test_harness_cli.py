@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.fitting import fitting
 from harness.cli.main import execute
 from harness.cli.run import chaos_suite
 from harness.errors import ExitCode
@@ -226,11 +227,41 @@ def test_every_python_client_tells_what_it_cannot_set_without_a_cluster(client: 
 
 
 def test_scenarios_that_a_client_cannot_run_are_left_out_by_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        execute(["chaos", "leader-moved", "consumer-kill", "response-lost", "--client", "aiokafka", "--dry-run"]) == 0
-    )
+    wanted = ["slow-connect", "truncation-seen", "consumer-kill"]
+    assert execute(["chaos", *wanted, "--client", "aiokafka", "--dry-run"]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("left out")]
-    assert len(lines) == 1
-    assert lines[0].startswith("left out: leader-moved, response-lost (client aiokafka cannot set delivery.timeout.ms")
-    assert execute(["chaos", "leader-moved", "--client", "aiokafka", "--dry-run"]) == ExitCode.USAGE
-    assert "nothing is left to run: leader-moved (client aiokafka" in capsys.readouterr().err
+    setup = "socket.connection.setup.timeout.ms: the library has no such setting"
+    assert lines == [
+        f"left out: slow-connect (client aiokafka cannot set {setup})",
+        "left out: truncation-seen (needs --client confluent or java or reference)",
+    ]
+    assert execute(["chaos", "slow-connect", "--client", "aiokafka", "--dry-run"]) == ExitCode.USAGE
+    assert "nothing is left to run: slow-connect (client aiokafka" in capsys.readouterr().err
+
+
+def test_a_client_without_a_setting_runs_a_scenario_with_the_nearest_and_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert execute(["chaos", "leader-moved", "request-refused", "--client", "aiokafka", "--dry-run"]) == 0
+    said = capsys.readouterr()
+    change = "client aiokafka: max.in.flight.requests.per.connection is 1 instead of 5, no delivery.timeout.ms, it"
+    changed = [line for line in said.err.splitlines() if line.startswith("changed")]
+    assert changed == [
+        f"changed: leader-moved, request-refused ({change} never gives up)",
+        f"changed: leader-moved ({change} gives up after request.timeout.ms)",
+        "changed: request-refused (client aiokafka: no delivery.timeout.ms, it gives up after request.timeout.ms)",
+    ]
+    assert "chaos-leader-moved-plain " in said.out
+    # The case that is about overtaking keeps its five in flight, and this client cannot have them.
+    assert "chaos-request-refused-in-flight-5 " not in said.out
+    assert "left out: request-refused (client aiokafka cannot set max.in.flight" in said.err
+    assert execute(["chaos", "leader-moved", "--client", "confluent", "--dry-run"]) == 0
+    assert "changed" not in capsys.readouterr().err
+
+
+def test_a_cell_with_other_settings_than_its_scenario_says_so_on_its_page() -> None:
+    suite = chaos_suite(["leader-moved"], ["idempotent"], [])
+    (cell,) = fitting(build_plan(suite, cases_of, seed=1, client="aiokafka"), "reference")
+    assert "delivery.timeout.ms" not in cell.properties
+    assert cell.properties["max.in.flight.requests.per.connection"] == "1"
+    assert cell.note.endswith("1 instead of 5, no delivery.timeout.ms, it never gives up.")

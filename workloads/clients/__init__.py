@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
@@ -18,6 +18,7 @@ from workloads.clients.protocol import (
     ConsumerClient,
     OutcomeSink,
     ProducerClient,
+    StandsIn,
 )
 from workloads.clients.protocol import ClientSetup as ClientSetup
 
@@ -72,6 +73,17 @@ def check_properties(client: str, properties: Mapping[str, str]) -> None:
     found = library(client)
     if isinstance(found, ChecksProperties):
         found.check_properties(properties)
+
+
+def nearest_properties(
+    client: str, properties: Mapping[str, str], *, as_they_are: Collection[str]
+) -> tuple[Mapping[str, str], Sequence[str]]:
+    """What comes nearest to a scenario's settings with this client, and each change in words; ClientError as `library`.
+    Most clients change nothing."""
+    found = library(client)
+    if isinstance(found, StandsIn):
+        return found.nearest_properties(properties, as_they_are=as_they_are)
+    return properties, ()
 
 
 def _entry_points() -> tuple[EntryPoint, ...]:

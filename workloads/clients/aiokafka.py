@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import aiokafka
@@ -101,6 +101,24 @@ def producer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
     if arguments.get("enable_idempotence") is True and arguments.get("acks", "all") != "all":
         raise PropertyError(NAME, "enable.idempotence", "idempotence needs acks=all; set enable.idempotence=false")
     return arguments
+
+
+def nearest_properties(
+    properties: Mapping[str, str], *, as_they_are: Collection[str]
+) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Fewer requests in flight keep every guarantee that more of them keep. Without delivery.timeout.ms a record is
+    given up after request.timeout.ms, with idempotence never."""
+    nearest, changes = dict(properties), list[str]()
+    in_flight = nearest.get(_IN_FLIGHT, "1")
+    if in_flight != "1" and _IN_FLIGHT not in as_they_are:
+        nearest[_IN_FLIGHT] = "1"
+        changes.append(f"{_IN_FLIGHT} is 1 instead of {in_flight}")
+    if "delivery.timeout.ms" in nearest and "delivery.timeout.ms" not in as_they_are:
+        del nearest["delivery.timeout.ms"]
+        idempotent = nearest.get("enable.idempotence", "false").lower() == "true"
+        until = "it never gives up" if idempotent else "it gives up after request.timeout.ms"
+        changes.append(f"no delivery.timeout.ms, {until}")
+    return nearest, changes
 
 
 class _Loop:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -159,6 +159,18 @@ class ChecksProperties(Protocol):
 
     def check_properties(self, properties: Mapping[str, str]) -> None:
         """PropertyError if a producer cannot be made with these."""
+
+
+@runtime_checkable
+class StandsIn(Protocol):
+    """A library without some of Kafka's settings may offer this: a scenario written for all clients then runs with what
+    comes nearest, and says so, instead of being left out."""
+
+    def nearest_properties(
+        self, properties: Mapping[str, str], *, as_they_are: Collection[str]
+    ) -> tuple[Mapping[str, str], Sequence[str]]:
+        """Settings that the library has, and each change in words. What is in `as_they_are` the scenario is about: it
+        is never changed, so that `check_properties` refuses it."""
 
 
 def is_true(text: str) -> bool:

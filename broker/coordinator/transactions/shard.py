@@ -229,7 +229,10 @@ class TransactionShard:
 
     def _add_partitions(self, event: AddPartitions) -> list[CoordinatorAction]:
         transaction = self._transactions.get(event.transactional_id)
-        error = _check_producer(transaction, event.producer_id, event.producer_epoch)
+        if transaction is not None and transaction.state.is_prepared:
+            error = ErrorCode.concurrent_transactions  # its ids may be about to change: judged when it asks again
+        else:
+            error = _check_producer(transaction, event.producer_id, event.producer_epoch)
         if error is not ErrorCode.none or transaction is None:
             return [Reply(token=event.token, response=PartitionsResult(error_code=error))]
         answer = Reply(token=event.token, response=PartitionsResult(error_code=ErrorCode.none))
@@ -391,21 +394,18 @@ def _is_repeated_bump(transaction: Transaction, event: EndTransaction) -> bool:
 
 
 def _check_end(transaction: Transaction, event: EndTransaction) -> ErrorCode:
-    """`none`: end it, or answer as before if `_is_ended`."""
+    """`none`: end it, or answer as before if `_is_ended`.
+
+    While markers are written nobody is judged: the producer was answered with its next epoch, may have begun and given
+    up the next transaction meanwhile, and must not be fenced for it (KIP-890 part 2).
+    """
+    if transaction.state.is_prepared:
+        return ErrorCode.concurrent_transactions
     state, is_repeated = transaction.state, _is_repeated_bump(transaction, event)
     if transaction.producer_id != event.producer_id and not is_repeated:
         return ErrorCode.invalid_producer_id_mapping
     is_current = transaction.producer_id == event.producer_id and transaction.producer_epoch == event.producer_epoch
-    ended = {
-        TransactionState.PREPARE_COMMIT: True,
-        TransactionState.COMPLETE_COMMIT: True,
-        TransactionState.PREPARE_ABORT: False,
-        TransactionState.COMPLETE_ABORT: False,
-    }
-    if state.is_prepared:
-        if not is_repeated:
-            return ErrorCode.producer_fenced
-        return ErrorCode.concurrent_transactions if ended[state] == event.is_commit else ErrorCode.invalid_txn_state
+    ended = {TransactionState.COMPLETE_COMMIT: True, TransactionState.COMPLETE_ABORT: False}
     if state is TransactionState.ONGOING:
         return ErrorCode.none if is_current else ErrorCode.producer_fenced
     if state in ended and is_repeated:
@@ -421,13 +421,10 @@ def _check_legacy_end(transaction: Transaction, event: EndTransaction) -> ErrorC
         return ErrorCode.invalid_producer_id_mapping
     if transaction.producer_epoch != event.producer_epoch:
         return ErrorCode.producer_fenced
-    match transaction.state:
-        case TransactionState.ONGOING:
-            return ErrorCode.none
-        case TransactionState.PREPARE_COMMIT if event.is_commit:
-            return ErrorCode.concurrent_transactions
-        case TransactionState.PREPARE_ABORT if not event.is_commit:
-            return ErrorCode.concurrent_transactions
+    if transaction.state.is_prepared:
+        return ErrorCode.concurrent_transactions
+    if transaction.state is TransactionState.ONGOING:
+        return ErrorCode.none
     return ErrorCode.none if _is_ended(transaction, event) else ErrorCode.invalid_txn_state
 
 

@@ -1,0 +1,93 @@
+"""Which cells of a plan can run with this cluster and this client: the rest is left out, by reason, and a scenario's
+settings that a client lacks are replaced by the nearest that it has, aloud. Starts nothing."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from harness.errors import UsageError
+from harness.plan import PlannedCell
+from harness.scenarios import load_scenario
+from workloads.clients import check_properties, nearest_properties
+from workloads.clients.protocol import ClientError, PropertyError
+
+_FORETOLD: Final = ("predicted", "exact")
+_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
+
+
+def fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...]:
+    """Without the scenarios that need another kind of cluster (a broken disk, a broken broker) or of client. Cells of a
+    sweep are never changed or left out: without one of them it would answer another question."""
+    kept: list[PlannedCell] = []
+    left_out: list[tuple[str, str]] = []
+    changed: list[tuple[str, str]] = []
+    for planned in cells:
+        cell, change = _with_nearest(planned) if planned.kind == "chaos" else (planned, "")
+        reason = _why_not(cell, engine) if cell.kind == "chaos" else ""
+        if reason:
+            left_out.append((reason, cell.scenario))
+            continue
+        kept.append(cell)
+        if change:
+            changed.append((change, cell.scenario))
+    lines = _by_reason(left_out)
+    if lines and not kept:
+        raise UsageError(f"nothing is left to run: {'; '.join(lines)}")
+    for line in lines:
+        print(f"left out: {line}", file=sys.stderr)
+    for line in _by_reason(changed):
+        print(f"changed: {line}", file=sys.stderr)
+    return tuple(kept)
+
+
+def property_problem(cell: PlannedCell) -> str:
+    """What the cell's client says to its settings, before anything is started for it; empty if nothing."""
+    return _problem_of(cell.client, tuple(sorted(cell.properties.items())))
+
+
+def _by_reason(found: Iterable[tuple[str, str]]) -> list[str]:
+    """Scenarios by reason, each once and in order."""
+    scenarios: dict[str, dict[str, None]] = {}
+    for reason, scenario in found:
+        scenarios.setdefault(reason, {})[scenario] = None
+    return [f"{', '.join(names)} ({reason})" for reason, names in scenarios.items()]
+
+
+def _why_not(cell: PlannedCell, engine: str) -> str:
+    """Empty if the cell can run."""
+    kinds = {"reference", "docker"} if engine == "docker" else {engine}  # the same brokers, in containers
+    if kinds.isdisjoint(cell.engines):
+        if engine == "external":
+            return "needs a cluster of our own: it acts on more than the clients' links, or sets brokers up"
+        return f"needs --cluster {' or '.join(cell.engines)}"
+    if cell.clients and cell.client not in cell.clients:
+        return f"needs --client {' or '.join(cell.clients)}"
+    if problem := load_scenario(cell.scenario_reference).host_problem(engine):
+        return f"not on this host: {problem}"
+    return property_problem(cell)
+
+
+def _with_nearest(cell: PlannedCell) -> tuple[PlannedCell, str]:
+    """The cell with settings that its client has, and what was changed; the report's page says it too."""
+    about = (_IN_FLIGHT,) if cell.expect.get("reordered") in _FORETOLD else ()  # then overtaking is what is to be seen
+    try:
+        properties, changes = nearest_properties(cell.client, cell.properties, as_they_are=about)
+    except ClientError:
+        return cell, ""  # a client that is not there: property_problem says so
+    if not changes:
+        return cell, ""
+    change = f"client {cell.client}: {', '.join(changes)}"
+    return replace(cell, properties=properties, note=f"{cell.note} With {change}.".lstrip()), change
+
+
+@functools.cache
+def _problem_of(client: str, properties: tuple[tuple[str, str], ...]) -> str:
+    try:
+        check_properties(client, dict(properties))
+    except (ClientError, PropertyError) as error:
+        return str(error)
+    return ""
