@@ -14,9 +14,9 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import error_name
 from harness.clusters.admin import REQUEST_TIMEOUT_MS, RESOURCE_TOPIC, TRY_AGAIN, Admin
 from harness.clusters.base import Address, PartitionState
+from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.metadata import EARLIEST, LATEST, BrokerProbe, ask_leader, offset_request
 from harness.errors import CellError
-from harness.run.log_reader import TopicLogReader
 
 _SET, _DELETE = 0, 1  # operations of IncrementalAlterConfigs
 _LEADER_TIMEOUT_S: Final = 20.0

@@ -16,12 +16,12 @@ from chaos.port import Containers
 from chaos.toxiproxy.client import ToxiproxyClient
 from harness.clusters.base import Address, Cluster
 from harness.clusters.external import ExternalCluster
+from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.topic_changes import TopicChanges
 from harness.errors import UsageError
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
-from harness.run.log_reader import TopicLogReader
 from harness.run.members import MemberProcesses, transactional_id
 from harness.run.power_loss import drop_unsynced
 from harness.run.truncation import read_partition_headers
