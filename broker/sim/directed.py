@@ -129,18 +129,20 @@ class FetchOfAnEarlierLife:
             return
         state = world.quorum.image.partition(*self._key)
         controllers = [life.node_id for life in world.cluster.up() if _leads_quorum(life)]
-        if state is None or not world.is_healthy() or controllers in ([], [state.leader]) or len(state.isr) < 2:
+        free = [] if state is None else [each for each in state.isr if each not in (state.leader, *controllers)]
+        if state is None or not world.is_healthy() or controllers in ([], [state.leader]) or not free:
             self._try_again(controllers)
             return
         self._leader = state.leader
-        self._follower = world.rng.choice([each for each in state.isr if each != state.leader])
+        self._follower = world.rng.choice(free)
         self._old_epoch = world.cluster.lives[self._follower].broker_epoch
         for producer in world.producers:
             producer.may_produce = False
         world.scheduler.after(150_000, self._hold)
 
     def _try_again(self, controllers: list[int]) -> None:
-        """The leader must not be the controller, at whom the follower has to register meanwhile."""
+        """Neither may be the controller: the follower has to register there meanwhile, and the leader, cut off from the
+        follower, would be fenced. Then the follower alone would be left in the ISR, with what it no longer has."""
         world = self._world
         self._attempts += 1
         if self._attempts == BEGIN_ATTEMPTS_MAX:

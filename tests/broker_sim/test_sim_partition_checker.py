@@ -55,3 +55,10 @@ def test_a_topic_that_is_made_again_has_nothing_committed() -> None:
     seen.image_changed(image(1), image(2))
     assert seen.committed_end(("t", 0)) == 0
     assert seen.mirror(1, ("t", 0)) == []
+
+
+def test_sequences_of_no_producer_mean_nothing() -> None:
+    # Fuzzing once (block seed 30): a batch without a producer id, but with an epoch and the highest sequence.
+    seen = checker()
+    damaged = batch(0, 0)._replace(producer_id=-1, producer_epoch=3, base_sequence=2**31 - 1)
+    seen._check_sequence(seen._truth(("t", 0)), ("t", 0), damaged)
