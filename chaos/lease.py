@@ -117,6 +117,10 @@ class Lease:
         identity = read_identity(pid)
         return self._add({"kind": "stopped", "pid": pid, "start_ticks": identity.start_ticks if identity else -1})
 
+    def add_cgroup(self, path: Path) -> str:
+        """A control group of our own: undone by removing it, its processes go to the group above."""
+        return self._add({"kind": "cgroup", "path": str(path)})
+
     def remove(self, entry_id: str) -> None:
         """It has been undone, or the process has ended. Unknown ids are ignored: healing twice is no error."""
         with self._lock:
@@ -188,6 +192,8 @@ def _undo(entry: dict[str, object]) -> list[str]:
         return _continue_process(entry)
     if kind in ("toxic", "proxy_disabled", "proxy"):
         return _heal_proxy(entry)
+    if kind == "cgroup":
+        return _remove_cgroup(Path(str(entry.get("path"))))
     return [f"left alone an entry of unknown kind {kind!r}"]
 
 
@@ -233,6 +239,24 @@ def _continue_process(entry: dict[str, object]) -> list[str]:
         os.kill(pid, signal.SIGCONT)
         return [f"continued pid {pid}"]
     return []
+
+
+def _remove_cgroup(path: Path) -> list[str]:
+    if not path.is_dir():
+        return []
+    deadline = time.monotonic() + KILL_WAIT_MS / 1000
+    while True:
+        with contextlib.suppress(OSError):
+            for pid in (path / "cgroup.procs").read_text().split():
+                (path.parent / "cgroup.procs").write_text(pid)
+        try:
+            path.rmdir()
+        except OSError as error:
+            if time.monotonic() < deadline:
+                time.sleep(0.02)
+                continue
+            return [f"could not remove control group {path}: {error}"]
+        return [f"removed control group {path}"]
 
 
 def _heal_proxy(entry: dict[str, object]) -> list[str]:

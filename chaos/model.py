@@ -320,6 +320,18 @@ class Scenario(_Model):
         """The timeline, then what the swarm draws from `seed`."""
         return self.timeline + (draw(self.swarm, seed) if self.swarm else ())
 
+    @property
+    def is_interposed(self) -> bool:
+        """Whether Apache Kafka's processes need the interposer for one of its faults."""
+        return any(step.fault and step.spec.is_interposed for step in self._all_steps())
+
+    def host_problem(self, engine: str) -> str:
+        """Why this host cannot carry it out on such a cluster; empty if it can."""
+        for step in self._all_steps():
+            if step.fault and (problem := step.spec.host_problem(engine)):
+                return f"{step.fault}: {problem}"
+        return ""
+
     def _all_steps(self) -> tuple[Step, ...]:
         """Each fault that may come, the swarm's kinds once."""
         drawn = self.swarm.faults if self.swarm else ()

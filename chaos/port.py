@@ -56,6 +56,10 @@ class Topics(Protocol):
 
     def end_offset(self, topic: str, partition: int) -> int: ...
 
+    def newest_append_time_ms(self, topic: str, partition: int) -> int | None:
+        """What its leader's clock said when it appended the newest batch; None in an empty log, or where timestamps are
+        the producers'."""
+
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None: ...
 
 
@@ -107,6 +111,10 @@ class ClusterPort(Protocol):
     def disk_control(self, broker_id: int) -> Path | None:
         """The control file of the broker's storage; None for a broker whose disk cannot be told to fail."""
 
+    def fault_page(self, broker_id: int) -> Path | None:
+        """The mapped file that its clock obeys, and on Apache Kafka its disk (chaos/interposer/page.py); None for a
+        broker that has none."""
+
     def containers(self) -> Containers | None:
         """None for brokers that are processes of this host."""
 
@@ -129,6 +137,9 @@ class ClusterPort(Protocol):
 
     def client_pids(self) -> Mapping[str, int]:
         """Of those that run."""
+
+    def committed_ahead(self, name: str) -> int | None:
+        """Records that it has committed and not processed, as its journal says; None: it does not commit ahead."""
 
     def kill_client(self, name: str) -> None:
         """SIGKILL."""

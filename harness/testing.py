@@ -27,9 +27,9 @@ from chaos.model import Scenario, Topic
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey, Engine
 from harness.clusters.factory import build_cluster
+from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, HarnessError, UsageError
-from harness.run.log_reader import TopicLogReader
 from harness.run.power_loss import drop_unsynced
 from harness.run.timeline_driver import CellPort
 from harness.suite_source import nearest

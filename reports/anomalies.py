@@ -417,7 +417,7 @@ WHERE (c.outcome <> 1 AND (f.best = 1 OR t.is_committed = 1)) OR (c.outcome = 1 
         family="liveness",
         title="Broker crashed",
         rule="A broker process ended that the harness had neither killed nor stopped, whose disk had not failed and "
-        "whose container had not reached the limit of its memory.",
+        "from which no fault kept descriptors or memory.",
         evidence="harness",
     ),
     Anomaly(

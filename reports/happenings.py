@@ -21,6 +21,7 @@ EXAMPLES_MAX = 5
 ASKED_END_US = 2_000_000  # a process that ends so close to the harness's own kill or stop was ended by it
 STORAGE_END_US = 30_000_000  # one whose disk failed may take so long to stop
 _ENDED_BY_HARNESS = ("killed", "stopped")
+_DENIES = ("disk_", "limit_")  # faults that may end a broker: it cannot write, open or hold what it must
 _ENDED_BY_FAULT = ("storage_failed", "out_of_memory")
 
 
@@ -273,7 +274,7 @@ def _two_controllers(cell: Cell) -> list[str]:
 
 
 def _crashes(cell: Cell) -> list[str]:
-    """A broker that ended by itself, other than because its disk failed or its container's memory was limited."""
+    """A broker that ended by itself, other than because its disk failed or a fault kept from it what it needs."""
     excused = [
         (event.get("broker"), int(event.get("t_us", 0)), ASKED_END_US if asked else STORAGE_END_US)
         for event in cell.events
@@ -283,11 +284,29 @@ def _crashes(cell: Cell) -> list[str]:
         f"broker {event.get('broker')} ended with {event.get('code')}"
         for event in cell.events
         if event.get("kind") == "exited"
+        and not _is_denied(cell, event)
         and not any(
             broker == event.get("broker") and abs(t_us - int(event.get("t_us", 0))) <= within_us
             for broker, t_us, within_us in excused
         )
     ]
+
+
+def _is_denied(cell: Cell, exited: Json) -> bool:
+    """Whether a fault on the process's disk, descriptors or memory was at work on that broker."""
+    t_us = int(exited.get("t_us", 0))
+    begun_us: dict[object, int] = {}
+    windows: list[tuple[int, int]] = []
+    for line in cell.faults:
+        kind, phase = str(line.get("kind")), line.get("phase")
+        if not kind.startswith(_DENIES) or str(exited.get("broker")) not in line.get("resolved", ()):
+            continue
+        if phase == "applied":
+            begun_us[line.get("id")] = int(line["t_us"])
+        elif phase == "healed" and line.get("id") in begun_us:
+            windows.append((begun_us.pop(line.get("id")), int(line["t_us"]) + ASKED_END_US))
+    windows += [(begin_us, NEVER_US) for begin_us in begun_us.values()]
+    return any(begin_us <= t_us <= end_us for begin_us, end_us in windows)
 
 
 def _outcome(cell: Cell) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from broker.log.disk_faults import FaultyFileSystem
 from broker.log.errors import LogError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.broker import Broker
+from broker.node.clock import set_wrong_by
 from broker.node.config import ConfigError, NodeConfig, load_config
 from broker.node.logs import Logger
 from broker.node.metadata_store import StorageMismatchError
@@ -37,6 +38,8 @@ async def serve(config: NodeConfig, logger: Logger) -> None:
     filesystem: FileSystem = LOCAL
     if config.harness_disk_faults is not None:
         filesystem = FaultyFileSystem(LOCAL, str(config.harness_disk_faults))
+    if config.harness_clock_control is not None:
+        set_wrong_by(config.harness_clock_control)
     broker = Broker(config=config, logger=logger, filesystem=filesystem)
     await broker.start()
     _spare_memory_work()

@@ -166,6 +166,7 @@ class NodeConfig:
     harness_journal_path: Path | None = None
     harness_journal_appends: bool = False
     harness_allow_remote: bool = False  # listeners that other machines can reach; there is no authentication
+    harness_clock_control: Path | None = None  # its first int64: the wall clock's offset in ns; None: as the host's
     harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: the disk as it is
     harness_cluster_id: str = "reference-cluster"
     harness_mutant: str = ""  # the name of a deliberately wrong variant (broker.mutants); empty: none
@@ -288,6 +289,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "advertised_listeners": _listeners,
     "log_dirs": _directory,
     "harness_journal_path": Path,
+    "harness_clock_control": Path,
     "harness_disk_faults": Path,
     "offsets_topic_compression_codec": _codec,
     "offsets_topic_num_partitions": lambda text: _positive(text),

@@ -400,7 +400,7 @@ class PartitionChecker:
 
     def _check_sequence(self, truth: _Truth, key: Key, batch: BatchSeen) -> None:
         if batch.producer_id < 0 or batch.base_sequence < 0 or batch.is_control:
-            return  # a coordinator writes the offsets of a transaction without sequences; nobody's sequences mean nothing
+            return  # nobody's sequences mean nothing; a coordinator writes the offsets of a transaction without any
         known = truth.sequences.get(batch.producer_id)
         expected = 0 if known is None or batch.producer_epoch > known[0] else known[1] + 1
         is_old = known is not None and batch.producer_epoch < known[0]

@@ -54,6 +54,10 @@ class FaultRun(Protocol):
     def prove(self) -> Proof: ...
 
 
+def _any_host(engine: str) -> str:
+    return ""
+
+
 def _no_problem(parameters: Mapping[str, Parameter]) -> str | None:
     return None
 
@@ -73,6 +77,10 @@ class FaultSpec:
     is_proved_at_heal: bool = False
     # Clusters that can carry it out; empty: all.
     engines: tuple[str, ...] = ()
+    # Apache Kafka's processes need the interposer for it (chaos/interposer).
+    is_interposed: bool = False
+    # Says why this host cannot carry it out on such a cluster; empty if it can.
+    host_problem: Callable[[str], str] = _any_host
     # Says what is wrong with parameters whose names and types are right.
     problem: Callable[[Mapping[str, Parameter]], str | None] = _no_problem
 

@@ -4,15 +4,31 @@ client_kill: SIGKILL, no commit and no LeaveGroup. client_leave: SIGTERM, a clea
 member that sends no heartbeat and closes no socket. client_twin: a second process with the same transactional.id,
 which fences the first. Healing starts, resumes or ends what the fault ended, stopped or started; with comes_back: 0
 what was ended stays away for good, and its work is for others.
+
+client_kill with between: 1 meets a member that commits ahead of its processing in between: it is stopped (SIGSTOP)
+again and again until its journal shows records that are committed and not processed, and killed while it stands there.
+Other members have no such moment and are killed at once.
 """
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
 
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
 from chaos.lease import ProcessIdentity, is_alive, read_identity, read_state
 from chaos.port import ClusterPort
+
+BETWEEN_WITHIN_S: Final = 15.0
+STOPPED_WITHIN_S: Final = 2.0
+GO_ON_S: Final = (0.001, 0.025)  # between two looks, drawn, so that they do not keep step with the member's own rhythm
+
+
+class NeverBetween(Exception):
+    """Whenever the member was looked at, all that it had committed was processed."""
 
 
 def _identities(port: ClusterPort, names: Sequence[str]) -> dict[str, ProcessIdentity]:
@@ -104,8 +120,34 @@ class ClientTwins:
         )
 
 
+def _kill_between(port: ClusterPort, name: str) -> None:
+    """Raises NeverBetween, and the member goes on."""
+    if port.committed_ahead(name) is None:
+        port.kill_client(name)
+        return
+    rng = random.Random(name)
+    deadline = time.monotonic() + BETWEEN_WITHIN_S
+    while time.monotonic() < deadline:
+        port.pause_client(name)
+        _await_stopped(port.client_pids().get(name))
+        if port.committed_ahead(name):
+            port.kill_client(name)
+            return
+        port.resume_client(name)
+        time.sleep(rng.uniform(*GO_ON_S))
+    raise NeverBetween(f"{name} had processed all that it had committed at each look in {BETWEEN_WITHIN_S:.0f} s")
+
+
+def _await_stopped(pid: int | None) -> None:
+    """The kernel stops a process a moment after the signal; one that is gone needs no waiting."""
+    deadline = time.monotonic() + STOPPED_WITHIN_S
+    while pid is not None and read_state(pid) not in ("T", "Z", None) and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
 def _kill(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
-    return ClientsEnd(context, context.port.kill_client, parameters)
+    kill = partial(_kill_between, context.port) if parameters["between"] else context.port.kill_client
+    return ClientsEnd(context, kill, parameters)
 
 
 def _leave(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
@@ -121,8 +163,10 @@ def _twin(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRu
 
 
 def _problem(parameters: Mapping[str, Parameter]) -> str | None:
-    wanted = parameters.get("comes_back", 1)
-    return None if wanted in (0, 1) else f"comes_back is 0 or 1, got {wanted}"
+    for name in ("comes_back", "between"):
+        if parameters.get(name, 1) not in (0, 1):
+            return f"{name} is 0 or 1, got {parameters[name]}"
+    return None
 
 
 def _spec(
@@ -145,7 +189,7 @@ def _spec(
 
 
 SPECS: tuple[FaultSpec, ...] = (
-    _spec("client_kill", "client killed (SIGKILL)", "#b03a2e", _kill, comes_back=1),
+    _spec("client_kill", "client killed (SIGKILL)", "#b03a2e", _kill, comes_back=1, between=0),
     _spec("client_leave", "client left", "#1e8449", _leave, comes_back=1),
     _spec("client_pause", "client paused (SIGSTOP)", "#2471a3", _pause),
     _spec("client_twin", "second owner of the transactional.id", "#7d3c98", _twin),

@@ -1,8 +1,9 @@
-"""Faults that only a broker in a container can have: off its network, a share of a core, hardly any memory.
+"""Faults by what a container is made of: off its network, a share of a core, hardly any memory.
 
-They need `--cluster docker`. Each is proved by the kernel, not by the engine that was told: the network interface gone
-from the broker's namespace, periods in which its group was stopped, requests for memory that were refused.
-A crash of the harness needs no lease here: the containers themselves are removed by the next start.
+They need `--cluster docker`, but for limit_memory, which puts a process of this host into a control group of its own.
+Each is proved by the kernel, not by the engine that was told: the network interface gone from the broker's namespace,
+periods in which its group was stopped, requests for memory that were refused. A crash of the harness needs no lease for
+containers, which the next start removes; a control group of our own has one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from chaos.faults import cgroup
+from chaos.faults import cgroup, memory_group
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
 from chaos.faults.processes import identities
 from chaos.lease import is_alive
@@ -122,16 +123,42 @@ def _limit_cpu(context: FaultContext, parameters: Mapping[str, Parameter]) -> Fa
     )
 
 
+class OwnGroups:
+    """Of brokers that are processes of this host."""
+
+    def __init__(self, context: FaultContext, headroom_bytes: int) -> None:
+        self._context, self._headroom_bytes = context, headroom_bytes
+        self._groups: dict[int, tuple[Path, str | None]] = {}  # by broker: its path, its entry in the lease
+
+    def squeeze(self, broker: int, pid: int) -> None:
+        lease = self._context.lease
+        path = memory_group.create(f"{memory_group.PREFIX}{pid}", self._headroom_bytes)
+        self._groups[broker] = path, None if lease is None else lease.add_cgroup(path)
+        memory_group.add(path, pid)
+
+    def lift(self, broker: int) -> None:
+        path, entry = self._groups.pop(broker)
+        memory_group.remove(path)
+        if entry is not None and self._context.lease is not None:
+            self._context.lease.remove(entry)
+
+
+def _memory_host_problem(engine: str) -> str:
+    return "" if engine == "docker" else memory_group.problem()
+
+
 def _limit_memory(context: FaultContext, parameters: Mapping[str, Parameter]) -> FaultRun:
     headroom = int(parameters["headroom_mib"]) * MEBIBYTE
+
+    groups = None if context.port.containers() is not None else OwnGroups(context, headroom)
 
     def squeeze(broker: int, pid: int) -> None:
         containers(context).limit_memory(broker, cgroup.anonymous_bytes(pid) + headroom)
 
     return Limit(
         context,
-        set_limit=squeeze,
-        lift=lambda broker: containers(context).limit_memory(broker, None),
+        set_limit=squeeze if groups is None else groups.squeeze,
+        lift=(lambda broker: containers(context).limit_memory(broker, None)) if groups is None else groups.lift,
         limit_of=cgroup.memory_bytes_max,
         hits_of=cgroup.memory_limit_hits,
     )
@@ -177,9 +204,10 @@ SPECS: tuple[FaultSpec, ...] = (
         target_kind="broker",
         default_target="leader",
         make=_limit_memory,
-        parameters={"headroom_mib": 0},  # beyond what its processes hold when it begins; page cache is not counted
+        # Beyond what it holds when it begins. A container may give its page cache up; a process needs new pages for it.
+        parameters={"headroom_mib": 0},
         problem=_memory_problem,
         is_proved_at_heal=True,
-        engines=ENGINES,
+        host_problem=_memory_host_problem,
     ),
 )

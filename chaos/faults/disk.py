@@ -1,7 +1,8 @@
 """Faults of a broker's disk: full, failing, read-only, slow, or one that only says that it has synced.
 
-They act through the reference broker's own storage, which looks at a control file (`broker/log/disk_faults.py`), so no
-privilege is needed and the n-th call is meant exactly. Proved by the number of calls refused, delayed or lost.
+They act through the reference broker's own storage, which looks at a control file (`broker/log/disk_faults.py`), and in
+an Apache Kafka process through what stands between it and its C library (`chaos/interposer`); so no privilege is needed
+and the n-th call is meant exactly. Proved by the number of calls refused, delayed or lost.
 A broker that cannot write stops itself, as Kafka's does with its last log directory; healing starts it again.
 """
 
@@ -11,69 +12,118 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
+from chaos.interposer import build, page
+from chaos.port import ClusterPort
 
 STOP_WITHIN_S = 5.0
 Rules = Callable[[Mapping[str, Parameter]], list[dict[str, object]]]
+
+
+def _host_problem(engine: str) -> str:
+    return build.problem() if engine == "kafka" else ""
 
 
 class NoDiskControl(Exception):
     """The cluster's brokers have no storage that can be told to fail."""
 
 
+class Control(Protocol):
+    """What a broker's storage obeys."""
+
+    def set(self, rules: Sequence[Mapping[str, object]]) -> None: ...
+    def clear(self) -> None: ...
+    def seen(self) -> Mapping[str, object]:
+        """Calls that were refused, delayed or lost since `set`."""
+
+
+class ControlFile:
+    """Of the reference broker's own storage."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._seen = path, path.with_name(path.name + ".seen")
+
+    def set(self, rules: Sequence[Mapping[str, object]]) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._seen.unlink()
+        temporary = self._path.with_suffix(".tmp")
+        temporary.write_text(json.dumps({"faults": list(rules)}), encoding="utf-8")
+        os.replace(temporary, self._path)
+
+    def clear(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+
+    def seen(self) -> Mapping[str, object]:
+        try:
+            found: dict[str, object] = json.loads(self._seen.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return found
+
+
+class ControlPage:
+    """Of the interposer in an Apache Kafka process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def set(self, rules: Sequence[Mapping[str, object]]) -> None:
+        page.set_rules(self._path, rules)
+
+    def clear(self) -> None:
+        page.set_rules(self._path, [])
+
+    def seen(self) -> Mapping[str, object]:
+        return page.done(self._path)
+
+
+def control_of(port: ClusterPort, broker: int) -> Control:
+    """Raises NoDiskControl."""
+    if (control := port.disk_control(broker)) is not None:
+        return ControlFile(control)
+    if (interposed := port.fault_page(broker)) is not None:
+        return ControlPage(interposed)
+    raise NoDiskControl(
+        f"broker {broker}'s disk cannot be told to fail: it is neither a reference broker with harness.disk.faults nor "
+        "an Apache Kafka process with the interposer"
+    )
+
+
 class DiskFault:
     def __init__(self, rules: Rules, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
         self._rules = rules(parameters)
-        self._controls: dict[int, Path] = {}
+        self._controls: dict[int, Control] = {}
 
     def inject(self) -> None:
         for broker in self._context.brokers:
-            control = self._context.port.disk_control(broker)
-            if control is None:
-                raise NoDiskControl("disk faults act through the storage of reference brokers; this cluster has others")
-            self._controls[broker] = control
-            with contextlib.suppress(FileNotFoundError):
-                _seen(control).unlink()
-            temporary = control.with_suffix(".tmp")
-            temporary.write_text(json.dumps({"faults": self._rules}), encoding="utf-8")
-            os.replace(temporary, control)
+            self._controls[broker] = control_of(self._context.port, broker)
+            self._controls[broker].set(self._rules)
 
     def heal(self) -> None:
         for broker, control in self._controls.items():
             self._await_end(broker, control)
-            with contextlib.suppress(FileNotFoundError):
-                control.unlink()
+            control.clear()
             if not self._context.port.is_running(broker):
                 self._context.port.restart(broker)
 
-    def _await_end(self, broker: int, control: Path) -> None:
+    def _await_end(self, broker: int, control: Control) -> None:
         """A broker that met an error is about to stop: starting it again must not come before that."""
-        if not _seen(control).exists() or not any("error" in rule for rule in self._rules):
+        if not control.seen() or not any("error" in rule for rule in self._rules):
             return
         deadline = time.monotonic() + STOP_WITHIN_S
         while self._context.port.is_running(broker) and time.monotonic() < deadline:
             time.sleep(0.05)
 
     def prove(self) -> Proof:
-        calls: dict[str, object] = {}
-        is_effective = bool(self._controls)
-        for broker, control in self._controls.items():
-            try:
-                seen = json.loads(_seen(control).read_text(encoding="utf-8"))
-            except (FileNotFoundError, ValueError):
-                seen = {}
-            calls[f"broker {broker}"] = seen
-            is_effective &= bool(seen)
-        return Proof(is_effective=is_effective, detail={"rules": self._rules, "calls": calls})
-
-
-def _seen(control: Path) -> Path:
-    return control.with_name(control.name + ".seen")
+        calls = {f"broker {broker}": control.seen() for broker, control in self._controls.items()}
+        return Proof(is_effective=bool(calls) and all(calls.values()), detail={"rules": self._rules, "calls": calls})
 
 
 def _full(parameters: Mapping[str, Parameter]) -> list[dict[str, object]]:
@@ -116,6 +166,8 @@ def _spec(name: str, label: str, colour: str, rules: Rules, parameters: Mapping[
         make=_make(rules),
         parameters=parameters,
         problem=_problem,
+        is_interposed=True,
+        host_problem=_host_problem,
         is_proved_at_heal=True,  # it takes the next call on the disk to show
     )
 

@@ -1,36 +1,110 @@
 """slow_connect: connections to a link are not accepted while it lasts: no refusal, no answer, connect() just hangs.
 
-By a full queue of the proxy's listener (toxic `no_accept` of the embedded server, which is the one that clients see).
-Proved by connecting: the probe's own connect() has no answer within its time. With end_open: 1 what is open ends first.
+By a listener whose queue is full. On a client's link the embedded server's own is made one (toxic `no_accept`); on a
+link between brokers, which any Toxiproxy server may carry, the proxy is switched off and a listener of ours takes its
+address until healing switches it on again. Proved by connecting: the probe's connect() has no answer within its time.
+With end_open: 1 what is open ends first; on a link between brokers it always does, a proxy that is off has none.
 """
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import time
 from collections.abc import Mapping
+from typing import Final
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.faults.probes import probe_connect
 from chaos.faults.toxics import SILENCE_MS, LinkToxics
+from chaos.toxiproxy.client import NotFound, ToxiproxyError
+
+FILLERS: Final = 4  # a queue of length 0 takes one connection, or two; the kernel drops who asks beyond
+BIND_WITHIN_S: Final = 2.0  # the server closes its listener a moment after it has said that the proxy is off
+
+
+class FullListener:
+    """Listens at an address of this host and never accepts."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        where = (host.strip("[]"), int(port))
+        self._sockets = [_bound(where)]
+        self._sockets[0].listen(0)
+        for _ in range(FILLERS):
+            filler = socket.socket(self._sockets[0].family, socket.SOCK_STREAM)
+            filler.setblocking(False)
+            filler.connect_ex(where)
+            self._sockets.append(filler)
+
+    def close(self) -> None:
+        while self._sockets:
+            self._sockets.pop().close()
+
+
+def _bound(where: tuple[str, int]) -> socket.socket:
+    """Raises OSError when the address is not of this host, or somebody else has it for longer."""
+    listener = socket.socket(socket.AF_INET6 if ":" in where[0] else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    deadline = time.monotonic() + BIND_WITHIN_S
+    while True:
+        try:
+            listener.bind(where)
+            return listener
+        except OSError:
+            if time.monotonic() > deadline:
+                listener.close()
+                raise
+            time.sleep(0.005)
 
 
 class SlowConnect:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
+        self._of_clients = [link for link in context.links if link.startswith("client-")]
+        self._of_brokers = [link for link in context.links if not link.startswith("client-")]
         self._end_open = int(parameters["end_open"])
         self._toxics = LinkToxics(
             door=context.port.kafka, lease=context.lease, name=context.toxic_name, type="no_accept"
         )
+        self._listeners: dict[str, FullListener] = {}
+        self._off: list[tuple[str, str | None]] = []  # link, lease entry
 
     def inject(self) -> None:
-        self._toxics.add(self._context.links, ("downstream",), {"end_open": self._end_open})
+        self._toxics.add(self._of_clients, ("downstream",), {"end_open": self._end_open})
+        lease = self._context.lease
+        for link in self._of_brokers:
+            client, proxy = self._context.port.plain(link)
+            address = client.proxy(proxy).listen
+            self._off.append((link, lease.add_proxy_disabled(client.url, proxy) if lease else None))
+            client.disable(proxy)
+            self._listeners[link] = FullListener(address)
 
     def heal(self) -> None:
+        """All links, also if one fails; then the first failure is raised and the failed ones may be tried again."""
+        failures: list[ToxiproxyError] = []
+        for link, entry_id in reversed(list(self._off)):
+            if link in self._listeners:
+                self._listeners.pop(link).close()
+            client, proxy = self._context.port.plain(link)
+            try:
+                with contextlib.suppress(NotFound):  # a proxy that is gone accepts nobody anyway
+                    client.enable(proxy)
+            except ToxiproxyError as error:
+                failures.append(error)
+                continue
+            if self._context.lease and entry_id:
+                self._context.lease.remove(entry_id)
+            self._off.remove((link, entry_id))
         self._toxics.remove()
+        if failures:
+            raise failures[0]
 
     def prove(self) -> Proof:
         outcomes: dict[str, object] = {}
         for link in self._context.links:
-            client, proxy = self._context.port.kafka(link)
+            port = self._context.port
+            client, proxy = port.kafka(link) if link in self._of_clients else port.plain(link)
             outcomes[link] = probe_connect(client.proxy(proxy).listen, timeout_ms=SILENCE_MS).outcome
         return Proof(
             is_effective=all(outcome == "silent" for outcome in outcomes.values()),
@@ -46,7 +120,7 @@ SPEC = FaultSpec(
     name="slow_connect",
     label="connections not accepted",
     colour="#7b7d7d",
-    target_kind="client_link",
+    target_kind="link",
     default_target="client->leader",
     make=SlowConnect,
     parameters={"end_open": 1},

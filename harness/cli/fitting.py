@@ -11,6 +11,7 @@ from typing import Final
 
 from harness.errors import UsageError
 from harness.plan import PlannedCell
+from harness.scenarios import load_scenario
 from workloads.clients import check_properties, nearest_properties
 from workloads.clients.protocol import ClientError, PropertyError
 
@@ -65,6 +66,8 @@ def _why_not(cell: PlannedCell, engine: str) -> str:
         return f"needs --cluster {' or '.join(cell.engines)}"
     if cell.clients and cell.client not in cell.clients:
         return f"needs --client {' or '.join(cell.clients)}"
+    if problem := load_scenario(cell.scenario_reference).host_problem(engine):
+        return f"not on this host: {problem}"
     return property_problem(cell)
 
 

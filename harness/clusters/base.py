@@ -67,6 +67,8 @@ class NodeLayout:
     direct: Address  # never behind a proxy
     advertised: Address  # what clients of the cell use; the proxy when the cluster is proxied
     journal_path: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    fault_page: Path | None = None  # chaos.interposer.page: made before the first start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,7 @@ class ClusterKey:
     brokers: int
     settings: tuple[tuple[str, str], ...]
     journal_appends: bool = False
+    interposed: bool = False  # Apache Kafka's processes can be given a wrong clock and a failing disk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

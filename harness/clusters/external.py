@@ -227,6 +227,9 @@ class ExternalCluster:
     def journal_paths(self) -> Mapping[int, Path]:
         return {}
 
+    def fault_page(self, broker_id: int) -> Path | None:
+        return None
+
     def disk_control(self, broker_id: int) -> Path | None:
         return None
 

@@ -6,17 +6,18 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+from chaos.interposer import build
 from chaos.lease import Lease
 from harness.clusters.base import ClusterKey, ClusterLayout
 from harness.clusters.external import ExternalCluster
-from harness.clusters.kafka.jars import ensure_jars, java_command
+from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
 from harness.clusters.kafka.layout import choose_base_port, kafka_layout, new_cluster_id
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process_cluster import ProcessCluster, never_stop
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import read_security
-from harness.errors import UsageError
+from harness.errors import EnvironmentFault, UsageError
 
 
 def build_cluster(
@@ -75,8 +76,16 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
             jars=ensure_jars(),
             base_port=choose_base_port(key.brokers, random.SystemRandom()),
             cluster_id=new_cluster_id(),
+            interposer=_interposer() if key.interposed else None,
         )
     raise UsageError("an external cluster is not built here")
+
+
+def _interposer() -> Path:
+    try:
+        return build.library(cache_directory() / "interposer")
+    except build.CannotBuild as error:
+        raise EnvironmentFault(str(error)) from error
 
 
 def external_cluster(

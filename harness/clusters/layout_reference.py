@@ -17,6 +17,7 @@ from harness.clusters.ports import PortAllocator
 HOST: Final = "127.0.0.1"
 START_TIMEOUT_S: Final = 60.0  # under 3 s on an idle machine; a broker that ends is told at once
 DISK_CONTROL_FILE: Final = "disk-faults.json"
+FAULT_PAGE_FILE: Final = "fault-page"
 
 # Timeouts at which a failover takes some 2-3 s. Lower ones are met by a busy two-core host without any fault.
 DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
@@ -118,6 +119,7 @@ def _node(
     }
     if journal_appends:  # cells with faults: the disk is one of what may fail
         properties["harness.disk.faults"] = str(directory / DISK_CONTROL_FILE)
+        properties["harness.clock.control"] = str(directory / FAULT_PAGE_FILE)
     for kind in ("internal", "controller"):
         routes = [f"{link.target}@{link.listen}" for link in links if link.kind == kind and link.source == broker]
         if routes:
@@ -134,6 +136,7 @@ def _node(
         direct=listeners["DIRECT", broker],
         advertised=advertised,
         journal_path=journal_path,
+        fault_page=directory / FAULT_PAGE_FILE if journal_appends else None,
     )
 
 

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from chaos.interposer import page
 from chaos.lease import Lease
 from chaos.port import Containers
 from harness.clusters.base import UNKNOWN_STATE, Address, ClusterLayout, ClusterState, Engine, NodeLayout
@@ -136,6 +137,10 @@ class ProcessCluster:
         path = self._nodes[broker_id].properties.get("harness.disk.faults")
         return None if path is None else Path(path)
 
+    def fault_page(self, broker_id: int) -> Path | None:
+        """What its clock, and with the interposer its disk, obey (chaos/interposer/page.py)."""
+        return self._nodes[broker_id].fault_page
+
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
         path = self._nodes[broker_id].log_dir / f"{topic}-{partition}"
         return path if path.is_dir() else None
@@ -148,6 +153,8 @@ class ProcessCluster:
             node.directory.mkdir(parents=True, exist_ok=True)
             for path, text in node.files.items():
                 path.write_text(text)
+            if node.fault_page is not None:
+                page.create(node.fault_page, node.log_dir)
         self._prepare()
         if self.proxies is not None:
             self.proxies.open(self.layout.links)
@@ -351,7 +358,7 @@ class ProcessCluster:
             node.command,
             stderr_path=node.stderr_path,
             outlive_parent=self._outlive_parent,
-            environment=environment,
+            environment={**node.environment, **(environment or {})},
         )
 
     def _forget(self, broker_id: int) -> None:

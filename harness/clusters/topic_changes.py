@@ -14,6 +14,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import error_name
 from harness.clusters.admin import REQUEST_TIMEOUT_MS, RESOURCE_TOPIC, TRY_AGAIN, Admin
 from harness.clusters.base import Address, PartitionState
+from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.metadata import EARLIEST, LATEST, BrokerProbe, ask_leader, offset_request
 from harness.errors import CellError
 
@@ -105,6 +106,14 @@ class TopicChanges:
 
     def end_offset(self, topic: str, partition: int) -> int:
         return self._offset(topic, partition, LATEST)
+
+    def newest_append_time_ms(self, topic: str, partition: int) -> int | None:
+        reader = TopicLogReader(topic, lambda partition: self._probe_of_leader(topic, partition))
+        end = reader.end_offset(partition)
+        newest = None
+        for batch in reader.batches(partition, end, from_offset=max(0, end - 1)):
+            newest = batch.header
+        return newest.max_timestamp if newest is not None and newest.has_log_append_time else None
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """By the leader, which answers when all replicas in the ISR have done so."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 from harness.clusters.admin import Admin
 from harness.clusters.base import Cluster
 from harness.clusters.external import ExternalCluster
+from harness.clusters.log_reader import SeveralTopics, TopicLogReader
 from harness.clusters.process_cluster import ProcessCluster, ignore_process_event
 from harness.clusters.security import without_secrets
 from harness.errors import CellError, hints
@@ -26,7 +27,6 @@ from harness.run.copies import read_copies
 from harness.run.deposed import answers_of, deposed_events
 from harness.run.document import cell_document
 from harness.run.final_read import FinalRead, read_log
-from harness.run.log_reader import SeveralTopics, TopicLogReader
 from harness.run.members import MemberProcesses
 from harness.run.recorders import (
     EXIT_INTERVAL_S,

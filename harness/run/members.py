@@ -96,6 +96,12 @@ class MemberProcesses:
             running = {name: member.process for name, member in self._members.items()}
             return {name: process.pid for name, process in running.items() if process and process.is_running()}
 
+    def committed_ahead(self, name: str) -> int | None:
+        """Records between its commits and its work; None for a member that does not commit ahead of processing."""
+        with self._lock:
+            spec = self._members[name].spec
+        return committed_ahead(Path(spec.journal)) if spec.commit == "before" else None
+
     def kill(self, name: str) -> None:
         """SIGKILL: no commit, no LeaveGroup; the coordinator finds out by the session timeout."""
         process = self._process(name)
@@ -255,6 +261,21 @@ class MemberProcesses:
                         tops[topic, partition] = max(tops.get((topic, partition), -1), offset)
         self._seen[path] = (position, tops)
         return tops
+
+
+def committed_ahead(journal: Path) -> int:
+    """Of the partitions of which it has processed something: before that nobody knows where it began."""
+    committed: dict[int, int] = {}
+    processed: dict[int, int] = {}
+    for line in read_jsonl(journal):
+        if line["kind"] == "committed":
+            committed |= {partition: offset for _, partition, offset in line["offsets"]}
+        elif line["kind"] == "delivered":
+            processed |= {partition: offset + 1 for _, partition, offset, *_ in line["records"]}
+        elif line["kind"] == "revoked":
+            for _, partition in line["partitions"]:
+                processed.pop(partition, None)
+    return sum(max(0, committed.get(partition, 0) - position) for partition, position in processed.items())
 
 
 def transactional_id(topic: str, member: str) -> str:

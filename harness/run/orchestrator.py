@@ -32,6 +32,7 @@ from harness.run.timeline_driver import timeline_driver
 from harness.run.warm_up import plan_of as warm_up_plan
 from harness.run.warm_up import rounds_max, warm_up
 from harness.run.workload_process import WorkloadProcess
+from harness.scenarios import load_scenario
 from harness.suite import Search, Suite
 from runlog.events import RunClock, write_manifest
 
@@ -308,6 +309,9 @@ class Run:
             brokers=planned.brokers or self._request.suite.cluster.brokers,
             settings=tuple(sorted(planned.broker_settings.items())),
             journal_appends=planned.kind == "chaos",
+            interposed=planned.kind == "chaos"
+            and self._request.engine == "kafka"
+            and load_scenario(planned.scenario_reference).is_interposed,
         )
 
     def _drop_cluster(self) -> None:

@@ -16,12 +16,12 @@ from chaos.port import Containers
 from chaos.toxiproxy.client import ToxiproxyClient
 from harness.clusters.base import Address, Cluster
 from harness.clusters.external import ExternalCluster
+from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.topic_changes import TopicChanges
 from harness.errors import UsageError
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
-from harness.run.log_reader import TopicLogReader
 from harness.run.members import MemberProcesses, transactional_id
 from harness.run.power_loss import drop_unsynced
 from harness.run.truncation import read_partition_headers
@@ -210,6 +210,9 @@ class CellPort:
     def disk_control(self, broker_id: int) -> Path | None:
         return self._cluster.disk_control(broker_id)
 
+    def fault_page(self, broker_id: int) -> Path | None:
+        return self._cluster.fault_page(broker_id)
+
     def containers(self) -> Containers | None:
         return self._cluster.containers()
 
@@ -243,6 +246,9 @@ class CellPort:
 
     def client_pids(self) -> Mapping[str, int]:
         return {} if self._driver.members is None else self._driver.members.pids()
+
+    def committed_ahead(self, name: str) -> int | None:
+        return self._members.committed_ahead(name)
 
     def kill_client(self, name: str) -> None:
         self._members.kill(name)

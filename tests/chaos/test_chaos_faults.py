@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from chaos.faults import FAULTS
+from chaos.faults.clients import NeverBetween
 from chaos.lease import Lease, read_state
 from chaos.targets import PartitionOfInterest
 from chaos.toxiproxy.client import NotFound, ProxySpec
@@ -132,6 +133,25 @@ def test_connections_hang_while_they_are_not_accepted(embedded_server, upstream_
     cluster.close()
 
 
+def test_connections_between_brokers_hang_at_any_server_until_the_proxy_has_its_address_again(cluster, tmp_path):
+    lease = Lease(tmp_path)
+    fault = make("slow_connect", cluster, lease, target="follower:0->leader")
+    assert not fault.prove().is_effective
+    fault.inject()
+    assert "proxy_disabled" in next(tmp_path.glob("*.json")).read_text()
+    proof = fault.prove()
+    assert proof.is_effective
+    assert proof.detail["links"] == {"internal-1-2": "silent"}
+    assert make("slow_connect", cluster, target="follower:1->leader").prove().detail["links"] == {
+        "internal-3-2": "answered"
+    }
+    fault.heal()
+    assert states(cluster)["internal-1-2"] == (True, ())
+    assert fault.prove().detail["links"] == {"internal-1-2": "answered"}
+    fault.heal()  # may be called twice
+    lease.close()
+
+
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
@@ -224,12 +244,18 @@ class ClientsPort:
     def __init__(self):
         self.processes = {name: subprocess.Popen(SLEEPER) for name in ("app-0", "app-1")}
         self.twins = []
+        self.looks, self.looked = [], []
 
     def client_names(self):
         return tuple(self.processes)
 
     def client_pids(self):
         return {name: process.pid for name, process in self.processes.items() if process.poll() is None}
+
+    def committed_ahead(self, name):
+        """Told by `looks` one after the other; before each but the first the process stands still."""
+        self.looked.append(read_state(self.processes[name].pid))
+        return self.looks.pop(0)
 
     def kill_client(self, name):
         self.processes[name].kill()
@@ -291,6 +317,32 @@ def test_a_client_that_does_not_come_back_is_not_started_by_healing(clients):
     fault.heal()
     assert set(clients.client_pids()) == {"app-0"}
     assert FAULTS["client_kill"].problem({"comes_back": 2})
+
+
+def test_a_kill_between_commit_and_work_waits_for_records_there(clients):
+    clients.looks = [0, 0, 0, 7]
+    fault = make("client_kill", clients, target="app:1", between=1)
+    fault.inject()
+    assert becomes(lambda: fault.prove().is_effective)
+    assert clients.looked[1:] == ["T", "T", "T"]
+    assert set(clients.client_pids()) == {"app-0"}
+    assert FAULTS["client_kill"].problem({"between": 2})
+
+
+def test_a_member_that_does_not_commit_ahead_is_killed_at_once(clients):
+    clients.looks = [None]
+    fault = make("client_kill", clients, target="app:1", between=1)
+    fault.inject()
+    assert becomes(lambda: fault.prove().is_effective)
+    assert len(clients.looked) == 1
+
+
+def test_a_member_that_is_never_met_between_goes_on(clients, monkeypatch):
+    monkeypatch.setattr("chaos.faults.clients.BETWEEN_WITHIN_S", 0.2)
+    clients.looks = [0] * 1000
+    with pytest.raises(NeverBetween, match="app-1 had processed all"):
+        make("client_kill", clients, target="app:1", between=1).inject()
+    assert becomes(lambda: read_state(clients.client_pids()["app-1"]) in ("S", "R"))
 
 
 def test_a_paused_client_is_in_the_lease_until_it_goes_on(clients, tmp_path):

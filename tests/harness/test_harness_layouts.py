@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.interposer import page
 from harness.clusters.base import ClusterLayout
 from harness.clusters.kafka.layout import kafka_layout, new_cluster_id
 from harness.clusters.layout_reference import reference_layout
@@ -23,7 +24,7 @@ def reference(tmp_path: Path, *, proxied: bool) -> ClusterLayout:
     )
 
 
-def kafka(tmp_path: Path, *, proxied: bool) -> ClusterLayout:
+def kafka(tmp_path: Path, *, proxied: bool, interposer: Path | None = None) -> ClusterLayout:
     return kafka_layout(
         tmp_path,
         brokers=3,
@@ -33,6 +34,7 @@ def kafka(tmp_path: Path, *, proxied: bool) -> ClusterLayout:
         jars=Path("/jars"),
         base_port=20_000,
         cluster_id=new_cluster_id(),
+        interposer=interposer,
     )
 
 
@@ -81,6 +83,15 @@ def test_a_kafka_node_sees_peers_at_the_links_addresses_and_itself_directly(tmp_
             "localhost": "127.0.0.1",
             **{f"broker-{peer}": f"127.0.{own}.{peer}" if peer != own else f"127.0.0.{own}" for peer in (1, 2, 3)},
         }
+
+
+def test_only_an_interposed_kafka_node_has_the_library_before_it(tmp_path: Path) -> None:
+    library = tmp_path / "interposer.so"
+    usual = kafka(tmp_path, proxied=True).nodes[1]
+    assert (usual.environment, usual.fault_page) == ({}, None)
+    node = kafka(tmp_path, proxied=True, interposer=library).nodes[1]
+    assert node.fault_page == node.directory / "fault-page"
+    assert node.environment == {"LD_PRELOAD": str(library), page.ENVIRONMENT: str(node.fault_page)}
 
 
 def test_cluster_ids_have_the_form_that_storage_tool_takes() -> None:

@@ -12,11 +12,12 @@ from harness.cli.run import chaos_suite
 from harness.errors import CellError
 from harness.plan import PlannedCell, build_plan
 from harness.run.context import RunContext
-from harness.run.members import MemberProcesses, _specs
+from harness.run.members import MemberProcesses, _specs, committed_ahead
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
 from harness.scenarios import cases_of
 from runlog.events import RunClock
+from workloads.members.journal import MemberJournal
 from workloads.model import Workload
 
 NOBODY = "127.0.0.1:1"
@@ -64,6 +65,27 @@ def test_auditors_read_committed_copies_whatever_their_clients_default_is() -> N
 def test_a_client_that_is_no_copier_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(CellError, match="aiokafka is no transactional copier, confluent and java are"):
         members(tmp_path, "consumer-kill", "aiokafka", COPYING)
+
+
+def test_what_lies_between_commit_and_work_stands_in_the_journal(tmp_path: Path) -> None:
+    journal = MemberJournal(tmp_path / "app-0.jsonl")
+
+    def delivered(partition: int, *offsets: int) -> None:
+        journal.delivered([("t", partition, offset, b"", 0) for offset in offsets], 0)
+
+    def ahead() -> int:
+        return committed_ahead(tmp_path / "app-0.jsonl")
+
+    journal.committed({("t", 0): 30, ("t", 1): 500})
+    assert ahead() == 0  # where it began is not known
+    delivered(0, 10, 11, 12)
+    assert ahead() == 17
+    delivered(0, *range(13, 30))
+    delivered(1, 498)
+    assert ahead() == 1
+    journal.revoked([("t", 1)])
+    assert ahead() == 0
+    journal.close()
 
 
 @pytest.mark.slow

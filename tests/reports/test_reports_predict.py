@@ -99,6 +99,21 @@ def test_watermarks_and_epochs_of_a_topic_begin_again_when_it_is_created_anew() 
     assert findings(anew, ())["hw_regression"].examples == ("partition 0: 5 by broker 1, then 3 by broker 1",)
 
 
+def test_a_broker_may_end_while_a_fault_keeps_from_it_what_it_needs() -> None:
+    def line(phase: str, t_us: int, **values: Any) -> dict[str, Any]:
+        return {"id": "f", "kind": "limit_memory", "phase": phase, "t_us": t_us, "resolved": ["1"], **values}
+
+    def crashes(exit_us: int, *faults: dict[str, Any]) -> int:
+        ended = {"kind": "exited", "t_us": exit_us, "broker": 1, "code": -9}
+        return findings(replace(cell(events=(ended,)), faults=faults), ())["crashed"].count
+
+    window = (line("applied", 1_000_000), line("healed", 5_000_000))
+    assert [crashes(t_us, *window) for t_us in (999_999, 1_000_000, 6_000_000, 8_000_000)] == [1, 0, 0, 1]
+    assert crashes(9_000_000, line("applied", 1_000_000)) == 0
+    assert crashes(2_000_000, line("applied", 1_000_000, resolved=["2"])) == 1
+    assert crashes(2_000_000, line("applied", 1_000_000, kind="latency")) == 1
+
+
 def test_order_and_duplicates_are_of_the_log_that_is_there_at_the_end() -> None:
     """Offset 900 of the old topic comes before offset 0 of the new one."""
     old, new = exchange(1, 1, "delivered", 900) | {"t_us": 500}, exchange(2, 2, "delivered", 0) | {"t_us": 1500}

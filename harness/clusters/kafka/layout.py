@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from chaos.interposer import page
 from harness.clusters.base import Address, BrokerId, ClusterLayout, Link, NodeLayout
 from harness.clusters.kafka.jars import VERSION
-from harness.clusters.layout_reference import render_properties
+from harness.clusters.layout_reference import FAULT_PAGE_FILE, render_properties
 from harness.clusters.ports import ephemeral_range_start, is_free
 from harness.errors import EnvironmentFault
 
@@ -73,11 +74,23 @@ def kafka_layout(
     jars: Path,
     base_port: int,
     cluster_id: str,
+    interposer: Path | None = None,
 ) -> ClusterLayout:
     ids = [BrokerId(number) for number in range(1, brokers + 1)]
     links = _links(ids, base_port) if proxied else ()
     nodes = tuple(
-        _node(directory / f"broker-{broker}", broker, ids, settings, proxied, java, jars, base_port, cluster_id)
+        _node(
+            directory / f"broker-{broker}",
+            broker,
+            ids,
+            settings,
+            proxied,
+            java,
+            jars,
+            base_port,
+            cluster_id,
+            interposer,
+        )
         for broker in ids
     )
     return ClusterLayout(
@@ -122,6 +135,7 @@ def _node(
     jars: Path,
     base_port: int,
     cluster_id: str,
+    interposer: Path | None,
 ) -> NodeLayout:
     own = f"127.0.0.{broker}"
     advertised = _address(f"127.0.100.{broker}" if proxied else own, base_port, "EXTERNAL")
@@ -151,6 +165,8 @@ def _node(
     if not proxied:
         hosts = [hosts[0], *(f"127.0.0.{peer} broker-{peer}" for peer in ids)]
     classpath = ["-cp", f"{jars}/*"]
+    fault_page = directory / FAULT_PAGE_FILE
+    environment = {} if interposer is None else {"LD_PRELOAD": str(interposer), page.ENVIRONMENT: str(fault_page)}
     logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
     tool = (java, "-Xshare:auto", "-XX:TieredStopAtLevel=1", *logging, *classpath, "kafka.tools.StorageTool")
     return NodeLayout(
@@ -175,4 +191,6 @@ def _node(
         stderr_path=directory / "stderr.log",
         direct=_address(own, base_port, "DIRECT"),
         advertised=advertised,
+        environment=environment,
+        fault_page=None if interposer is None else fault_page,
     )

@@ -42,9 +42,10 @@ class TopicLogReader:
             raise TimeoutError(f"{self._topic}-{partition}: no offset within {_STALL_TIMEOUT_S:.0f} s: {problem}")
         return int(answer.offset)
 
-    def batches(self, partition: int, to_offset: int) -> Iterator[RawBatch]:
-        """Whole batches from the log's start until `to_offset`. TimeoutError when nothing comes for 15 s."""
-        position = self.start_offset(partition)
+    def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterator[RawBatch]:
+        """Whole batches from the log's start (or the one with `from_offset`) until `to_offset`. TimeoutError when
+        nothing comes for 15 s."""
+        position = self.start_offset(partition) if from_offset is None else from_offset
         probe: BrokerProbe | None = None
         deadline = time.monotonic() + _STALL_TIMEOUT_S
         problem = "no leader"

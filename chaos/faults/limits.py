@@ -1,0 +1,117 @@
+"""limit_descriptors: a broker process may open no more files and accept no more connections than it already has.
+
+RLIMIT_NOFILE of the running process is lowered by prlimit(2) to the first descriptor number that is free, `headroom`
+free ones later: open(), socket() and accept() then end in EMFILE, while what is open stays open. A broker under it
+answers nobody new; the next segment that it must begin takes its log directory out of service, and the broker with it.
+Healing gives the old limit back, and starts a broker that went down.
+
+Proved from outside: a new connection to the broker's own listener gets no answer, or the broker is gone.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.probes import probe_link
+from chaos.faults.processes import identities
+from chaos.lease import is_alive
+
+PROBE_MS: Final = 700
+
+
+class NoSuchProcess(Exception):
+    """Nothing to limit: the broker does not run, or its process is not ours to limit."""
+
+
+class LimitDescriptors:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._headroom = int(parameters["headroom"])
+        self._before = identities(context.port, context.brokers)
+        self._old: dict[int, tuple[int, int]] = {}  # soft and hard limit
+        self._limits: dict[int, int] = {}
+
+    def inject(self) -> None:
+        for broker in self._context.brokers:
+            identity = self._before.get(broker)
+            if identity is None:
+                raise NoSuchProcess(f"broker {broker} does not run: there are no descriptors to limit")
+            try:
+                limit = limit_for(open_descriptors(identity.pid), self._headroom)
+                hard = resource.prlimit(identity.pid, resource.RLIMIT_NOFILE)[1]
+                self._old[broker] = resource.prlimit(identity.pid, resource.RLIMIT_NOFILE, (limit, hard))
+            except OSError as error:
+                raise NoSuchProcess(f"broker {broker}, pid {identity.pid}: its limit cannot be set: {error}") from error
+            self._limits[broker] = limit
+
+    def heal(self) -> None:
+        for broker, old in list(self._old.items()):
+            identity = self._before[broker]
+            if is_alive(identity):
+                resource.prlimit(identity.pid, resource.RLIMIT_NOFILE, old)
+            if not self._context.port.is_running(broker):
+                self._context.port.restart(broker)
+            del self._old[broker]
+
+    def prove(self) -> Proof:
+        detail: dict[str, object] = {}
+        is_effective = bool(self._limits)
+        for broker, limit in self._limits.items():
+            identity = self._before[broker]
+            is_running = is_alive(identity)
+            outcome = self._probe(broker) if is_running else "nobody there"
+            detail[f"broker {broker}"] = {
+                "pid": identity.pid,
+                "limit": limit,
+                "open": len(open_descriptors(identity.pid)) if is_running else None,
+                "new connection": outcome,
+                "state": "alive" if is_running else "gone",
+            }
+            is_effective &= outcome != "answered"
+        return Proof(is_effective=is_effective, detail=detail)
+
+    def _probe(self, broker: int) -> str:
+        """One request on a connection of its own, past the proxy."""
+        client, proxy = self._context.port.plain(f"client-{broker}")
+        return probe_link(client.proxy(proxy).upstream, timeout_ms=PROBE_MS).outcome
+
+
+def open_descriptors(pid: int) -> frozenset[int]:
+    """Their numbers; empty when the process has ended."""
+    try:
+        return frozenset(int(entry.name) for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return frozenset()
+
+
+def limit_for(taken: frozenset[int], headroom: int) -> int:
+    """The kernel compares the limit with the number that a new descriptor gets, which is the lowest free one, and not
+    with how many there are: so the limit is the number of the first free one after `headroom` others."""
+    number = 0
+    for _ in range(headroom + 1):
+        while number in taken:
+            number += 1
+        number += 1
+    return number - 1
+
+
+def _problem(parameters: Mapping[str, Parameter]) -> str | None:
+    headroom = int(parameters["headroom"])
+    return None if 0 <= headroom <= 1_000_000 else f"headroom is from 0 to 1000000 descriptors, got {headroom}"
+
+
+SPEC = FaultSpec(
+    name="limit_descriptors",
+    label="descriptors limited",
+    colour="#a04000",
+    target_kind="broker",
+    default_target="leader",
+    make=LimitDescriptors,
+    parameters={"headroom": 0},  # how many more it may have
+    problem=_problem,
+    engines=("reference", "kafka"),
+)
