@@ -28,7 +28,7 @@ PACKAGE, PACKAGE_VERSION = "@confluentinc/kafka-javascript", "1.10.1"
 PACKAGE_SHA512 = "KVePUBn21EqCVP9mfxzEuM3SYJHHEF7X+iiC2e43QQgDSyEaksInmCGooT3w5q+cNAdkSCrK71j0ICfqoSqZLw=="
 SOURCE_IN_PACKAGE = "package/deps/librdkafka/"
 KAFKA_VERSION = "4.1.0"  # since 4.2 they test share groups, which the reference broker does not have: these skip
-NUMBER_TIMEOUT_S = 600  # the tests of one number run together; each has a limit of its own
+NUMBER_TIMEOUT_S = 1_200  # the tests of one number run together; 0113 takes eleven minutes
 ADMINISTRATION = "0081_admin"  # ends at the first call that the broker does not know: run part by part
 SCENARIOS = {"default": "true", "noautocreate": "false"}  # -> auto.create.topics.enable
 _CONFIGURE = (
