@@ -26,7 +26,8 @@ _HEAD = """# Scenario results
 
 Written by `python -m benchmarks.scenario_results RUN_DIR…` from the verdicts of finished runs
 (`harness chaos … --cluster … --client …`), which are kept in `benchmarks/results/scenario-runs.jsonl`.
-What each scenario does and what is expected: [scenarios.md](scenarios.md).
+What each scenario does and what is expected: [scenarios.md](scenarios.md). Bugs of clients that runs showed:
+[found.md](found.md).
 
 A cell says how many runs passed, that is, how many showed exactly the damage that was expected and predicted, and the
 damage that was seen (the least and the most of all runs). A dash: not run, or not applicable.

@@ -208,6 +208,31 @@ def test_a_killed_member_is_followed_at_its_last_commit(tmp_path: Path, broker: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("client", ["confluent", "aiokafka", "kafka_python"])
+def test_a_member_that_stops_in_the_middle_of_its_work_commits_only_what_it_has_done(
+    tmp_path: Path, broker: ReferenceBroker, client: str
+) -> None:
+    topic = f"stop-{client.replace('_', '-')}"
+    broker.create_topics(topic)
+    produce(broker, topic)
+    first = spec(
+        tmp_path, client=client, bootstrap_servers=broker.address, topic=topic, group_id=topic, commit="auto",
+        processing_us=20_000, properties={"session.timeout.ms": "6000", "max.poll.records": "40"},
+    )  # fmt: skip
+    process = start(tmp_path, first)
+    wait_for(lambda: len(lines(first, "delivered")) >= 5, first)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(15) == 0
+    assert len(delivered(first)) < RECORDS
+    second = replace(first, incarnation=1, journal=str(tmp_path / "second.jsonl"), processing_us=0)
+    process = start(tmp_path, second)
+    wait_for(lambda: len({*delivered(first), *delivered(second)}) == RECORDS, second)
+    assert not {*delivered(first)} & {*delivered(second)}
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(15) == 0
+
+
+@pytest.mark.slow
 def test_a_copier_that_was_fenced_says_so_and_can_be_replaced(tmp_path: Path, broker: ReferenceBroker) -> None:
     broker.create_topics("fenced", "fenced-copy")
     member = MemberSetup(

@@ -22,6 +22,7 @@ from workloads.members.protocol import (
     MemberSetup,
     Partition,
     Positions,
+    beginnings,
 )
 
 RECORDS_PER_POLL: Final = 500
@@ -40,6 +41,7 @@ def make_member(setup: MemberSetup, listener: MemberListener) -> AiokafkaMember:
 class AiokafkaMember:
     def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
         self._topics, self._listener = setup.topics, listener
+        self._is_auto_commit = setup.is_auto_commit
         self._records_per_poll = int(setup.properties.get("max.poll.records", RECORDS_PER_POLL))
         properties = dict(setup.properties)
         strategy = properties.pop("partition.assignment.strategy", None)
@@ -57,6 +59,7 @@ class AiokafkaMember:
             "enable_auto_commit": setup.is_auto_commit,
         }
         self._loop = asyncio.new_event_loop()
+        self._undone: dict[Partition, int] = {}  # where the application is in what was polled last
         self._consumer: Any = None  # the library has no usable types
 
     def connect(self, timeout_s: float) -> None:
@@ -78,10 +81,13 @@ class AiokafkaMember:
         except aiokafka.errors.KafkaError:
             self._loop.run_until_complete(asyncio.sleep(_RETRY_S))  # the next poll tries again
             found = {}
-        return polled_of(found)
+        polled = polled_of(found)
+        self._undone = beginnings(polled.records)
+        return polled
 
     def processed(self, positions: Positions) -> None:
         """The next poll() lets it commit when it is due."""
+        self._undone.update(positions)
 
     def commit(self, positions: Positions) -> None:
         offsets = {aiokafka.TopicPartition(*partition): offset for partition, offset in positions.items()}
@@ -92,9 +98,16 @@ class AiokafkaMember:
 
     def close(self) -> None:
         if self._consumer is not None:
+            self._step_back()
             stopping = asyncio.ensure_future(self._consumer.stop(), loop=self._loop)
             self._loop.run_until_complete(asyncio.wait([stopping], timeout=CLOSE_TIMEOUT_S))
         self._loop.close()
+
+    def _step_back(self) -> None:
+        """Closing commits the position, which is after all that was polled: what was not processed must come again."""
+        for partition, offset in self._undone.items():
+            if self._is_auto_commit and (own := aiokafka.TopicPartition(*partition)) in self._consumer.assignment():
+                self._consumer.seek(own, offset)
 
     def on_assigned(self, partitions: Sequence[Any]) -> None:
         generation = getattr(self._consumer._coordinator, "generation", GENERATION_UNKNOWN)

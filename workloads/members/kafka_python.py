@@ -24,6 +24,7 @@ from workloads.members.protocol import (
     MemberSetup,
     Partition,
     Positions,
+    beginnings,
 )
 
 RECORDS_PER_POLL: Final = 500
@@ -42,6 +43,7 @@ def make_member(setup: MemberSetup, listener: MemberListener) -> KafkaPythonMemb
 class KafkaPythonMember:
     def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
         self._topics, self._listener = setup.topics, listener
+        self._is_auto_commit = setup.is_auto_commit
         properties = dict(setup.properties)
         strategy = properties.pop("partition.assignment.strategy", None)
         if strategy is not None and strategy not in _ASSIGNORS:
@@ -59,6 +61,7 @@ class KafkaPythonMember:
             "enable_auto_commit": setup.is_auto_commit,
             "default_offset_commit_callback": self._on_auto_commit,
         }
+        self._undone: dict[Partition, int] = {}  # where the application is in what was polled last
         self._consumer: Any = None
 
     def connect(self, timeout_s: float) -> None:
@@ -74,10 +77,13 @@ class KafkaPythonMember:
         except kafka.errors.KafkaError:
             time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again
             found = {}
-        return polled_of(found)
+        polled = polled_of(found)
+        self._undone = beginnings(polled.records)
+        return polled
 
     def processed(self, positions: Positions) -> None:
         """The next poll() commits it when it is due."""
+        self._undone.update(positions)
 
     def commit(self, positions: Positions) -> None:
         offsets = {
@@ -90,7 +96,14 @@ class KafkaPythonMember:
 
     def close(self) -> None:
         if self._consumer is not None:
+            self._step_back()
             self._consumer.close()
+
+    def _step_back(self) -> None:
+        """Closing commits the position, which is after all that was polled: what was not processed must come again."""
+        for partition, offset in self._undone.items():
+            if self._is_auto_commit and (own := kafka.TopicPartition(*partition)) in self._consumer.assignment():
+                self._consumer.seek(own, offset)
 
     def on_assigned(self, partitions: Sequence[Any]) -> None:
         generation = getattr(self._consumer._coordinator.generation(), "generation_id", GENERATION_UNKNOWN)
