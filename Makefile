@@ -136,7 +136,7 @@ fuzz: setup-dev  ## a million bad frames and 100,000 damaged directories
 	$(BIN)/python -m broker.sim.fuzz --frames 1000000 --files 100000 --strict
 
 .PHONY: compatibility
-compatibility: setup-dev  ## clients of five languages and Kafka's tools on the reference broker; writes docs/compatibility.md
+compatibility: setup-dev  ## clients of five languages, their own tests, Kafka's tools on our broker; writes docs/compatibility.md
 	@command -v kcat >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "setup: kcat" >&2; apt-get update -qq && apt-get install -y -qq --no-install-recommends kcat >/dev/null; \

@@ -1,10 +1,13 @@
 """What the settings of a topic ask of a batch: timestamps in range, keys where it is compacted, the topic's codec.
 
-Batches stay opaque where they can: timestamps are judged by the header, and records are looked at for compacted topics
-and for a foreign compression.type only.
+Batches stay opaque where they can: timestamps are judged by the header first, and records are looked at for compacted
+topics and for a foreign compression.type only. What is wrong with which record is told (KIP-467).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from broker.node.clock import wall_ms
 from broker.node.topic_config import TopicConfig
@@ -46,23 +49,75 @@ def _whole_batch_bytes(data: memoryview) -> int | None:
     return size_bytes if 0 <= size_bytes <= len(data) else None
 
 
-def has_keys(records: memoryview, header: BatchHeader) -> bool:
-    """A compacted topic keeps the last record of each key, so one without a key could never be kept or let go."""
-    try:
-        return all(span.key is not None for span in record_spans(header, body_of(RawBatch(header, records))))
-    except CorruptBatchError:
-        return False
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordError:
+    """Why one record had its whole batch refused (KIP-467); `batch_index` counts from 0."""
+
+    batch_index: int
+    text: str
+    code: ErrorCode
 
 
-def is_timely(header: BatchHeader, config: TopicConfig) -> bool:
-    """message.timestamp.before.max.ms and .after.max.ms, by what the header says of the first and the largest."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """Of a batch, because of some of its records. The records themselves are told to clients since version 8."""
+
+    code: ErrorCode
+    text: str
+    records: Sequence[RecordError] = ()
+
+
+def rejection_of(
+    records: memoryview, header: BatchHeader, config: TopicConfig, partition: tuple[str, int]
+) -> Rejection | None:
+    """A compacted topic keeps the last record of each key, so one without a key could never be kept or let go;
+    timestamps must be in range (message.timestamp.before.max.ms and .after.max.ms). Records are looked at one by one
+    only where that may be wrong: by the header's timestamps, or in a compacted topic."""
     now_ms = wall_ms()
+    is_late = not config.has_log_append_time and config.checks_timestamps and not is_timely(header, config, now_ms)
+    if not config.is_compacted and not is_late:
+        return None
+    try:
+        spans = record_spans(header, body_of(RawBatch(header, records)))
+    except CorruptBatchError as error:
+        return Rejection(code=ErrorCode.invalid_record, text=str(error))
+    found: list[RecordError] = []
+    name = "-".join(map(str, partition))
+    for index, span in enumerate(spans):
+        if config.is_compacted and span.key is None:
+            text = f"Compacted topic cannot accept message without key in topic partition {name}"
+            found.append(RecordError(batch_index=index, text=text, code=ErrorCode.invalid_record))
+        elif is_late and (wrong := _wrong_time(header.base_timestamp + span.timestamp_delta, index, config, now_ms)):
+            found.append(RecordError(batch_index=index, text=wrong, code=ErrorCode.invalid_timestamp))
+    if not found:
+        return None
+    if any(each.code is ErrorCode.invalid_timestamp for each in found):
+        text = "One or more records have been rejected due to invalid timestamp"
+        return Rejection(code=ErrorCode.invalid_timestamp, text=text, records=found)
+    text = f"One or more records have been rejected due to {len(found)} record errors in total"
+    return Rejection(code=ErrorCode.invalid_record, text=text, records=found)
+
+
+def is_timely(header: BatchHeader, config: TopicConfig, now_ms: int) -> bool:
+    """By what the header says of the first and the largest timestamp."""
     after_ms, before_ms = config.timestamp_after_max_ms, config.timestamp_before_max_ms
     if header.max_timestamp < 0:
         return True  # it has none
     if after_ms is not None and header.max_timestamp - now_ms > after_ms:
         return False
     return before_ms is None or now_ms - header.base_timestamp <= before_ms
+
+
+def _wrong_time(timestamp_ms: int, index: int, config: TopicConfig, now_ms: int) -> str | None:
+    after_ms, before_ms = config.timestamp_after_max_ms, config.timestamp_before_max_ms
+    lowest = None if before_ms is None else now_ms - before_ms
+    highest = None if after_ms is None else now_ms + after_ms
+    if (lowest is None or timestamp_ms >= lowest) and (highest is None or timestamp_ms <= highest):
+        return None
+    return (
+        f"Timestamp {timestamp_ms} of message with offset {index} is out of range. The timestamp should be within "
+        f"[{'any' if lowest is None else lowest}, {'any' if highest is None else highest}]"
+    )
 
 
 def recompressed(

@@ -52,11 +52,12 @@ class Cluster:
         directory: Path,
         *,
         brokers: int = 3,
+        first_id: int = 1,
         settings: Mapping[str, object] | None = None,
         internal_routes: Mapping[tuple[int, int], int] | None = None,
     ) -> None:
         self.directory = directory
-        self.ids = tuple(range(1, brokers + 1))
+        self.ids = tuple(range(first_id, first_id + brokers))
         self.settings = dict(settings or {})
         self.internal_routes = dict(internal_routes or {})  # (i, j) -> port that i dials to reach j
         ports = free_ports(len(LISTENERS) * brokers)

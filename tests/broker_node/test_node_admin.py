@@ -14,9 +14,11 @@ from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, OffsetSpec
 from link_helper import RawClient
 
+from broker.node.clock import wall_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
+from broker.wire.records import encode_batch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 OPERATIONS = {
@@ -105,6 +107,45 @@ def test_brokers_take_settings_at_run_time(cluster: Cluster) -> None:
     wait_until(lambda: described(cluster, "broker", "2")["log.retention.ms"].value == "99", "the value of broker 2")
     assert described(cluster, "broker", "1")["log.retention.ms"].value == "604800000"
     alter(cluster, "broker", "2", "delete", log_retention_ms="")
+
+
+def test_settings_are_described_with_what_comes_of_them_here_when_asked(cluster: Cluster) -> None:
+    """KIP-569; sarama's TestFuncAdminDescribeConfig wants some text."""
+    create_topic(cluster, "told")
+    resources = [
+        {"resource_type": 2, "resource_name": "told", "configuration_keys": None},
+        {"resource_type": 4, "resource_name": "1", "configuration_keys": None},
+    ]
+    with RawClient(cluster.ports[1]["DIRECT"]) as client:
+        for version, wants in ((1, False), (3, True), (4, True), (4, False)):
+            asked = {"resources": resources, "include_synonyms": False}
+            if version >= 3:
+                asked["include_documentation"] = wants
+            message = request(ApiKey.DESCRIBE_CONFIGS, version, **asked)
+            answer = client.call(ApiKey.DESCRIBE_CONFIGS, version, message)
+            texts = [
+                {each.name: getattr(each, "documentation", None) for each in result.configs}
+                for result in answer.results
+            ]
+            assert all(bool(text) is wants for found in texts for text in found.values())
+            if wants:
+                topic, broker = texts
+                assert topic["retention.ms"] == "Apache Kafka's type long, default 604800000. Here: honoured."
+                assert "accepted without effect" in topic["preallocate"]
+                assert "accepted without effect" in broker["log.preallocate"]
+
+
+def test_a_client_learns_which_records_had_its_batch_refused(cluster: Cluster) -> None:
+    create_topic(cluster, "keyed", config={"cleanup.policy": "compact"})
+    records = encode_batch([b"1", b"2", b"3"], timestamps_ms=wall_ms(), keys=[b"a", None, b"c"])
+    topics = [{"name": "keyed", "partition_data": [{"index": 0, "records": records}]}]
+    with RawClient(cluster.ports[leader(cluster, "keyed")]["DIRECT"]) as client:
+        for version, named in ((7, []), (8, [1]), (12, [1])):
+            asked = request(ApiKey.PRODUCE, version, transactional_id=None, acks=-1, timeout=5_000, topic_data=topics)
+            (answer,) = client.call(ApiKey.PRODUCE, version, asked).responses[0].partition_responses
+            assert (answer.error_code, answer.log_start_offset) == (ErrorCode.invalid_record, 0)
+            assert [each.batch_index for each in getattr(answer, "record_errors", ())] == named
+            assert bool(getattr(answer, "error_message", None)) is bool(named)
 
 
 def test_partitions_are_added_and_can_be_written_to(cluster: Cluster) -> None:

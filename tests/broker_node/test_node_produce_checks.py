@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from broker.node.produce_checks import second_look
+from broker.node.clock import wall_ms
+from broker.node.config import Address, NodeConfig
+from broker.node.produce_checks import rejection_of, second_look
+from broker.node.topic_config import parse_topic_config, topic_defaults
 from broker.wire.errors import ErrorCode
-from broker.wire.records import CodecId, encode_batch
+from broker.wire.records import CodecId, encode_batch, parse_batch_header
 
 BATCH = bytes(encode_batch([b"a", b"b"], timestamps_ms=1))
 ZSTD = bytes(encode_batch([b"a" * 100], timestamps_ms=1, codec=CodecId.ZSTD))
@@ -37,3 +43,42 @@ def test_bytes_after_the_batch_that_are_no_whole_batch_are_cut_off(tail: bytes) 
 )
 def test_what_is_wrong_is_told(data: bytes, error: ErrorCode) -> None:
     assert second_look(memoryview(bytearray(data)), knows_zstd=False)[2] is error
+
+
+HOUR_MS = 3_600_000
+_ANY = Address(host="127.0.0.1", port=1)
+_NODE = NodeConfig(
+    node_id=1, controller_quorum_voters={1: _ANY}, listeners={"INTERNAL": _ANY}, advertised_listeners={},
+    log_dirs=Path("unused"),
+)  # fmt: skip
+KEYED = replace(
+    parse_topic_config(topic_defaults(_NODE)), is_compacted=True, timestamp_before_max_ms=HOUR_MS,
+    timestamp_after_max_ms=HOUR_MS,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", [CodecId.NONE, CodecId.ZSTD])
+def test_records_that_had_their_batch_refused_are_named(codec: CodecId) -> None:
+    """KIP-467; librdkafka's test 0011 found that they were not."""
+    now_ms = wall_ms()
+
+    def rejected(
+        keys: list[bytes | None], times_ms: list[int], *, is_compacted: bool = True
+    ) -> tuple[ErrorCode, list[int]] | None:
+        data = memoryview(encode_batch([b"v"] * len(keys), timestamps_ms=times_ms, keys=keys, codec=codec))
+        found = rejection_of(data, parse_batch_header(data), replace(KEYED, is_compacted=is_compacted), ("t", 3))
+        return None if found is None else (found.code, [each.batch_index for each in found.records])
+
+    assert rejected([b"a", b"b"], [now_ms, now_ms]) is None
+    assert rejected([b"a", None, b"c", None], [now_ms] * 4) == (ErrorCode.invalid_record, [1, 3])
+    assert rejected([b"a", None], [now_ms] * 2, is_compacted=False) is None
+    early, late = now_ms - 2 * HOUR_MS, now_ms + 2 * HOUR_MS
+    assert rejected([b"a", b"b", b"c"], [now_ms, late, now_ms]) == (ErrorCode.invalid_timestamp, [1])
+    assert rejected([b"a", b"b", None], [early, now_ms, now_ms]) == (ErrorCode.invalid_timestamp, [0, 2])
+    assert rejected([None, None], [early, late], is_compacted=False) == (ErrorCode.invalid_timestamp, [0, 1])
+
+
+def test_a_topic_that_stamps_records_itself_asks_nothing_of_their_times() -> None:
+    data = memoryview(encode_batch([b"v"], timestamps_ms=1))
+    config = replace(KEYED, is_compacted=False, has_log_append_time=True)
+    assert rejection_of(data, parse_batch_header(data), config, ("t", 0)) is None

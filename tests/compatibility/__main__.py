@@ -1,6 +1,6 @@
 """`python -m tests.compatibility`: every client tries every feature, every tool is run; writes the page.
 
-The page is docs/compatibility.md; franz-go's own tests are run as well.
+The page is docs/compatibility.md; clients' own tests (suites) are run as well.
 --clients and --features choose by a part of the name, --failed chooses what failed last time: the page keeps what is
 known of the others. Exit 1 when a cell failed.
 """
@@ -10,62 +10,80 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
-from tests.compatibility import page, suites
-from tests.compatibility.clients import CLIENTS
+from tests.compatibility import page
+from tests.compatibility.clients import CLIENTS, CannotPrepare
 from tests.compatibility.features import SECTIONS
+from tests.compatibility.suites import SUITES, Suite
 from tests.compatibility.tools import TOOLS, run
 from tests.compatibility.trial import Trial, try_client
 from tests.compatibility.world import World
 
-Attempts: TypeAlias = Callable[[World, Sequence[str], Callable[[str], None]], Trial]
-
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.compatibility", description=__doc__)
-    parser.add_argument(
-        "--clients", default="", help=f"only those whose name contains this; also {run.NAME}, {suites.NAME}"
-    )
-    parser.add_argument("--features", default="", help="only features whose name contains this")
+    names = ", ".join([run.NAME, *SUITES])
+    parser.add_argument("--clients", default="", help=f"only those whose name contains this; also {names}")
+    parser.add_argument("--features", default="", help="only features, tools and tests whose name contains this")
     parser.add_argument("--failed", action="store_true", help="only what the page says has failed or was not tried")
     parser.add_argument("--directory", type=Path, help="keep the brokers' and drivers' files in a new directory here")
     chosen = parser.parse_args()
-    features = [each for section in SECTIONS.values() for each in section if chosen.features in each.name]
-    failed = 0
     with tempfile.TemporaryDirectory() as temporary:
         if chosen.directory is not None:
             chosen.directory.mkdir(parents=True, exist_ok=True)
-        for kind in (kind for kind in CLIENTS if chosen.clients in kind.name):
-            name = kind.name.replace(" ", "-")
-            directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=chosen.directory or temporary))
-            wanted = [each for each in features if not chosen.failed or _is_open(kind.name, each.name)]
-            if not wanted:
-                continue
-            with World(directory) as world:
-                trial = try_client(kind, world, wanted, _tell)
-            failed += sum(cell.state == "failed" for cell in trial.cells)
-            page.save([trial])
-        parent = chosen.directory or Path(temporary)
-        for name, every, attempt in (
-            (run.NAME, [tool.name for tool in TOOLS], run.try_tools),
-            (suites.NAME, suites.TESTS, suites.try_tests),
-        ):
-            if chosen.clients in name:
-                failed += _try(
-                    name, [each for each in every if chosen.features in each], attempt, chosen.failed, parent
-                )
+        failed = _try_all(_Chosen(chosen), chosen.directory or Path(temporary))
     return 1 if failed else 0
 
 
-def _try(name: str, every: Sequence[str], attempt: Attempts, only_open: bool, parent: Path) -> int:
-    wanted = [each for each in every if not only_open or _is_open(name, each)]
-    if not wanted:
-        return 0
-    with World(Path(tempfile.mkdtemp(prefix=name.replace(" ", "-").replace("'", ""), dir=parent))) as world:
-        trial = attempt(world, wanted, _tell)
+class _Chosen:
+    """What of all there is."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._clients, self._features, self._failed = arguments.clients, arguments.features, arguments.failed
+
+    def has_client(self, client: str) -> bool:
+        return self._clients in client
+
+    def has(self, client: str, feature: str) -> bool:
+        return self._features in feature and (not self._failed or _is_open(client, feature))
+
+
+def _try_all(chosen: _Chosen, parent: Path) -> int:
+    """How many cells failed."""
+    failed = 0
+    for kind in (kind for kind in CLIENTS if chosen.has_client(kind.name)):
+        features = [each for section in SECTIONS.values() for each in section if chosen.has(kind.name, each.name)]
+        if features:
+            with World(_directory(parent, kind.name)) as world:
+                failed += _save(try_client(kind, world, features, _tell))
+    tools = [tool.name for tool in TOOLS if chosen.has_client(run.NAME) and chosen.has(run.NAME, tool.name)]
+    if tools:
+        with World(_directory(parent, run.NAME)) as world:
+            failed += _save(run.try_tools(world, tools, _tell))
+    for suite in (suite for suite in SUITES.values() if chosen.has_client(suite.name)):
+        failed += _try_suite(suite, chosen, parent)
+    return failed
+
+
+def _try_suite(suite: Suite, chosen: _Chosen, parent: Path) -> int:
+    def save(trial: Trial) -> None:
+        page.save([trial])
+
+    try:
+        failed = suite.run(_directory(parent, suite.name), lambda test: chosen.has(suite.name, test), save, _tell)
+    except CannotPrepare as error:
+        _tell(f"{suite.name}: not tried: {error}")
+        return 1
+    page.keep_only(suite.name, suite.tests())
+    return failed
+
+
+def _directory(parent: Path, name: str) -> Path:
+    return Path(tempfile.mkdtemp(prefix=name.replace(" ", "-").replace("'", "") + "-", dir=parent))
+
+
+def _save(trial: Trial) -> int:
     page.save([trial])
     return sum(cell.state == "failed" for cell in trial.cells)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.compatibility import suites
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
+from tests.compatibility.suites import SUITES, Suite
 from tests.compatibility.tools import TOOLS
 from tests.compatibility.tools.run import NAME as TOOLS_NAME
 from tests.compatibility.trial import Cell, Trial
@@ -26,9 +27,16 @@ is run by its main method, as its script runs it (tests/compatibility/tools).
 
 *passed*; *client*: the client has no such thing, or cannot be asked for it; *broker*: the reference broker does not
 implement it; **failed**; not tried. Numbers lead to the reasons below each table, in the words of the client or of its
-driver.
+driver. Of clients' own tests, also: *skipped*, by the test itself; *kafka*: it fails on Apache Kafka 4.3.1 here as
+well.
+"""
+_OWN_TESTS = """## Clients' own tests
+
+As their authors wrote them, against reference brokers instead of Apache Kafka. Only tests that ask a broker for
+something; each in a process of its own (tests/compatibility/suites).
 """
 _WORDS = {"passed": "passed", "client": "client", "broker": "broker", "failed": "**failed**"}
+_OWN_WORDS = {**_WORDS, "skipped": "skipped", "kafka": "kafka"}
 
 
 def load() -> dict[str, Trial]:
@@ -47,8 +55,21 @@ def save(trials: Iterable[Trial]) -> None:
     known = load()
     for trial in trials:
         known[trial.client] = _merged(known.get(trial.client), trial)
+    _write(known)
+
+
+def _write(known: dict[str, Trial]) -> None:
     DATA.write_text(json.dumps({name: asdict(trial) for name, trial in sorted(known.items())}, indent=1) + "\n")
     PAGE.write_text(render(known))
+
+
+def keep_only(client: str, names: Collection[str]) -> None:
+    """Forget what was seen of tests that a suite has no more."""
+    known = load()
+    if client in known:
+        trial = known[client]
+        known[client] = replace(trial, cells=tuple(cell for cell in trial.cells if cell.feature in names))
+        _write(known)
 
 
 def _merged(old: Trial | None, new: Trial) -> Trial:
@@ -56,7 +77,8 @@ def _merged(old: Trial | None, new: Trial) -> Trial:
     cells = {cell.feature: cell for cell in old.cells} if old is not None and old.version == new.version else {}
     cells.update({cell.feature: cell for cell in new.cells})
     names = [feature.name for features in SECTIONS.values() for feature in features] + [tool.name for tool in TOOLS]
-    names += suites.TESTS
+    if new.client in SUITES:
+        names = sorted(cells)
     return replace(new, cells=tuple(cells[name] for name in names if name in cells))
 
 
@@ -67,8 +89,7 @@ def render(known: dict[str, Trial]) -> str:
         lines += _section(title, [feature.name for feature in features], chosen)
     if TOOLS_NAME in known:
         lines += _tools(known[TOOLS_NAME])
-    if suites.NAME in known:
-        lines += _section(f"{suites.NAME}, {known[suites.NAME].version}", suites.TESTS, [known[suites.NAME]])
+    lines += _own_tests([(suite, known[name]) for name, suite in SUITES.items() if name in known])
     return "\n".join(lines) + "\n"
 
 
@@ -102,6 +123,32 @@ def _tools(trial: Trial) -> list[str]:
     cells = {cell.feature: cell for cell in trial.cells}
     lines += [f"| {tool.name} | {tool.asked} | {_shown(cells.get(tool.name), reasons)} |" for tool in TOOLS]
     return [*lines, "", *(f"{number}. {reason}" for reason, number in reasons.items()), ""]
+
+
+def _own_tests(tried: Sequence[tuple[Suite, Trial]]) -> list[str]:
+    """How many did what, then what did not pass, with the reason, then the names of what did."""
+    head = "| suite | version | from | passed | skipped | client | broker | kafka | failed |"
+    lines = [_OWN_TESTS, head, "|---" * head.count(" |") + "|"]
+    for suite, trial in tried:
+        counts = [
+            sum(cell.state == state for cell in trial.cells)
+            for state in ("passed", "skipped", "client", "broker", "kafka", "failed")
+        ]
+        lines.append(f"| {suite.name} | {trial.version} | {suite.source} | {' | '.join(map(str, counts))} |")
+    lines.append("")
+    for suite, trial in tried:
+        lines += [f"### {suite.name}, {trial.version}", ""]
+        others = [cell for cell in trial.cells if cell.state != "passed"]
+        if others:
+            lines += ["| test | | reason |", "|---|---|---|"]
+            lines += [f"| {cell.feature} | {_OWN_WORDS[cell.state]} | {_plain(cell.reason)} |" for cell in others]
+            lines.append("")
+        passed = [f"`{cell.feature}`" for cell in trial.cells if cell.state == "passed"]
+        lines += [
+            textwrap.fill(f"Passed: {', '.join(passed)}.", 118, break_long_words=False, break_on_hyphens=False),
+            "",
+        ]
+    return lines
 
 
 def _shown(cell: Cell | None, reasons: dict[str, int]) -> str:

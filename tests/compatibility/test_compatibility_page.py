@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.compatibility import page, suites
+from tests.compatibility import page
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
+from tests.compatibility.suites import SUITES
 from tests.compatibility.tools import TOOLS, run
 
 
@@ -13,10 +14,20 @@ def test_the_table_is_what_its_data_render_to_and_knows_every_client_and_feature
     assert page.PAGE.read_text() == page.render(known), "run `make compatibility`"
     features = [each.name for section in SECTIONS.values() for each in section]
     assert len(features) == len(set(features))
-    assert list(known) == sorted([run.NAME, suites.NAME, *(kind.name for kind in CLIENTS)])
+    assert list(known) == sorted([run.NAME, *SUITES, *(kind.name for kind in CLIENTS)])
     for name, trial in known.items():
-        expected = {run.NAME: [tool.name for tool in TOOLS], suites.NAME: list(suites.TESTS)}.get(name, features)
-        assert [cell.feature for cell in trial.cells] == expected, name
+        if name not in SUITES:  # whose tests only the suites themselves know
+            expected = [tool.name for tool in TOOLS] if name == run.NAME else features
+            assert [cell.feature for cell in trial.cells] == expected, name
+
+
+def test_what_is_known_of_failures_of_clients_own_tests_is_of_tests_that_were_run() -> None:
+    known = page.load()
+    for name, suite in SUITES.items():
+        cells = {cell.feature: cell for cell in known[name].cells}
+        assert set(suite.known) <= set(cells), name
+        stale = [test for test, found in suite.known.items() if cells[test].state not in (found.state, "passed")]
+        assert stale == [], name
 
 
 def test_no_cell_of_the_table_failed_without_being_explained() -> None:

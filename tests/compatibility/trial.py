@@ -31,7 +31,7 @@ REASON_CHARACTERS = 300
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     feature: str
-    state: str  # passed | client | broker | failed
+    state: str  # passed | client | broker | failed; of clients' own tests also skipped | kafka
     reason: str = ""
     seconds: float = 0.0
 
@@ -81,16 +81,9 @@ def _try_feature(driver: Driver, world: World, feature: Feature) -> Cell:
         driver.call("reset", timeout_s=30)
     except (ClientFailure, NoAnswer, Unsupported):
         driver.close()
-    _whole_again(world)
+    world.whole_again()
     return Cell(feature=feature.name, state=state, reason=_short(reason), seconds=time.monotonic() - begin)
 
 
 def _short(reason: str) -> str:
     return reason.split("\n")[0][:REASON_CHARACTERS]
-
-
-def _whole_again(world: World) -> None:
-    """Brokers that a failed feature left dead."""
-    for broker in world.cluster.ids:
-        if broker not in world.cluster.processes:
-            world.start(broker)

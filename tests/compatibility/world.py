@@ -38,10 +38,11 @@ _names = count(1)
 class World:
     """`with World(directory) as world`. Topics have replication factor 3."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, cluster: Cluster | None = None) -> None:
+        """`cluster`: another than the three brokers with `SETTINGS`; it is started here."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        self.cluster = Cluster(directory, settings=SETTINGS)
+        self.cluster = cluster or Cluster(directory, settings=SETTINGS)
 
     def __enter__(self) -> World:
         self.cluster.start_all()
@@ -49,8 +50,8 @@ class World:
             {"bootstrap.servers": self.bootstrap, "request.timeout.ms": 120_000, "default.api.timeout.ms": 180_000}
         )
         wait_until(self._all_there, "all brokers", WAIT_S)
-        wait_until(lambda: self.coordinator("warm"), "a coordinator of groups", WAIT_S)
-        wait_until(lambda: self.coordinator("warm", 1), "a coordinator of transactions", WAIT_S)
+        wait_until(lambda: self.coordinator("warm") is not None, "a coordinator of groups", WAIT_S)
+        wait_until(lambda: self.coordinator("warm", 1) is not None, "a coordinator of transactions", WAIT_S)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,6 +92,12 @@ class World:
         """Start it and wait until it is in every ISR again."""
         self.cluster.start(broker)
         wait_until(self._all_in_sync, "every replica in sync", WAIT_S)
+
+    def whole_again(self) -> None:
+        """Brokers that a failed feature or test left dead."""
+        for broker in self.cluster.ids:
+            if broker not in self.cluster.processes:
+                self.start(broker)
 
     # -- looking
 

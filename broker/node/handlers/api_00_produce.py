@@ -17,7 +17,7 @@ from broker.log.verification import VerificationGuard
 from broker.node.clock import wall_ms
 from broker.node.internal_topics import may_produce
 from broker.node.partitions import HostedPartition
-from broker.node.produce_checks import has_keys, is_timely, recompressed, second_look
+from broker.node.produce_checks import Rejection, recompressed, rejection_of, second_look
 from broker.node.verification import PRODUCE_ADDS_SINCE_VERSION, Producer, produce_error
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from broker.node.connection import Request
 
 ZSTD_SINCE_VERSION = 7
+RECORD_ERRORS_SINCE_VERSION = 8  # KIP-467
 _BEFORE_ACKS = (ErrorCode.invalid_record, ErrorCode.unsupported_compression_type)  # of the request's form
 _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 
@@ -38,11 +39,12 @@ _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 class _Answer:
     """The answer to one request under construction; `waiting` counts partitions whose outcome is open."""
 
-    __slots__ = ("_request", "_topics", "waiting")
+    __slots__ = ("_request", "_topics", "rejections", "waiting")
 
     def __init__(self, request: Request) -> None:
         self._request = request
         self._topics: list[tuple[str | UUID | None, list[PartitionAnswer]]] = []
+        self.rejections: dict[PartitionAnswer, Rejection] = {}  # hardly ever any
         self.waiting = 1  # the request itself, until all partitions are handled
 
     def topic(self, name: str | UUID | None) -> list[PartitionAnswer]:
@@ -56,7 +58,7 @@ class _Answer:
         if self.waiting:
             return
         request = self._request
-        if request.charge is None:  # no throttle time to tell
+        if request.charge is None and not self.rejections:  # no throttle time to tell, no records to name
             frame = encode_produce_response(request.version, request.header.correlation_id, self._topics)
             if frame is not None:
                 request.respond_frame([frame])
@@ -66,20 +68,26 @@ class _Answer:
     def _message(self) -> Message:
         key = "topic_id" if self._request.version >= TOPIC_IDS_SINCE_VERSION else "name"
         topics = [
-            {key: topic, "partition_responses": [_values(each) for each in partitions]}
+            {key: topic, "partition_responses": [self._values(each) for each in partitions]}
             for topic, partitions in self._topics
         ]
         return response(ApiKey.PRODUCE, self._request.version, responses=topics)
 
-
-def _values(result: PartitionAnswer) -> dict[str, object]:
-    return {
-        "index": result.index,
-        "error_code": result.error_code,
-        "base_offset": result.base_offset,
-        "log_append_time": result.log_append_time_ms,
-        "log_start_offset": result.log_start_offset,
-    }
+    def _values(self, result: PartitionAnswer) -> dict[str, object]:
+        values: dict[str, object] = {
+            "index": result.index,
+            "error_code": result.error_code,
+            "base_offset": result.base_offset,
+            "log_append_time": result.log_append_time_ms,
+            "log_start_offset": result.log_start_offset,
+        }
+        rejection = self.rejections.get(result)
+        if rejection is not None and self._request.version >= RECORD_ERRORS_SINCE_VERSION:
+            values["error_message"] = rejection.text
+            values["record_errors"] = [
+                {"batch_index": each.batch_index, "batch_index_error_message": each.text} for each in rejection.records
+            ]
+        return values
 
 
 def handle(broker: Broker, request: Request) -> None:
@@ -143,8 +151,12 @@ def _produce(
     if error is not _NONE or records is None:
         return error
     config = hosted.config
-    if config.is_compacted and not has_keys(records, headers[0]):
-        return ErrorCode.invalid_record
+    if config.is_compacted or config.checks_timestamps:
+        rejection = rejection_of(records, headers[0], config, hosted.key)
+        if rejection is not None:
+            answer.rejections[result] = rejection
+            result.log_start_offset = hosted.log.log_start_offset
+            return rejection.code
     if config.compression is not None and config.compression is not headers[0].codec:
         try:
             records, headers = recompressed(records, headers[0], config.compression, config.compression_level)
@@ -154,8 +166,6 @@ def _produce(
             return ErrorCode.message_too_large
     if config.has_log_append_time:
         headers = [_stamp(records, headers[0], result)]
-    elif config.checks_timestamps and not is_timely(headers[0], config):
-        return ErrorCode.invalid_timestamp
     if broker.config.harness_discard:
         result.base_offset = hosted.discarded_offset
         hosted.discarded_offset += headers[0].last_offset_delta + 1

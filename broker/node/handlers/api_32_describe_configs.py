@@ -1,7 +1,8 @@
 """DescribeConfigs (key 32), versions 1-4: topics and this broker, as they are in effect, and where each value is from.
 
-With synonyms (what would be in effect otherwise) on request. Not done: documentation, loggers, client metrics, groups,
-settings of another broker (refused: a client asks that broker itself).
+With synonyms (what would be in effect otherwise) and documentation on request (KIP-569): the latter tells what this
+broker does with the setting, as docs/settings.md does. Not done: loggers, client metrics, groups, settings of another
+broker (refused: a client asks that broker itself).
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
-from broker.controller.topic_configs import TOPIC_SETTINGS, ConfigType
+from broker.controller.topic_configs import TOPIC_SETTINGS, ConfigType, Effect
 from broker.controller.topics import is_legal_name
+from broker.node.broker_settings import kafka_settings, support_of
 from broker.node.config import NodeConfig, key_of, text_of
 from broker.node.control import AnyRequest
 from broker.wire.apis import ApiKey
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from broker.node.broker import Broker
 
 TOPIC, BROKER = 2, 4
+DOCUMENTATION_SINCE_VERSION = 3
 RESOURCE_TYPES = (TOPIC, BROKER, 8, 16, 32)  # and loggers, client metrics, groups
 # Settings of a broker without a default of their own: in effect is that of their twin in hours, or nothing.
 _NO_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
@@ -70,6 +73,9 @@ def _describe(broker: Broker, request: AnyRequest, resource: Message) -> dict[st
     else:
         error = ErrorCode.invalid_request
         message = f"resource type {resource.resource_type} {name!r} is not known to this broker"
+    if request.version >= DOCUMENTATION_SINCE_VERSION and request.message.include_documentation:
+        scope = "topic" if resource.resource_type == TOPIC else "broker"
+        configs = [{**config, "documentation": _documentation(scope, str(config["name"]))} for config in configs]
     wanted = resource.configuration_keys
     return {
         "error_code": error,
@@ -137,3 +143,12 @@ def _entry(
         "config_type": kind.value,
         "documentation": None,
     }
+
+
+def _documentation(scope: str, key: str) -> str:
+    """What Apache Kafka's default is, and what comes of the setting here."""
+    known = kafka_settings(scope).get(key)
+    origin = f"Apache Kafka's type {known.kind}, default {known.default or 'empty'}" if known else "Not of Apache Kafka"
+    setting = TOPIC_SETTINGS[key] if scope == "topic" else support_of(key)
+    effect, note = (setting.effect, setting.note) if setting is not None else (Effect.HONOURED, "")
+    return f"{origin}. Here: {effect.value}{f' ({note})' if note else ''}."

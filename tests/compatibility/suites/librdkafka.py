@@ -1,0 +1,220 @@
+"""librdkafka's own tests (C and C++), built from the source that its JavaScript package carries.
+
+Only those that ask a broker: not what is marked as local or manual, or has a mock cluster of its own. A test all of
+whose parts skip themselves counts as skipped. The tests name two scenarios, brokers that create topics by themselves
+and brokers that do not: one cluster after the other. Where they call Kafka's command-line tools they get these tools,
+from the Maven jars.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.broker_node.cluster_helper import Cluster
+from tests.compatibility.clients import CannotPrepare, built, execute
+from tests.compatibility.suites.suite import Attempt, Known, Outcome, Suite, run_test
+from tests.compatibility.world import SETTINGS, World
+
+PACKAGE, PACKAGE_VERSION = "@confluentinc/kafka-javascript", "1.10.1"
+PACKAGE_SHA512 = "KVePUBn21EqCVP9mfxzEuM3SYJHHEF7X+iiC2e43QQgDSyEaksInmCGooT3w5q+cNAdkSCrK71j0ICfqoSqZLw=="
+SOURCE_IN_PACKAGE = "package/deps/librdkafka/"
+KAFKA_VERSION = "4.1.0"  # since 4.2 they test share groups, which the reference broker does not have: these skip
+NUMBER_TIMEOUT_S = 1_200  # the tests of one number run together; 0113 takes eleven minutes
+ADMINISTRATION = "0081_admin"  # ends at the first call that the broker does not know: run part by part
+SCENARIOS = {"default": "true", "noautocreate": "false"}  # -> auto.create.topics.enable
+_CONFIGURE = (
+    "./configure",
+    "--disable-lz4-ext",
+    "--disable-zstd",
+    "--disable-curl",
+    "--disable-sasl",
+    "--disable-optimization",
+)
+_DECLARED = re.compile(r"_TEST\((\w+),\s*([A-Z0-9_| ]+?)\s*[,)](.*?)(?=_TEST\(|/\* Manual|\{NULL\})", re.DOTALL)
+_RESULT = re.compile(r"^\|(?:\x1b\[\d+m)? (\w+) +\| +(PASSED|FAILED|SKIPPED|RUNNING) \| +([\d.]+)s (.*)$", re.MULTILINE)
+# A test that fails and leaves threads behind ends the program before the summary.
+_FAILURE = re.compile(r'### Test "(\w+)[^\n]*? failed at ([\w.-]+:\d+)[^\n]*###[^\n]*\n([^\n]*)')
+_FUNCTION = re.compile(r"^(?:static )?(?:void|int)\s+(do_test_\w+)\(", re.MULTILINE)
+_STATES = {"PASSED": "passed", "SKIPPED": "skipped", "BROKER": "broker"}
+_TOO_NEW = "not applicable for broker version"
+_COLOUR = re.compile(r"\x1b\[\d+m")
+_TOOLS = {
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declared:
+    name: str
+    scenario: str
+    part: str = ""  # of a test that is run part by part: what its sub-test's name begins with
+
+    @property
+    def number(self) -> str:
+        return self.name.split("_")[0]
+
+
+class Librdkafka(Suite):
+    name = "librdkafka's own tests"
+    language = "C, C++"
+    known: ClassVar[Mapping[str, Known]] = {
+        test: Known(state="broker", reason=reason)
+        for reason, tests in {
+            "access control lists are not implemented": (
+                "0081_admin CreateAcls", "0081_admin DeleteAcls", "0081_admin DescribeAcls", "0109_auto_create_topics",
+                "0115_producer_auth", "0119_consumer_auth",
+            ),
+            "there is no SASL": ("0081_admin UserScramCredentials",),
+            "they change a broker's setting of Kerberos: there is no SASL": (
+                "0081_admin AlterConfigs", "0081_admin IncrementalAlterConfigs",
+            ),
+            "DescribeConfigs knows topics and brokers, not groups": ("0081_admin DescribeConfigs_groups",),
+        }.items()
+        for test in tests
+    }  # fmt: skip
+    source = f"the npm package {PACKAGE} {PACKAGE_VERSION}, which carries librdkafka's source"
+
+    def prepare(self) -> str:
+        source = _source()
+        self._tests = source / "tests"
+        if not (self._tests / "test-runner").is_file():
+            execute(list(_CONFIGURE), source)
+            for target in (["-C", "src"], ["-C", "src-cpp"], ["-C", "tests", "test-runner"]):
+                execute(["make", "-j2", *target], source)
+        declared = declared_in((self._tests / "test.c").read_text())
+        parts = parts_of(ADMINISTRATION, (self._tests / "0081-admin.c").read_text())
+        self._declared = {each.name: each for each in (*declared, *parts) if each.name != ADMINISTRATION}
+        self._jars = ensure_jars()
+        found = re.search(r"#define RD_KAFKA_VERSION 0x(\w\w)(\w\w)(\w\w)", (source / "src" / "rdkafka.h").read_text())
+        return ".".join(str(int(part, 16)) for part in found.groups()) if found else "?"
+
+    def tests(self) -> Sequence[str]:
+        """By scenario, so that each has its cluster once."""
+        order = list(SCENARIOS)
+        return sorted(self._declared, key=lambda name: order.index(self._declared[name].scenario))
+
+    @contextmanager
+    def opened(self, directory: Path) -> Iterator[Attempt]:
+        programs = self._tool_scripts(directory)
+        # Of a number's tests, which run together, or of a part.
+        outcomes: dict[tuple[str, str], dict[str, Outcome]] = {}
+        current: list[tuple[str, World]] = []
+        with ExitStack() as stack:
+
+            def attempt(test: str) -> Outcome:
+                declared = self._declared[test]
+                if not current or current[-1][0] != declared.scenario:
+                    stack.pop_all().close()
+                    world = stack.enter_context(_world(directory, declared.scenario))
+                    current.append((declared.scenario, world))
+                key = (declared.scenario, declared.part or declared.number)
+                if key not in outcomes:
+                    outcomes[key] = self._run(declared, current[-1][1], directory, programs)
+                return outcomes[key].get(test, Outcome(state="failed", reason="no result of it was printed"))
+
+            yield attempt
+
+    def _run(self, declared: _Declared, world: World, directory: Path, programs: Path) -> dict[str, Outcome]:
+        configuration = directory / "test.conf"
+        configuration.write_text(f"bootstrap.servers={world.bootstrap}\ntest.topic.random=true\n")
+        environment = {
+            "RDKAFKA_TEST_CONF": str(configuration), "TESTS": declared.number, "BROKERS": world.bootstrap,
+            "KAFKA_PATH": str(programs), "TEST_KAFKA_VERSION": KAFKA_VERSION, "CI": "true",
+            "LD_LIBRARY_PATH": f"{self._tests.parent / 'src'}:{self._tests.parent / 'src-cpp'}",
+        }  # fmt: skip
+        if declared.part:
+            environment["SUBTESTS"] = f"{declared.part}:"
+        command = [str(self._tests / "test-runner"), "-p1", "-L", "-s", declared.scenario]
+        log = directory / f"{declared.scenario}-{declared.part or declared.number}.log"
+        code, printed = run_test(command, environment, self._tests, log, NUMBER_TIMEOUT_S)
+        found = outcomes_of(printed)
+        if declared.part and ADMINISTRATION in found:
+            found = {declared.name: found[ADMINISTRATION]}
+        if code is None and not found:
+            return dict.fromkeys(self._declared, Outcome(state="failed", reason=f"no end within {NUMBER_TIMEOUT_S} s"))
+        return found
+
+    def _tool_scripts(self, directory: Path) -> Path:
+        scripts = directory / "kafka" / "bin"
+        scripts.mkdir(parents=True)
+        for name, main_class in _TOOLS.items():
+            script = scripts / name
+            java = f'exec "{java_command()}" -Dorg.slf4j.simpleLogger.defaultLogLevel=error -cp "{self._jars}/*"'
+            script.write_text(f'#!/bin/sh\n{java} {main_class} "$@"\n')
+            script.chmod(0o755)
+        return scripts.parent
+
+
+def _judged(result: str, seconds: str, said: str) -> tuple[str, str]:
+    if result == "SKIPPED" and _TOO_NEW in said:
+        return "BROKER", "share groups are not implemented: not run"
+    if result == "PASSED" and float(seconds) == 0:
+        return "SKIPPED", "none of its parts ran"
+    return result, _COLOUR.sub("", said).strip(" |")
+
+
+def outcomes_of(printed: str) -> dict[str, Outcome]:
+    """By test: from the summary, and from what failed before it."""
+    found = {name: _judged(*rest) for name, *rest in _RESULT.findall(printed)}
+    for name, where, said in _FAILURE.findall(printed):
+        found.setdefault(name, ("FAILED", f"{where}: {_COLOUR.sub('', said)}"))
+    return {name: Outcome(state=_STATES.get(result, "failed"), reason=said) for name, (result, said) in found.items()}
+
+
+def _source() -> Path:
+    """librdkafka's source in the cache, from the package whose content is known."""
+    place = built("librdkafka") / PACKAGE_VERSION
+    source = place / SOURCE_IN_PACKAGE
+    if not source.is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+        execute(["npm", "pack", "--silent", f"{PACKAGE}@{PACKAGE_VERSION}"], place)
+        (archive,) = place.glob("*.tgz")
+        found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+        if found != PACKAGE_SHA512:
+            raise CannotPrepare(f"{archive.name}: expected SHA-512 {PACKAGE_SHA512}, got {found}")
+        with tarfile.open(archive) as packed:
+            packed.extractall(
+                place, [each for each in packed if each.name.startswith(SOURCE_IN_PACKAGE)], filter="data"
+            )
+        for program in ("configure", "lds-gen.py"):  # a package's files lose this bit
+            (source / program).chmod(0o755)
+    return source
+
+
+def declared_in(text: str) -> list[_Declared]:
+    """The table of tests.c, without what is marked local or manual."""
+    table = text[text.index("struct test tests[] = {") : text.index("{NULL}};")] + "{NULL}"
+    return [
+        _Declared(name=name, scenario="noautocreate" if '.scenario = "noautocreate"' in rest else "default")
+        for name, flags, rest in _DECLARED.findall(table)
+        if "TEST_F_LOCAL" not in flags and "TEST_F_MANUAL" not in flags and not name.endswith("_mock")
+    ]
+
+
+def parts_of(test: str, text: str) -> list[_Declared]:
+    """The sub-tests in the source of a test, each as one of its own."""
+    functions = re.split(r"^}", text, flags=re.MULTILINE)
+    names = [found[1] for each in functions if "SUB_TEST" in each and (found := _FUNCTION.search(each))]
+    return [_Declared(name=f"{test} {name.removeprefix('do_test_')}", scenario="default", part=name) for name in names]
+
+
+def _world(directory: Path, scenario: str) -> World:
+    place = directory / scenario
+    settings = {
+        **SETTINGS, "auto.create.topics.enable": SCENARIOS[scenario], "num.partitions": 4,
+        "group.initial.rebalance.delay.ms": 3_000,  # Kafka's default: test 0102 wants both members in one generation
+    }  # fmt: skip
+    place.mkdir(parents=True, exist_ok=True)
+    return World(place, cluster=Cluster(place, settings=settings))

@@ -1,0 +1,115 @@
+"""sarama's functional tests: five brokers behind Toxiproxy at the addresses that are written into them.
+
+They stop and start brokers, and read brokers' logs, by `docker compose`: a program of that name stands before the real
+one in PATH and passes these three on to the brokers here (docker_stand_in.py). What they want of Java's own programs in
+a broker's container they leave out when a Toxiproxy is given to them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+from chaos.toxiproxy.client import ProxySpec
+from chaos.toxiproxy.lookup import find_binary, start_real
+from harness.clusters.kafka.jars import cache_directory
+from tests.broker_node.cluster_helper import Cluster
+from tests.compatibility.clients import CannotPrepare
+from tests.compatibility.suites.docker_stand_in import BrokerCommands
+from tests.compatibility.suites.go import SOURCE, build_tests, module_version, run_go_test
+from tests.compatibility.suites.suite import Attempt, Known, Outcome, Suite
+from tests.compatibility.world import SETTINGS, World
+
+MODULE = "github.com/IBM/sarama"
+BROKERS = 5
+FIRST_PORT = 29_091  # of the five that the tests dial
+KAFKA_VERSION = "4.3.1"
+TEST_TIMEOUT_S = 240
+_TEST = re.compile(r"^func (Test\w+)\(t \*testing\.T\)", re.MULTILINE)
+# As the docker-compose.yml of the tests has them.
+COMPOSE_SETTINGS = {
+    "default.replication.factor": 2, "offsets.topic.replication.factor": 2, "delete.topic.enable": "true",
+    "transaction.state.log.replication.factor": 2,
+    "transaction.state.log.min.isr": 1,  # of the server.properties that comes with Kafka, which they begin with
+}  # fmt: skip
+
+
+class _Advertised(Cluster):
+    """Clients are told the proxies' addresses."""
+
+    def write_properties(self, broker: int) -> Path:
+        path = super().write_properties(broker)
+        with path.open("a") as file:
+            file.write(f"advertised.listeners=EXTERNAL://127.0.0.1:{FIRST_PORT + broker - 1}\nbroker.rack={broker}\n")
+        return path
+
+
+class Sarama(Suite):
+    name = "sarama's own tests"
+    language = "Go"
+    known: ClassVar[Mapping[str, Known]] = {
+        "TestFuncAdminQuotas": Known(state="broker", reason="quotas are kept for client ids only, not for users"),
+        "TestFuncAdminAlterPartitionReassignments": Known(state="broker", reason="partitions are not reassigned"),
+        "TestFuncAdminUpdateFeatures": Known(state="broker", reason="UpdateFeatures is not implemented"),
+    }  # fmt: skip
+    source = "the Go module github.com/IBM/sarama, build tag functional"
+
+    def prepare(self) -> str:
+        self._program = build_tests(MODULE, "sarama.test", tags="functional")
+        binary = find_binary(None, [cache_directory() / "bin"])
+        if binary is None:
+            raise CannotPrepare("no Toxiproxy server: make setup builds it where Go is installed")
+        self._toxiproxy = binary
+        return module_version(MODULE)
+
+    def tests(self) -> Sequence[str]:
+        """Read from the source: the program lists its tests only once it has brokers."""
+        files = sorted(_module_directory().glob("functional_*_test.go"))
+        return [name for file in files for name in _TEST.findall(file.read_text())]
+
+    @contextmanager
+    def opened(self, directory: Path) -> Iterator[Attempt]:
+        with ExitStack() as stack:
+            cluster = _Advertised(directory, brokers=BROKERS, settings={**SETTINGS, **COMPOSE_SETTINGS})
+            world = stack.enter_context(World(directory, cluster=cluster))
+            server = start_real(self._toxiproxy, log_path=directory / "toxiproxy.log")
+            stack.callback(server.stop)
+            client = server.client()
+            stack.callback(client.close)
+            client.populate([
+                ProxySpec(
+                    name=f"kafka{broker}", listen=f"127.0.0.1:{FIRST_PORT + broker - 1}",
+                    upstream=f"127.0.0.1:{cluster.ports[broker]['EXTERNAL']}",
+                )
+                for broker in cluster.ids
+            ])  # fmt: skip
+            commands = stack.enter_context(BrokerCommands(world, directory))
+            environment = {
+                "TOXIPROXY_ADDR": server.url, "KAFKA_VERSION": KAFKA_VERSION,
+                "PATH": f"{commands.programs}{os.pathsep}{os.environ['PATH']}",
+            }  # fmt: skip
+
+            def attempt(test: str) -> Outcome:
+                outcome = run_go_test(self._program, test, directory, environment, timeout_s=TEST_TIMEOUT_S)
+                client.reset()
+                world.whole_again()
+                return outcome
+
+            yield attempt
+
+
+def _module_directory() -> Path:
+    done = subprocess.run(
+        ["go", "list", "-m", "-f", "{{.Dir}}", MODULE],
+        cwd=SOURCE,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return Path(done.stdout.strip())
