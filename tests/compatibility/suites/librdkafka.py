@@ -32,6 +32,7 @@ NUMBER_TIMEOUT_S = 1_200  # the tests of one number run together; 0113 takes ele
 ADMINISTRATION = "0081_admin"  # ends at the first call that the broker does not know: run part by part
 SCENARIOS = {"default": "true", "noautocreate": "false"}  # -> auto.create.topics.enable
 _CONFIGURE = (
+    "bash",
     "./configure",
     "--disable-lz4-ext",
     "--disable-zstd",
