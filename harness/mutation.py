@@ -84,7 +84,7 @@ BROKER_TRIALS: Final = (
     Trial(mutant="first_sequence_anything", scenario="first-batch-refused", case="in-flight-5-idempotent"),
     Trial(mutant="flush_ignored", scenario="power-loss-last", case="flush-each"),
     Trial(mutant="generation_not_checked", scenario="consumer-pause", case="commit-after", client="confluent"),
-    Trial(mutant="high_watermark_falls", scenario="power-loss-follower", case="acks-all"),
+    Trial(mutant="high_watermark_falls", scenario="follower-cut", case="acks-all"),
     Trial(mutant="high_watermark_ignored", scenario="leader-loss", case="acks-1", workload={"consumers": 1}),
     Trial(mutant="isr_never_shrinks", scenario="follower-cut", case="acks-all"),
     Trial(mutant="last_stable_offset_ignored", scenario="copier-vanishes", case="timed-out", client="confluent"),

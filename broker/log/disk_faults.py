@@ -135,8 +135,10 @@ class DiskControl:
 
     def _count(self, call: str) -> None:
         self._counts[call] = self._counts.get(call, 0) + 1
-        with open(self._path + SEEN_SUFFIX, "w", encoding="utf-8") as file:
+        temporary = self._path + SEEN_SUFFIX + ".tmp"
+        with open(temporary, "w", encoding="utf-8") as file:
             json.dump(self._counts, file)
+        os.replace(temporary, self._path + SEEN_SUFFIX)  # whoever reads it meets a whole one
 
 
 class FaultyFile:

@@ -5,22 +5,26 @@ free ones later: open(), socket() and accept() then end in EMFILE, while what is
 answers nobody new; the next segment that it must begin takes its log directory out of service, and the broker with it.
 Healing gives the old limit back, and starts a broker that went down.
 
-Proved from outside: a new connection to the broker's own listener gets no answer, or the broker is gone.
+Proved from outside: a new connection to the broker's own listener gets no answer, or the broker is gone. What the
+broker closes meanwhile gives it descriptors back; the probe's connections take those and stay, as a crowd of clients
+would.
 """
 
 from __future__ import annotations
 
 import resource
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import probe_link
+from chaos.faults.probes import hold_link
 from chaos.faults.processes import identities
 from chaos.lease import is_alive
 
 PROBE_MS: Final = 700
+HELD_MAX: Final = 64  # connections to one broker
 
 
 class NoSuchProcess(Exception):
@@ -34,6 +38,7 @@ class LimitDescriptors:
         self._before = identities(context.port, context.brokers)
         self._old: dict[int, tuple[int, int]] = {}  # soft and hard limit
         self._limits: dict[int, int] = {}
+        self._held: dict[int, list[socket.socket]] = {}
 
     def inject(self) -> None:
         for broker in self._context.brokers:
@@ -49,13 +54,16 @@ class LimitDescriptors:
             self._limits[broker] = limit
 
     def heal(self) -> None:
+        while self._held:
+            for connection in self._held.popitem()[1]:
+                connection.close()
         for broker, old in list(self._old.items()):
             identity = self._before[broker]
             if is_alive(identity):
                 resource.prlimit(identity.pid, resource.RLIMIT_NOFILE, old)
             if not self._context.port.is_running(broker):
                 self._context.port.restart(broker)
-            del self._old[broker]
+            del self._old[broker], self._limits[broker]
 
     def prove(self) -> Proof:
         detail: dict[str, object] = {}
@@ -69,15 +77,23 @@ class LimitDescriptors:
                 "limit": limit,
                 "open": len(open_descriptors(identity.pid)) if is_running else None,
                 "new connection": outcome,
+                "answered before": len(self._held.get(broker, ())),
                 "state": "alive" if is_running else "gone",
             }
             is_effective &= outcome != "answered"
         return Proof(is_effective=is_effective, detail=detail)
 
     def _probe(self, broker: int) -> str:
-        """One request on a connection of its own, past the proxy."""
+        """One request on a connection of its own, past the proxy; while the fault lasts, until one is not answered."""
         client, proxy = self._context.port.plain(f"client-{broker}")
-        return probe_link(client.proxy(proxy).upstream, timeout_ms=PROBE_MS).outcome
+        listener = client.proxy(proxy).upstream
+        held = self._held.setdefault(broker, [])
+        while len(held) < HELD_MAX:
+            outcome, connection = hold_link(listener, timeout_ms=PROBE_MS)
+            if connection is None:
+                return outcome
+            held.append(connection)
+        return "answered"
 
 
 def open_descriptors(pid: int) -> frozenset[int]:

@@ -33,6 +33,23 @@ def probe_link(listen: str, *, timeout_ms: int) -> LinkProbe:
     return LinkProbe(outcome=outcome, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
 
 
+def hold_link(listen: str, *, timeout_ms: int) -> tuple[str, socket.socket | None]:
+    """As `probe_link`, but a connection that is answered stays open, and is the caller's."""
+    try:
+        connection = socket.create_connection(_address(listen), timeout=timeout_ms / 1000)
+    except OSError as error:
+        return _outcome_of(error), None
+    try:
+        connection.sendall(_request(_CLIENT_ID))
+        if connection.recv(4):
+            return "answered", connection
+        outcome = "closed"
+    except OSError as error:
+        outcome = _outcome_of(error)
+    connection.close()
+    return outcome, None
+
+
 def probe_connect(listen: str, *, timeout_ms: int) -> LinkProbe:
     """One connect() and nothing else: `answered` if it came about."""
     start_ns = time.monotonic_ns()

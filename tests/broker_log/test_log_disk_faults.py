@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import threading
 import time
 from pathlib import Path
 
@@ -140,3 +141,24 @@ def test_a_cut_account_is_read_as_far_as_it_goes() -> None:
 def test_a_wrong_control_file_is_refused(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         parse_control(text)
+
+
+def test_whoever_reads_the_counts_meets_a_whole_file(disk: Disk) -> None:
+    disk.set({"call": "sync", "lost": True})
+    file = disk.filesystem.open(str(disk.segment.parent.parent / "t-1.log"))
+    file.sync()
+    read: list[int] = []
+    stop = threading.Event()
+
+    def read_on() -> None:
+        while not stop.is_set():
+            text = Path(f"{disk.control}.seen").read_text()
+            read.append(json.loads(text)["sync"] if text else -1)
+
+    reader = threading.Thread(target=read_on)
+    reader.start()
+    for _ in range(2000):
+        file.sync()
+    stop.set()
+    reader.join()
+    assert min(read) >= 1

@@ -129,6 +129,7 @@ def test_a_broker_without_descriptors_answers_nobody_new_until_healed(broker: On
     assert shown["limit"] == resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE)[0]
     assert shown["limit"] <= max(open_descriptors(broker.process.pid)) + 1
     assert broker.answers() != "answered"
+    assert shown["answered before"] == 0
     fault.heal()
     assert resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE) == before
     assert becomes(lambda: broker.answers() == "answered")
@@ -136,8 +137,18 @@ def test_a_broker_without_descriptors_answers_nobody_new_until_healed(broker: On
     fault.heal()  # may be called twice
 
 
+def test_descriptors_that_a_broker_gets_back_are_taken_by_the_probe(broker: OneBroker) -> None:
+    fault = make("limit_descriptors", broker, headroom=3)
+    fault.inject()
+    proof = fault.prove()
+    shown: Any = proof.detail["broker 1"]
+    assert proof.is_effective
+    assert 1 <= shown["answered before"] <= 3
+    fault.heal()
+
+
 def test_a_broker_that_went_down_for_want_of_descriptors_is_started_again(broker: OneBroker) -> None:
-    fault = make("limit_descriptors", broker, headroom=100)
+    fault = make("limit_descriptors", broker, headroom=500)
     fault.inject()
     assert not fault.prove().is_effective  # it has some left
     broker.close()
