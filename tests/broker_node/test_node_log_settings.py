@@ -35,12 +35,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def send(cluster: Cluster, topic: str, batch: bytes, *, client_id: str = "raw") -> tuple[ErrorCode, int]:
-    """(error, throttle time in ms) of one produced batch."""
+    """(error, throttle time in ms) of one produced batch. As any client does, it asks a leader again that has not heard
+    of its topic yet: CreateTopics is answered when the controller has it."""
+    topics = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
+    message = request(ApiKey.PRODUCE, 9, transactional_id=None, acks=-1, timeout=5000, topic_data=topics)
     with RawClient(cluster.ports[leader(cluster, topic)]["DIRECT"]) as client:
-        topics = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
-        message = request(ApiKey.PRODUCE, 9, transactional_id=None, acks=-1, timeout=5000, topic_data=topics)
-        answer = client.call(ApiKey.PRODUCE, 9, message)
-        return answer.responses[0].partition_responses[0].error_code, to_ms(answer.throttle_time)
+        deadline_s = time.monotonic() + 10
+        while True:
+            answer = client.call(ApiKey.PRODUCE, 9, message)
+            error = answer.responses[0].partition_responses[0].error_code
+            if error is not ErrorCode.unknown_topic_or_partition or time.monotonic() > deadline_s:
+                return error, to_ms(answer.throttle_time)
+            time.sleep(0.05)
 
 
 def keyed(cluster: Cluster, topic: str, pairs: list[tuple[str, str | None]]) -> None:
