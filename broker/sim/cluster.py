@@ -122,6 +122,7 @@ class Cluster:
         self._coverage, self._rng = coverage, rng
         self._on_event, self._on_defect = on_event, on_defect
         self.node_ids = tuple(range(1, settings.brokers + 1))
+        self.on_power_loss: Callable[[], None] = lambda: None
         self.lives: dict[int, Life] = {}
         self.all_lives: list[Life] = []
         self.disks = {
@@ -194,6 +195,7 @@ class Cluster:
         disk = self.disks[node_id]
         lost, torn = disk.lost_changes, disk.torn_writes
         disk.lose_power(at_risk)
+        self.on_power_loss()
         self._coverage.reached("power lost")
         if disk.lost_changes > lost:
             self._coverage.reached("unsynced writes lost")

@@ -70,7 +70,8 @@ class SimDisk:
         self._files: dict[str, _Node] = {}
         self._directories: dict[str, None] = {}
         self.changed_paths: dict[str, None] = {}  # since the checker looked last
-        self.operations_to_power_loss: int | None = None  # counts down; at 0 `on_power_loss` is called
+        self.operations_to_power_loss: int | None = None  # counts down; `on_power_loss` is called instead of reaching 0
+        self.may_lose_power: Callable[[], bool] = lambda: True  # asked at that operation; no: at the next one, perhaps
         self.on_power_loss: Callable[[], None] = lambda: None
         self.writes_to_failure: int | None = None  # counts down writes of partition logs; that one fails half way
         self.boots = 1
@@ -148,11 +149,14 @@ class SimDisk:
     def _touch(self, path: str, what: str, data: bytes = b"") -> None:
         self._scheduler.note(f"{self._name} {what} {path}", data)
         self.changed_paths[path] = None
-        if self.operations_to_power_loss is not None:
+        if self.fails_at_next_operation():
+            self.operations_to_power_loss = None
+            self.on_power_loss()
+        elif self.operations_to_power_loss is not None and self.operations_to_power_loss > 1:
             self.operations_to_power_loss -= 1
-            if self.operations_to_power_loss <= 0:
-                self.operations_to_power_loss = None
-                self.on_power_loss()
+
+    def fails_at_next_operation(self) -> bool:
+        return self.operations_to_power_loss == 1 and self.may_lose_power()
 
 
 class SimFileSystem:
@@ -270,8 +274,7 @@ class SimFile:
             return
         # The power may go before the sync has done anything, or after.
         disk = self._filesystem._disk
-        before = disk.operations_to_power_loss == 1
-        if before:
+        if disk.fails_at_next_operation():
             disk._touch(self._path, "power fails at sync")
             return
         self._node.sync()

@@ -1,7 +1,8 @@
 """The faults of a seed: which ones, when, how long, and what must not be done because Kafka does not survive it either.
 
-The one restriction: without flush.messages=1 a record that is acknowledged lies in page caches only. Then the power of
-one host may go while all others are up and in sync, not of several, nor of one that is alone in an ISR.
+The one restriction: without flush.messages=1 a record that is acknowledged lies in page caches only. Then one host may
+lose its power once, at a moment when all are up and in sync and no other fault goes on, and nothing more is done until
+all are in sync again. Otherwise it could return as the last member of an ISR and lead with what it has left.
 """
 
 from __future__ import annotations
@@ -48,8 +49,11 @@ class Faults:
     def __init__(self, *, world: World, settings: Settings, coverage: Coverage, rng: random.Random) -> None:
         self._world, self._settings, self._coverage, self._rng = world, settings, coverage, rng
         self._scheduler, self._network, self._cluster = world.scheduler, world.network, world.cluster
+        self._cluster.on_power_loss = self._power_lost
         self.done: list[str] = []  # what was done, for the report of a failed seed
         self._is_over = False
+        self._busy_until_us = 0  # until then some fault goes on
+        self._is_fragile = False  # what a host lost with its power has not been fetched again, perhaps
         self._schedule: FigureEight | FetchOfAnEarlierLife | None = None  # of several steps, alone in its seed
         self._crash_after_vote: CrashAfterVote | None = None
 
@@ -128,7 +132,8 @@ class Faults:
     # -- one of them -------------------------------------------------------------------------------------------------
 
     def _act(self, kind: str) -> None:
-        if self._is_over:
+        self._is_fragile = self._is_fragile and not self._world.is_healthy()
+        if self._is_over or self._is_fragile:
             return
         node_id = self._rng.choice(self._cluster.node_ids)
         actions: dict[str, Callable[[int], None]] = {
@@ -158,7 +163,12 @@ class Faults:
             if not self._is_over:
                 action()
 
-        self._scheduler.after(self._rng.randrange(low_us, high_us), act)
+        delay_us = self._rng.randrange(low_us, high_us)
+        self._busy_for(delay_us)
+        self._scheduler.after(delay_us, act)
+
+    def _busy_for(self, duration_us: int) -> None:
+        self._busy_until_us = max(self._busy_until_us, self._scheduler.now_us + duration_us)
 
     def _start(self, node_id: int) -> None:
         if not self._cluster.is_up(node_id):
@@ -178,9 +188,22 @@ class Faults:
     def _may_lose_power(self, node_id: int) -> bool:
         if not self._cluster.is_up(node_id):
             return False
+        return self._survives_loss_of_power() and not (
+            self._settings.can_lose_power_unsynced and self._world.has_lost_power
+        )
+
+    def _survives_loss_of_power(self) -> bool:
+        """Of a cluster that syncs what it acknowledges: always."""
         if not self._settings.can_lose_power_unsynced:
             return True
-        return self._world.is_healthy() and not self._world.has_lost_power
+        disks = self._cluster.disks.values()
+        is_quiet = self._scheduler.now_us >= self._busy_until_us and all(
+            each.writes_to_failure is None for each in disks
+        )
+        return is_quiet and self._world.is_healthy()
+
+    def _power_lost(self) -> None:
+        self._is_fragile = self._settings.can_lose_power_unsynced
 
     def _power(self, node_id: int) -> None:
         if self._may_lose_power(node_id):
@@ -198,8 +221,16 @@ class Faults:
         if not self._may_lose_power(node_id):
             return
         self._world.has_lost_power = True
-        self._cluster.disks[node_id].operations_to_power_loss = self._rng.randrange(1, 25)
-        self._later(300_000, 1_500_000, lambda: self._start(node_id))
+        disk = self._cluster.disks[node_id]
+        disk.may_lose_power = self._survives_loss_of_power
+        disk.operations_to_power_loss = self._rng.randrange(1, 25)
+        self._scheduler.after(self._rng.randrange(300_000, 1_500_000), lambda: self._end_power_within(node_id))
+
+    def _end_power_within(self, node_id: int) -> None:
+        """It may have had no operation at which the power could go: then the next faults need not wait for it."""
+        if not self._is_over:
+            self._cluster.disks[node_id].operations_to_power_loss = None
+            self._start(node_id)
 
     def _stop(self, node_id: int) -> None:
         if self._cluster.is_up(node_id):
@@ -214,7 +245,9 @@ class Faults:
     def _pause(self, node_id: int) -> None:
         if self._cluster.is_up(node_id):
             loop = self._cluster.lives[node_id].loop
-            loop.paused_until_us = self._scheduler.now_us + self._rng.randrange(50_000, 1_500_000)
+            duration_us = self._rng.randrange(50_000, 1_500_000)
+            loop.paused_until_us = self._scheduler.now_us + duration_us
+            self._busy_for(duration_us)
             self._coverage.reached("process paused")
 
     def _hosts(self) -> list[str]:
@@ -261,6 +294,7 @@ class Faults:
         """What a broker asks now arrives late, after what it asks in its next life or epoch."""
         here = host_of(node_id)
         duration_us = self._rng.randrange(300_000, 1_600_000)
+        self._busy_for(duration_us)
         if self._rng.random() < 0.3:
             client = self._rng.choice(self._world.client_hosts)
             self._network.stall(client, here, duration_us)

@@ -100,6 +100,7 @@ class Target:
             producers=0,
             record_gap_us=1,
             faults=0,
+            has_strangers=True,
         )
         self.world = World(settings)
         self.world.cluster.start(1)

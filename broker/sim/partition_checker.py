@@ -83,10 +83,17 @@ _Mark: TypeAlias = tuple[int, int, int, bool]
 
 class PartitionChecker:
     def __init__(
-        self, *, fail: Fail, coverage: Coverage, transactions: TransactionChecker, can_lose_power_unsynced: bool
+        self,
+        *,
+        fail: Fail,
+        coverage: Coverage,
+        transactions: TransactionChecker,
+        can_lose_power_unsynced: bool,
+        has_strangers: bool = False,
     ) -> None:
         self._fail, self._coverage, self._transactions = fail, coverage, transactions
         self._counts_holders = not can_lose_power_unsynced
+        self._has_strangers = has_strangers
         self._truths: dict[Key, _Truth] = {}
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
         self._watched: dict[tuple[int, Key], _Watched] = {}
@@ -402,6 +409,8 @@ class PartitionChecker:
         if batch.producer_id < 0 or batch.base_sequence < 0 or batch.is_control:
             return  # nobody's sequences mean nothing; a coordinator writes the offsets of a transaction without any
         known = truth.sequences.get(batch.producer_id)
+        if known is None and self._has_strangers:
+            return  # of a producer that it does not know a broker takes any sequence, as after a deletion of its records
         expected = 0 if known is None or batch.producer_epoch > known[0] else known[1] + 1
         is_old = known is not None and batch.producer_epoch < known[0]
         if is_old or batch.base_sequence < expected:

@@ -34,6 +34,7 @@ class Settings:
         0  # how often the preferred replicas are asked to lead: no broker fails, fetchers change leaders
     )
     fetch_session_slots: int = 1000  # of a broker; few: some followers fetch without a session, or lose theirs
+    has_strangers: bool = False  # batches come whose sequences no idempotent producer of Kafka's would begin with
     has_lonely_follower: bool = False  # after the faults one follower is cut from its leader: it has to leave the ISR
 
     @property

@@ -80,6 +80,7 @@ class World:
             coverage=self.coverage,
             transactions=self.transactions,
             can_lose_power_unsynced=settings.can_lose_power_unsynced,
+            has_strangers=settings.has_strangers,
         )
         self.quorum = QuorumChecker(
             fail=self.fail,

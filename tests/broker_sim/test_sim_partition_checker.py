@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from broker.controller.image import MetadataImage, PartitionState, TopicState
 from broker.sim.coverage import Coverage
 from broker.sim.partition_checker import BatchSeen, PartitionChecker
@@ -18,13 +20,14 @@ def no_violation(invariant: str, message: str) -> None:
     raise AssertionError(f"{invariant}: {message}")
 
 
-def checker() -> PartitionChecker:
+def checker(*, has_strangers: bool = False) -> PartitionChecker:
     coverage = Coverage()
     return PartitionChecker(
         fail=no_violation,
         coverage=coverage,
         transactions=TransactionChecker(fail=no_violation, coverage=coverage),
         can_lose_power_unsynced=False,
+        has_strangers=has_strangers,
     )
 
 
@@ -62,3 +65,12 @@ def test_sequences_of_no_producer_mean_nothing() -> None:
     seen = checker()
     damaged = batch(0, 0)._replace(producer_id=-1, producer_epoch=3, base_sequence=2**31 - 1)
     seen._check_sequence(seen._truth(("t", 0)), ("t", 0), damaged)
+
+
+def test_a_producer_that_nobody_knows_may_begin_anywhere_in_bad_input_and_nowhere_else() -> None:
+    # Fuzzing once (block seed 127): producer 5, of which the partition knew nothing, with sequence 1.
+    first = batch(0, 0)._replace(producer_id=5, producer_epoch=0, base_sequence=1)
+    seen = checker(has_strangers=True)
+    seen._check_sequence(seen._truth(("t", 0)), ("t", 0), first)
+    with pytest.raises(AssertionError, match="no batch is missing"):
+        checker()._check_sequence(seen._truth(("t", 1)), ("t", 1), first)

@@ -56,6 +56,24 @@ def test_a_loss_of_power_with_little_at_risk_leaves_most_writes() -> None:
     assert 1 <= damaged <= 40
 
 
+def test_power_goes_within_an_operation_when_it_may_and_not_when_that_was_planned() -> None:
+    disk, lost = new_disk(), list[str]()
+    allowed = {"now": False}
+    disk.may_lose_power = lambda: allowed["now"]
+    disk.on_power_loss = lambda: lost.append("power")
+    disk.operations_to_power_loss = 2
+    file = disk.mount().open("/d/a")  # the first operation
+    file.write_at(0, b"others are down")
+    file.sync()
+    assert lost == []
+    assert disk.mount().read_bytes("/d/a") == b"others are down"
+    allowed["now"] = True
+    file.write_at(15, b", now all are up")
+    assert (lost, disk.operations_to_power_loss) == (["power"], None)
+    file.sync()
+    assert lost == ["power"]
+
+
 def test_killing_a_process_loses_nothing_and_its_file_system_takes_no_more() -> None:
     disk = new_disk()
     filesystem = disk.mount()
