@@ -6,7 +6,8 @@ second run would not confirm the first. So rounds go on until the brokers' CPU t
 no longer falls and the compiler's share of it is small: it works in bursts, with pauses between them. A round is like
 a cell, with new connections and a topic made and deleted: after 100 s of one long load, at rest by this measure, the
 next cells still took up to four times their later CPU. Cells with faults restart brokers, which are young again
-whatever came before: before those there is one round. Brokers without a just-in-time compiler get none.
+whatever came before: before those there is one round, and one before cells too short to be judged. Brokers without a
+just-in-time compiler get none.
 Shown by tests/harness/test_harness_warm_up.py.
 """
 
@@ -27,6 +28,7 @@ from harness.run.context import RunContext
 from harness.run.jvm_threads import JvmThreads
 from harness.run.recorders import HasPids, process_sample
 from harness.run.workload_process import WorkloadProcess
+from reports.criteria import Criteria
 
 TOPIC: Final = "harness-warm-up"
 CELL_ID: Final = "warm-up"
@@ -38,11 +40,14 @@ RATE_FACTOR: Final = 2.0  # harder than what follows, so that it takes less time
 OVERTIME_S: Final = 30.0
 ROUNDS_COMPARED: Final = 8  # a pause of the compiler is not its end
 LEAST_FALL: Final = 0.05
-COMPILER_SHARE_MAX: Final = 0.15
+# The compiler's pace is its own: at the lower rate of the cells its share of the brokers' CPU is higher by as much.
+COMPILER_SHARE_MAX: Final = Criteria().compiler_share_max / RATE_FACTOR
 
 
 def rounds_max(planned: PlannedCell) -> int:
-    return 1 if planned.has_faults else ROUNDS_MAX
+    """One where brokers will be young again, and where a window too short to be judged measures nothing anyway."""
+    measures = planned.workload.measure_ms * 1000 >= Criteria().steady_window_us_min
+    return ROUNDS_MAX if measures and not planned.has_faults else 1
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from harness.run.warm_up import (
     plan_of,
     rounds_max,
 )
+from reports.criteria import Criteria
 from tests.harness.test_harness_lint import SOUND
 from workloads.model import Plan, Spike
 
@@ -51,10 +52,16 @@ def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path
     assert document["properties"] == {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
 
 
-def test_before_faults_which_restart_brokers_there_is_one_round(tmp_path: Path) -> None:
+def test_before_faults_which_restart_brokers_and_before_what_measures_nothing_there_is_one_round(
+    tmp_path: Path,
+) -> None:
     context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
     faulty = replace(SOUND, has_faults=True)
     assert (rounds_max(SOUND), rounds_max(faulty)) == (ROUNDS_MAX, 1)
+    least_ms = int(Criteria().steady_window_us_min / 1000)
+    for measure_ms, rounds in ((least_ms - 1, 1), (least_ms, ROUNDS_MAX)):
+        workload = SOUND.workload.model_copy(update={"measure_ms": measure_ms})
+        assert rounds_max(replace(SOUND, workload=workload)) == rounds
     assert plan_of(faulty, context, "127.0.0.1:1")["workload"]["measure_ms"] == ONLY_ROUND_MS
 
 
