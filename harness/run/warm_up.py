@@ -114,9 +114,12 @@ class BrokersMeter:
         self._jvms = [JvmThreads(pid) for pid in cluster.pids().values()]
 
     def read(self) -> BrokersCpu:
-        own = [found for jvm in self._jvms if (found := jvm.look()) is not None]
-        samples = [found for jvm in self._jvms if (found := process_sample(jvm.pid)) is not None]
-        return BrokersCpu(total_s=sum(cpu_s for cpu_s, _ in samples), compiler_s=sum(found.compiler_s for found in own))
+        own = [jvm.look() for jvm in self._jvms]  # before the whole, of which it is a part
+        samples = [process_sample(jvm.pid) for jvm in self._jvms]
+        return BrokersCpu(
+            total_s=sum(sample[0] for sample in samples if sample is not None),
+            compiler_s=sum(jvm.compiler_s for jvm in own if jvm is not None),
+        )
 
 
 def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -> dict[str, Any]:
