@@ -116,7 +116,9 @@ def _noise(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]])
 
 def _compilers(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]]) -> tuple[str, ...]:
     """An older run of brokers on a JVM beside one that tells their compilers' CPU apart."""
-    if all(knows_compiler(base) == knows_compiler(new) for base, new in pairs):
+    told = [any(cell.compiler_us_per_record is not None for side in pair for cell in side) for pair in pairs]
+    known = [all(knows_compiler(side) for side in pair) for pair in pairs]
+    if not any(some and not every for some, every in zip(told, known, strict=True)):
         return ()
     return (
         "one run does not know what the brokers' just-in-time compilers took: broker CPU of both runs contains it, "
