@@ -277,7 +277,7 @@ def compiler_us(configuration: Configuration, observations: Sequence[Observation
 
 def _compiler_aside(chosen: Point, inputs: Inputs) -> list[str]:
     found = compiler_us(chosen.configuration, inputs.observations)
-    if found is None:
+    if found is None or "broker_cpu" not in chosen.levels:
         return []
     return [
         f"Broker CPU is without the just-in-time compilers of the brokers, which grow idle with their age: beside it "
