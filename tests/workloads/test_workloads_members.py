@@ -181,7 +181,7 @@ def produce(broker: ReferenceBroker, topic: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["confluent", "aiokafka", "kafka_python"])
+@pytest.mark.parametrize("client", ["reference", "confluent", "aiokafka", "kafka_python"])
 def test_a_killed_member_is_followed_at_its_last_commit(tmp_path: Path, broker: ReferenceBroker, client: str) -> None:
     topic = f"read-{client.replace('_', '-')}"
     broker.create_topics(topic)
@@ -208,7 +208,7 @@ def test_a_killed_member_is_followed_at_its_last_commit(tmp_path: Path, broker: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["confluent", "aiokafka", "kafka_python"])
+@pytest.mark.parametrize("client", ["reference", "confluent", "aiokafka", "kafka_python"])
 def test_a_member_that_stops_in_the_middle_of_its_work_commits_only_what_it_has_done(
     tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:
