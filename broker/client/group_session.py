@@ -23,6 +23,7 @@ from broker.client.core.errors import CommitFailedError, KafkaError, TimedOutErr
 from broker.client.core.fetcher import FetcherCore
 from broker.client.core.groups.events import (
     NO_GENERATION,
+    NO_MEMBER_ID,
     Leave,
     Rejoin,
     Step,
@@ -408,11 +409,13 @@ class GroupSession:
             self._finished.popleft()()
 
     def group_metadata(self) -> GroupMetadata:
-        who = self.thread.identity()
+        """Of a member that was let go: as what it was, so that the coordinator refuses what it did since. Without a
+        generation its offsets would be anybody's, and be taken (KIP-447)."""
+        who = self.thread.last_identity() if self._is_subscribed else Identity(NO_GENERATION, NO_MEMBER_ID)
         return GroupMetadata(
             group_id=self._config.group_id,
             generation_id=who.generation,
-            member_id=who.member_id if who.generation != NO_GENERATION else "",
+            member_id=who.member_id,
             group_instance_id=self._config.group_instance_id or None,
         )
 
