@@ -1,4 +1,4 @@
-"""What a consumer's interceptors see: records before `poll` returns them, commits that the coordinator has taken (KIP-42).
+"""What a consumer's interceptors see (KIP-42): records before `poll` returns them, commits that were taken.
 
 Owns: the calls, in the application's thread, and that an interceptor's error harms nobody: it is logged, as in Java's
 client. Those of producers are in producer.py.
