@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos import memory_group
 from chaos.toxiproxy.client import NotFound, ToxiproxyClient, ToxiproxyError
 
 TOKEN_VARIABLE = "KAFKA_HARNESS_LEASE"
@@ -244,19 +245,11 @@ def _continue_process(entry: dict[str, object]) -> list[str]:
 def _remove_cgroup(path: Path) -> list[str]:
     if not path.is_dir():
         return []
-    deadline = time.monotonic() + KILL_WAIT_MS / 1000
-    while True:
-        with contextlib.suppress(OSError):
-            for pid in (path / "cgroup.procs").read_text().split():
-                (path.parent / "cgroup.procs").write_text(pid)
-        try:
-            path.rmdir()
-        except OSError as error:
-            if time.monotonic() < deadline:
-                time.sleep(0.02)
-                continue
-            return [f"could not remove control group {path}: {error}"]
-        return [f"removed control group {path}"]
+    try:
+        memory_group.remove(path)
+    except OSError as error:
+        return [f"could not remove control group {path}: {error}"]
+    return [f"removed control group {path}"]
 
 
 def _heal_proxy(entry: dict[str, object]) -> list[str]:

@@ -8,6 +8,7 @@ nothing; a killed process's connections are reset.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,11 +46,12 @@ class Endpoint(Protocol):
 class Stream:
     """One direction of a connection: what `source` writes comes to `target`."""
 
-    __slots__ = ("is_over", "last_arrival_us", "name", "reverse", "source", "stalled", "target")
+    __slots__ = ("is_over", "last_arrival_us", "lost_from_us", "name", "reverse", "source", "stalled", "target")
 
     def __init__(self, name: str, source: Endpoint, target: Endpoint) -> None:
         self.name, self.source, self.target = name, source, target
         self.last_arrival_us = 0
+        self.lost_from_us: float = math.inf  # what was written then or later never left the host
         self.is_over = False  # an end or a reset is on its way, or came
         self.stalled: list[Callable[[], None]] | None = None  # what a slow proxy on the way has not passed on
         self.reverse: Stream = self
@@ -134,14 +136,16 @@ class Network:
             set_off()
 
     def process_died(self, process: Process, *, with_power: bool) -> None:
-        """Its ports are free; peers hear of it if the host's kernel still runs."""
+        """Its ports are free; peers hear of it if the host's kernel still runs. What it wrote in the event in which it
+        died is lost: the checkers look between events, so they never saw what those bytes speak of."""
         for port, (loop, _) in list(self._listeners.items()):
             if loop is process:
                 del self._listeners[port]
-        if not with_power:
-            return  # a peer's next bytes are lost, or answered with a reset once the host is back
         for stream in list(self._streams):
-            if stream.source.process is process:
+            if stream.source.process is not process:
+                continue
+            stream.lost_from_us = self._scheduler.now_us
+            if with_power:  # without, a peer's next bytes are lost, or answered with a reset once the host is back
                 self.end(stream, OSError("connection reset by peer"))
 
     def _lose(self, stream: Stream, error: OSError) -> None:
@@ -249,12 +253,13 @@ class Network:
         if len(data) > 1 and self._rng.random() < SPLIT_SHARE:
             middle = self._rng.randrange(1, len(data))
             pieces = [data[:middle], data[middle:]]
+        sent_us = self._scheduler.now_us
         for piece in pieces:
-            self._transfer(stream, lambda piece=piece: self._arrived(stream, piece))  # type: ignore[misc]
+            self._transfer(stream, lambda piece=piece: self._arrived(stream, piece, sent_us))  # type: ignore[misc]
 
-    def _arrived(self, stream: Stream, data: bytes) -> None:
+    def _arrived(self, stream: Stream, data: bytes, sent_us: int) -> None:
         target = stream.target
-        if stream not in self._streams:
+        if stream not in self._streams or sent_us >= stream.lost_from_us:
             return
         if target.process.is_dead:
             # A host that came back knows nothing of the connection: it answers with a reset.

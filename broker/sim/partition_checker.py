@@ -410,7 +410,7 @@ class PartitionChecker:
             return  # nobody's sequences mean nothing; a coordinator writes the offsets of a transaction without any
         known = truth.sequences.get(batch.producer_id)
         if known is None and self._has_strangers:
-            return  # of a producer that it does not know a broker takes any sequence, as after a deletion of its records
+            return  # of a producer that it does not know a broker takes any sequence
         expected = 0 if known is None or batch.producer_epoch > known[0] else known[1] + 1
         is_old = known is not None and batch.producer_epoch < known[0]
         if is_old or batch.base_sequence < expected:

@@ -456,9 +456,12 @@ def run_seed(seed: int) -> SeedResult:
         try:
             with refusals_counted(world.coverage):
                 world.run()
-            return _result(world, seed)
+            result = _result(world, seed)
         finally:
             world.dispose()
+    del world
+    gc.collect()  # it is all cycles, and with collection off nothing counted them: thousands of seeds fill the memory
+    return result
 
 
 @contextlib.contextmanager

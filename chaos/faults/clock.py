@@ -60,10 +60,6 @@ class ClockJump:
         return Proof(is_effective=is_effective, detail=detail)
 
 
-def _host_problem(engine: str) -> str:
-    return build.problem() if engine == "kafka" else ""
-
-
 def _problem(parameters: Mapping[str, Parameter]) -> str | None:
     offset_s = int(parameters["offset_s"])
     if 10 <= abs(offset_s) <= OFFSET_S_MAX:
@@ -81,5 +77,5 @@ SPEC = FaultSpec(
     parameters={"offset_s": 3600},
     problem=_problem,
     is_interposed=True,
-    host_problem=_host_problem,
+    host_problem=build.problem_of_engine,
 )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from chaos.faults import cgroup, memory_group
+from chaos import cgroup, memory_group
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
 from chaos.faults.processes import identities
 from chaos.lease import is_alive

@@ -25,10 +25,6 @@ STOP_WITHIN_S = 5.0
 Rules = Callable[[Mapping[str, Parameter]], list[dict[str, object]]]
 
 
-def _host_problem(engine: str) -> str:
-    return build.problem() if engine == "kafka" else ""
-
-
 class NoDiskControl(Exception):
     """The cluster's brokers have no storage that can be told to fail."""
 
@@ -167,7 +163,7 @@ def _spec(name: str, label: str, colour: str, rules: Rules, parameters: Mapping[
         parameters=parameters,
         problem=_problem,
         is_interposed=True,
-        host_problem=_host_problem,
+        host_problem=build.problem_of_engine,
         is_proved_at_heal=True,  # it takes the next call on the disk to show
     )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.disabled_links import DisabledLinks
 from chaos.faults.probes import probe_link
-from chaos.toxiproxy.client import NotFound, ToxiproxyError
 
 PROBE_TIMEOUT_MS = 1000
 
@@ -15,31 +14,14 @@ PROBE_TIMEOUT_MS = 1000
 class LinkCut:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
-        self._cut: list[tuple[str, str | None]] = []  # link, lease entry
+        self._cut = DisabledLinks(context)
 
     def inject(self) -> None:
         for link in self._context.links:
-            client, proxy = self._context.port.plain(link)
-            lease = self._context.lease
-            self._cut.append((link, lease.add_proxy_disabled(client.url, proxy) if lease else None))
-            client.disable(proxy)
+            self._cut.disable(link)
 
     def heal(self) -> None:
-        """All links, also if one fails; then the first failure is raised and the failed ones may be tried again."""
-        failures: list[ToxiproxyError] = []
-        for link, entry_id in reversed(list(self._cut)):
-            client, proxy = self._context.port.plain(link)
-            try:
-                with contextlib.suppress(NotFound):  # a proxy that is gone is not cut
-                    client.enable(proxy)
-            except ToxiproxyError as error:
-                failures.append(error)
-                continue
-            if self._context.lease and entry_id:
-                self._context.lease.remove(entry_id)
-            self._cut.remove((link, entry_id))
-        if failures:
-            raise failures[0]
+        self._cut.enable()
 
     def prove(self) -> Proof:
         outcomes: dict[str, object] = {}

@@ -8,16 +8,15 @@ With end_open: 1 what is open ends first; on a link between brokers it always do
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import time
 from collections.abc import Mapping
 from typing import Final
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.disabled_links import DisabledLinks
 from chaos.faults.probes import probe_connect
 from chaos.faults.toxics import SILENCE_MS, LinkToxics
-from chaos.toxiproxy.client import NotFound, ToxiproxyError
 
 FILLERS: Final = 4  # a queue of length 0 takes one connection, or two; the kernel drops who asks beyond
 BIND_WITHIN_S: Final = 2.0  # the server closes its listener a moment after it has said that the proxy is off
@@ -67,38 +66,25 @@ class SlowConnect:
         self._toxics = LinkToxics(
             door=context.port.kafka, lease=context.lease, name=context.toxic_name, type="no_accept"
         )
-        self._listeners: dict[str, FullListener] = {}
-        self._off: list[tuple[str, str | None]] = []  # link, lease entry
+        self._off = DisabledLinks(context)
+        self._listeners: list[FullListener] = []
 
     def inject(self) -> None:
         self._toxics.add(self._of_clients, ("downstream",), {"end_open": self._end_open})
-        lease = self._context.lease
         for link in self._of_brokers:
             client, proxy = self._context.port.plain(link)
             address = client.proxy(proxy).listen
-            self._off.append((link, lease.add_proxy_disabled(client.url, proxy) if lease else None))
-            client.disable(proxy)
-            self._listeners[link] = FullListener(address)
+            self._off.disable(link)
+            self._listeners.append(FullListener(address))
 
     def heal(self) -> None:
-        """All links, also if one fails; then the first failure is raised and the failed ones may be tried again."""
-        failures: list[ToxiproxyError] = []
-        for link, entry_id in reversed(list(self._off)):
-            if link in self._listeners:
-                self._listeners.pop(link).close()
-            client, proxy = self._context.port.plain(link)
-            try:
-                with contextlib.suppress(NotFound):  # a proxy that is gone accepts nobody anyway
-                    client.enable(proxy)
-            except ToxiproxyError as error:
-                failures.append(error)
-                continue
-            if self._context.lease and entry_id:
-                self._context.lease.remove(entry_id)
-            self._off.remove((link, entry_id))
-        self._toxics.remove()
-        if failures:
-            raise failures[0]
+        """Whatever of it fails, the rest is healed; what failed may be tried again."""
+        while self._listeners:
+            self._listeners.pop().close()
+        try:
+            self._off.enable()
+        finally:
+            self._toxics.remove()
 
     def prove(self) -> Proof:
         outcomes: dict[str, object] = {}

@@ -32,6 +32,11 @@ def problem() -> str:
     return ""
 
 
+def problem_of_engine(engine: str) -> str:
+    """Only Apache Kafka's processes need it: reference brokers have controls of their own."""
+    return problem() if engine == "kafka" else ""
+
+
 def _compiler() -> str | None:
     return next((found for name in COMPILERS if (found := shutil.which(name))), None)
 

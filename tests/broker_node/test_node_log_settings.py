@@ -34,7 +34,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-def send(cluster: Cluster, topic: str, batch: bytes, *, client_id: str = "raw") -> tuple[ErrorCode, int]:
+def send(cluster: Cluster, topic: str, batch: bytes) -> tuple[ErrorCode, int]:
     """(error, throttle time in ms) of one produced batch. As any client does, it asks a leader again that has not heard
     of its topic yet: CreateTopics is answered when the controller has it."""
     topics = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]

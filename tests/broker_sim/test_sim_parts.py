@@ -239,6 +239,20 @@ def test_a_stalled_connection_holds_bytes_that_arrive_after_their_sender_died() 
     assert len(pair.server.ended) == 1
 
 
+@pytest.mark.parametrize("with_power", [True, False])
+def test_what_a_process_writes_in_the_event_in_which_it_dies_is_lost(with_power: bool) -> None:
+    # Seed 816 once: an answer left in the event in which the power went, so nobody had seen what it told of.
+    pair = Pair()
+    pair.send(b"before, ")
+    pair.advance(1)
+    pair.send(b"of that event")
+    pair.here.kill()
+    pair.network.process_died(pair.here, with_power=with_power)
+    pair.send(b", after its death")
+    pair.advance(1_000_000)
+    assert pair.server.received == b"before, "
+
+
 def test_a_broken_connection_ends_on_both_sides() -> None:
     pair = Pair()
     assert pair.network.break_connections("client", "server") == 1 or pair.client.ended

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from chaos.faults import FAULTS, cgroup, memory_group
+from chaos import cgroup, memory_group
+from chaos.faults import FAULTS
 from chaos.faults.base import FaultRun, Parameter
 from chaos.faults.disk import ControlFile, ControlPage, NoDiskControl, control_of
 from chaos.faults.limits import limit_for, open_descriptors

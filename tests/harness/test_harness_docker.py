@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from broker.client import Producer
-from chaos.faults import FAULTS, cgroup
+from chaos import cgroup
+from chaos.faults import FAULTS
 from chaos.faults.processes import identities, prove_gone, prove_stopped
 from chaos.lease import is_alive
 from chaos.targets import PartitionOfInterest

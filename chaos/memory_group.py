@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from chaos.faults.cgroup import ROOT
+from chaos.cgroup import ROOT
 
 PREFIX: Final = "kafka-harness-"
 _REMOVE_WITHIN_S: Final = 2.0

@@ -1,0 +1,40 @@
+"""Links whose proxies are switched off: on disk before it is done, and each switched on again even if another fails."""
+
+from __future__ import annotations
+
+import contextlib
+
+from chaos.faults.base import FaultContext
+from chaos.toxiproxy.client import NotFound, ToxiproxyError
+
+
+class DisabledLinks:
+    """Of one fault; a link may be given once."""
+
+    def __init__(self, context: FaultContext) -> None:
+        self._context = context
+        self._off: list[tuple[str, str | None]] = []  # link, lease entry
+
+    def disable(self, link: str) -> None:
+        """Raises ToxiproxyError; then the link counts as switched off, `enable` puts right what half happened."""
+        client, proxy = self._context.port.plain(link)
+        lease = self._context.lease
+        self._off.append((link, lease.add_proxy_disabled(client.url, proxy) if lease else None))
+        client.disable(proxy)
+
+    def enable(self) -> None:
+        """All links, also if one fails; then the first failure is raised and the failed ones may be tried again."""
+        failures: list[ToxiproxyError] = []
+        for link, entry_id in reversed(list(self._off)):
+            client, proxy = self._context.port.plain(link)
+            try:
+                with contextlib.suppress(NotFound):  # a proxy that is gone is not off
+                    client.enable(proxy)
+            except ToxiproxyError as error:
+                failures.append(error)
+                continue
+            if self._context.lease and entry_id:
+                self._context.lease.remove(entry_id)
+            self._off.remove((link, entry_id))
+        if failures:
+            raise failures[0]
