@@ -24,6 +24,7 @@ from broker.client.core.metadata import BrokerAddress, PartitionState, TopicStat
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
 from broker.client.future import DeliveryFuture, FailedFuture
 from broker.client.group_session import RebalanceListener
+from broker.client.interceptors import ConsumerInterceptor
 from broker.client.offsets import FoundOffset
 from broker.client.producer import Producer, ProducerInterceptor, ProducerRecord
 from broker.client.reporting import BatchListener, DeliveredBatch
@@ -40,6 +41,7 @@ __all__ = [
     "CommitFailedError",
     "ConfigurationError",
     "Consumer",
+    "ConsumerInterceptor",
     "ConsumerRecord",
     "DeliveredBatch",
     "DeliveryFuture",

@@ -33,6 +33,7 @@ from broker.client.core.fetcher import (
 from broker.client.core.metadata import TopicState
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
 from broker.client.group_session import CommitCallback, GroupSession, Offsets, RebalanceListener
+from broker.client.interceptors import ConsumerInterceptor, ConsumerInterceptors
 from broker.client.metrics import ConsumerMetrics, group_snapshot
 from broker.client.network import Answered, Lost, NetworkEvent
 from broker.client.offsets import FoundOffset, epoch_end_offset, list_offset
@@ -50,8 +51,15 @@ _CLOSE_MS = 30_000
 class Consumer:
     """See docs/contracts.md. `properties` are Kafka's consumer properties; an unknown one is an error."""
 
-    def __init__(self, properties: Mapping[str, object], *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, object],
+        *,
+        interceptors: Iterable[ConsumerInterceptor] = (),
+        seed: int | None = None,
+    ) -> None:
         self._config = parse_consumer(screen("consumer", properties))
+        self._interceptors = ConsumerInterceptors(interceptors)
         rng = random.Random(seed)
         self._client = BlockingClient(self._config, rng, self._on_event)
         self._isolation_level = ISOLATION_LEVELS[self._config.isolation_level]
@@ -63,7 +71,13 @@ class Consumer:
         if self._config.has_group:
             own = random.Random(rng.getrandbits(64))  # of the group's thread alone
             self._group = GroupSession(
-                self._config, self._core, self._client.metadata, self._metrics, own, self._client.network.wake
+                self._config,
+                self._core,
+                self._client.metadata,
+                self._metrics,
+                own,
+                self._client.network.wake,
+                self._interceptors,
             )
 
     def effective_properties(self) -> dict[str, str]:
@@ -174,8 +188,7 @@ class Consumer:
             self._send_fetches()
             if records:
                 self._client.step(0)  # move what has arrived meanwhile, without waiting
-                self._metrics.records_consumed_total += len(records)
-                return records
+                return self._handed_out(records)
             time_ms = now_ms()
             if self._core.resets(time_ms) or self._core.validations(time_ms):
                 look_up_deadline_ms = max(deadline_ms, time_ms + _LOOK_UP_MS)
@@ -185,9 +198,7 @@ class Consumer:
             retry_ms = self._core.next_retry_ms(time_ms)
             self._client.step(deadline_ms if retry_ms is None else min(deadline_ms, retry_ms))
             if now_ms() >= deadline_ms:
-                records = self._core.take(self._config.max_poll_records)
-                self._metrics.records_consumed_total += len(records)
-                return records
+                return self._handed_out(self._core.take(self._config.max_poll_records))
 
     def wakeup(self) -> None:
         """From any thread: a poll under way, or else the next one, raises WakeupError."""
@@ -284,6 +295,10 @@ class Consumer:
         self.close()
 
     # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _handed_out(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        self._metrics.records_consumed_total += len(records)
+        return self._interceptors.on_consume(records) if self._interceptors and records else records
 
     def _offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         deadline_ms = now_ms() + self._config.default_api_timeout_ms

@@ -23,6 +23,7 @@ from broker.client.core.errors import CommitFailedError, KafkaError, TimedOutErr
 from broker.client.core.fetcher import FetcherCore
 from broker.client.core.groups.events import (
     NO_GENERATION,
+    NO_MEMBER_ID,
     Leave,
     Rejoin,
     Step,
@@ -41,6 +42,7 @@ from broker.client.group_requests import (
     committed_offsets,
     committed_request,
 )
+from broker.client.interceptors import ConsumerInterceptors
 from broker.client.member_thread import GroupCall, MemberThread
 from broker.client.metrics import ConsumerMetrics
 from broker.wire.apis import ApiKey
@@ -88,8 +90,10 @@ class GroupSession:
         metrics: ConsumerMetrics,
         rng: random.Random,
         wake: Callable[[], None],
+        interceptors: ConsumerInterceptors,
     ) -> None:
         self._config = config
+        self._interceptors = interceptors
         self._fetcher = fetcher
         self._metadata = metadata
         self._metrics = metrics
@@ -101,6 +105,7 @@ class GroupSession:
         self._told_counts: dict[str, int] = {}
         self._owned: frozenset[TopicPartition] = frozenset()
         self._finished: deque[Callable[[], None]] = deque()
+        self._commits_done: deque[Offsets] = deque()  # that the interceptors have not heard of
         self._look_up: GroupCall | None = None
         self._commit_due_ms = 0
         self._last_commit: dict[TopicPartition, int] = {}
@@ -179,7 +184,7 @@ class GroupSession:
         thread = self.thread
         time_ms = now_ms()
         thread.polled_ms = time_ms
-        if self._finished:
+        if self._finished or self._commits_done:
             self._run_callbacks()
         if thread.failure is not None:
             raise KafkaError(-1, f"the group's thread died: {thread.failure!r}", name="LOCAL_STATE")
@@ -314,6 +319,7 @@ class GroupSession:
         call = self._commit_call(offsets, now_ms() + timeout_ms, is_repeated=True)
         self.thread.call(call)
         self._wait(call)
+        self._tell_interceptors()
         if not self._is_in_step:
             self._run_callbacks()
         if call.error is not None:
@@ -358,6 +364,8 @@ class GroupSession:
         def done(call: GroupCall) -> None:
             if call.error is None:
                 self._metrics.on_commit(now_ms() - call.began_ms)
+                if self._interceptors:
+                    self._commits_done.append(chosen)
             if on_done is not None:
                 on_done(call)
 
@@ -391,16 +399,23 @@ class GroupSession:
         if not call.done.is_set():
             raise TimedOutError(f"{call.api_key.name}: no answer in time", definite=False)
 
+    def _tell_interceptors(self) -> None:
+        while self._commits_done:
+            self._interceptors.on_commit(self._commits_done.popleft())
+
     def _run_callbacks(self) -> None:
+        self._tell_interceptors()
         while self._finished:
             self._finished.popleft()()
 
     def group_metadata(self) -> GroupMetadata:
-        who = self.thread.identity()
+        """Of a member that was let go: as what it was, so that the coordinator refuses what it did since. Without a
+        generation its offsets would be anybody's, and be taken (KIP-447)."""
+        who = self.thread.last_identity() if self._is_subscribed else Identity(NO_GENERATION, NO_MEMBER_ID)
         return GroupMetadata(
             group_id=self._config.group_id,
             generation_id=who.generation,
-            member_id=who.member_id if who.generation != NO_GENERATION else "",
+            member_id=who.member_id,
             group_instance_id=self._config.group_instance_id or None,
         )
 

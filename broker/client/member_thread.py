@@ -22,6 +22,8 @@ from broker.client.core.errors import LOCAL_ERROR_CODE, ClosedError, KafkaError,
 from broker.client.core.groups.classic import ClassicMember
 from broker.client.core.groups.consumer import ConsumerMember
 from broker.client.core.groups.events import (
+    NO_GENERATION,
+    NO_MEMBER_ID,
     Action,
     AskTopics,
     ConsumerHeartbeatAnswered,
@@ -131,6 +133,7 @@ class MemberThread:
         self.polled_ms = now_ms()  # the application writes it, this thread reads it
         self.has_step = False
         self.failure: BaseException | None = None
+        self._last_identity = Identity(NO_GENERATION, NO_MEMBER_ID)
         self._inbox: deque[Event] = deque()
         self._new_calls: deque[GroupCall] = deque()
         self._calls: list[GroupCall] = []  # that wait to be sent
@@ -172,6 +175,11 @@ class MemberThread:
         with self._lock:
             return Identity(self.core.generation, self.core.member_id)
 
+    def last_identity(self) -> Identity:
+        """As `identity`; after the membership was lost, as what the application still works until it hears of that."""
+        with self._lock:
+            return self._last_identity
+
     def leave(self, event: Event, timeout_ms: int) -> None:
         """Tell the coordinator, and wait for its answer at most this long."""
         self._left = left = native.Event()
@@ -208,6 +216,8 @@ class MemberThread:
             while self._inbox:
                 actions += self.core.handle(self._inbox.popleft(), time_ms)
             actions += self.core.handle(Tick(polled_ms=self.polled_ms), time_ms)
+            if self.core.generation != NO_GENERATION:
+                self._last_identity = Identity(self.core.generation, self.core.member_id)
             had_step, self.has_step = self.has_step, self.core.step() is not None
             deadline_ms = self.core.next_deadline_ms()
         for action in actions:

@@ -300,7 +300,7 @@ def _spec(
     copies = copy_topic(planned.topic_name)
     name = f"{reader.name}-{member}"
     if reader.copies and planned.client in BUILTIN and planned.client not in COPIERS:
-        raise CellError(f"client {planned.client} is no transactional copier, {' and '.join(COPIERS)} are")
+        raise CellError(f"client {planned.client} is no transactional copier; {', '.join(COPIERS)} are")
     transactional = ("linger.ms", "batch.size", "compression.type", "request.timeout.ms")
     return MemberSpec(
         member=name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import confluent_kafka
 import pytest
@@ -13,6 +13,9 @@ from broker.client import (
     Admin,
     CommitFailedError,
     Consumer,
+    ConsumerInterceptor,
+    ConsumerRecord,
+    GroupMetadata,
     KafkaError,
     NewTopic,
     OffsetAndMetadata,
@@ -167,16 +170,70 @@ def test_automatic_commits_cover_what_was_handed_out(cluster: Cluster, topic: st
     assert sorted(first + rest) == list(range(60))
 
 
+class Watching(ConsumerInterceptor):
+    """The second of two: the first one fails each time."""
+
+    def __init__(self) -> None:
+        self.commits: list[dict[TopicPartition, int]] = []
+
+    def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        return [each for each in records if each.value != b"7"]
+
+    def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        self.commits.append({each: at.offset for each, at in offsets.items()})
+
+
+class Failing(ConsumerInterceptor):
+    def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        raise RuntimeError("on_consume")
+
+    def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        raise RuntimeError("on_commit")
+
+
+def test_an_interceptor_hears_of_every_commit_in_order_and_may_take_records_out(cluster: Cluster, topic: str) -> None:
+    """KIP-42; what an interceptor raises is for the log only."""
+    produce(cluster, topic, 0, 20)
+    watching = Watching()
+    settings = {
+        "bootstrap.servers": cluster.bootstrap(), "group.id": topic, "auto.offset.reset": "earliest",
+        "auto.commit.interval.ms": 100,
+    }  # fmt: skip
+    zero = TopicPartition(topic, 0)
+    with Consumer(settings, interceptors=[Failing(), watching]) as one:
+        one.subscribe([topic])
+        assert sorted(read(19, one)) == [each for each in range(20) if each != 7]
+        poll_until(lambda: watching.commits and watching.commits[-1].get(zero) == 5, "an automatic commit", one)
+        one.commit_async({zero: OffsetAndMetadata(1)})
+        one.commit_sync({zero: OffsetAndMetadata(2)})
+        assert watching.commits[-2:] == [{zero: 1}, {zero: 2}]
+        with pytest.raises(KafkaError, match="OFFSET_METADATA_TOO_LARGE"):
+            one.commit_sync({zero: OffsetAndMetadata(3, -1, "x" * 5000)})
+        assert watching.commits[-1] == {zero: 2}
+    assert watching.commits[-1][zero] == 5  # the last one, as it closed
+
+
 def test_a_member_that_does_not_poll_loses_its_partitions_and_may_come_back(cluster: Cluster, topic: str) -> None:
+    """Until it polls, its application works as the member that it was: offsets in a transaction are refused too."""
     produce(cluster, topic, 0, 8)
     seen = Seen()
     with make(cluster, "classic", topic, max_poll_interval_ms=3000, enable_auto_commit=False) as one:
         one.subscribe([topic], seen)
         assert len(read(8, one)) == 8
-        wait_until(lambda: one.group_metadata().generation_id < 0, "the member left", 40)
+        member = one.group_metadata()
+        wait_until(lambda: one.metrics()["failed-rebalance-total"], "the member left", 40)
         with pytest.raises(CommitFailedError, match="UNKNOWN_MEMBER_ID"):
             one.commit_sync()
-        poll_until(lambda: one.group_metadata().generation_id > 0 and one.assignment(), "a new membership", one)
+        assert one.group_metadata() == member
+        with Producer({"bootstrap.servers": cluster.bootstrap(), "transactional.id": topic}) as producer:
+            producer.init_transactions()
+            producer.begin_transaction()
+            with pytest.raises(KafkaError, match="UNKNOWN_MEMBER_ID"):
+                producer.send_offsets_to_transaction({TopicPartition(topic, 0): 2}, one.group_metadata())
+            producer.abort_transaction()
+        poll_until(lambda: one.group_metadata() != member and one.assignment(), "a new membership", one)
+        one.unsubscribe()
+        assert one.group_metadata() == GroupMetadata(group_id=topic)
     assert [call for call, _ in seen.calls][:3] == ["assigned", "lost", "assigned"]
 
 

@@ -233,10 +233,18 @@ def test_scenarios_that_a_client_cannot_run_are_left_out_by_reason(capsys: pytes
     setup = "socket.connection.setup.timeout.ms: the library has no such setting"
     assert lines == [
         f"left out: slow-connect (client aiokafka cannot set {setup})",
-        "left out: truncation-seen (needs --client confluent or java or reference)",
+        "left out: truncation-seen (needs --client reference or confluent or java)",
     ]
     assert execute(["chaos", "slow-connect", "--client", "aiokafka", "--dry-run"]) == ExitCode.USAGE
     assert "nothing is left to run: slow-connect (client aiokafka" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cluster", ["reference", "kafka"])
+def test_the_default_client_is_left_out_of_no_scenario(capsys: pytest.CaptureFixture[str], cluster: str) -> None:
+    assert execute(["chaos", "--cluster", cluster, "--dry-run"]) == 0
+    said = capsys.readouterr()
+    assert "chaos-copy-loop-bounces " in said.out
+    assert not [line for line in said.err.splitlines() if "client" in line]
 
 
 def test_a_client_without_a_setting_runs_a_scenario_with_the_nearest_and_says_so(

@@ -63,7 +63,7 @@ def test_auditors_read_committed_copies_whatever_their_clients_default_is() -> N
 
 
 def test_a_client_that_is_no_copier_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(CellError, match="aiokafka is no transactional copier, confluent and java are"):
+    with pytest.raises(CellError, match="aiokafka is no transactional copier; reference, confluent, java are"):
         members(tmp_path, "consumer-kill", "aiokafka", COPYING)
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +20,12 @@ from runlog.events import events_path, read_jsonl
 from runlog.parquet import read_stream
 from runlog.payload import make
 from tests.workloads.reference_broker import PARTITIONS, ReferenceBroker
-from workloads.members.confluent import generation_of, make_copier
+from workloads.clients.protocol import PropertyError
+from workloads.members import make_copier, make_member
+from workloads.members.confluent import generation_of
 from workloads.members.journal import MemberJournal
 from workloads.members.loop import positions_after, slices
+from workloads.members.positions import beginnings, step_back
 from workloads.members.protocol import CopierSetup, CopyUnknown, MemberSetup
 from workloads.members.spec import MemberSpec
 from workloads.members.transcribe import members_directory, transcribe_cell
@@ -96,6 +100,36 @@ def test_work_is_cut_into_slices_of_20_ms_and_positions_are_after_the_last_recor
         (TOPIC, 0): 6,
         (TOPIC, 1): 10,
     }
+
+
+def test_what_was_not_processed_comes_again_where_the_partition_is_still_ones_own() -> None:
+    """The way back that adapters of Python clients share."""
+    polled = [(TOPIC, 0, 4, b"", -1), (TOPIC, 1, 9, b"", -1), (TOPIC, 0, 5, b"", -1)]
+    assert beginnings(polled) == {(TOPIC, 0): 4, (TOPIC, 1): 9}
+    with closing(Consumer({"bootstrap.servers": "127.0.0.1:1"})) as consumer:
+        consumer.assign([TopicPartition(TOPIC, 0)])
+        consumer.seek(TopicPartition(TOPIC, 0), 6)
+        step_back(consumer, {(TOPIC, 0): 4, (TOPIC, 1): 9}, TopicPartition)
+        assert consumer.position(TopicPartition(TOPIC, 0)) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "problem"),
+    [
+        ("session.timeout.ms", "6000", "broker decides that"),
+        ("enable.auto.commit", "false", "the reader's `commit` decides that"),
+        ("sesion.timeout.ms", "6000", "session.timeout.ms"),
+        ("value.deserializer", "org.example.Own", "cannot be loaded"),
+    ],
+)
+def test_the_reference_member_refuses_by_name_what_it_cannot_set(name: str, given: str, problem: str) -> None:
+    setup = MemberSetup(
+        bootstrap_servers="127.0.0.1:1", topics=(TOPIC,), group_id="g", start="earliest", is_auto_commit=True,
+        properties={"group.protocol": "consumer", name: given},
+    )  # fmt: skip
+    with pytest.raises(PropertyError, match=problem) as refused:
+        make_member("reference", setup, MemberJournal(Path(os.devnull)))
+    assert refused.value.name == name
 
 
 def test_a_jvm_gets_the_same_as_properties(tmp_path: Path) -> None:
@@ -181,7 +215,7 @@ def produce(broker: ReferenceBroker, topic: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["confluent", "aiokafka", "kafka_python"])
+@pytest.mark.parametrize("client", ["reference", "confluent", "aiokafka", "kafka_python"])
 def test_a_killed_member_is_followed_at_its_last_commit(tmp_path: Path, broker: ReferenceBroker, client: str) -> None:
     topic = f"read-{client.replace('_', '-')}"
     broker.create_topics(topic)
@@ -208,7 +242,7 @@ def test_a_killed_member_is_followed_at_its_last_commit(tmp_path: Path, broker: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["confluent", "aiokafka", "kafka_python"])
+@pytest.mark.parametrize("client", ["reference", "confluent", "aiokafka", "kafka_python"])
 def test_a_member_that_stops_in_the_middle_of_its_work_commits_only_what_it_has_done(
     tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:
@@ -233,32 +267,40 @@ def test_a_member_that_stops_in_the_middle_of_its_work_commits_only_what_it_has_
 
 
 @pytest.mark.slow
-def test_a_copier_that_was_fenced_says_so_and_can_be_replaced(tmp_path: Path, broker: ReferenceBroker) -> None:
-    broker.create_topics("fenced", "fenced-copy")
+@pytest.mark.parametrize("client", ["reference", "confluent"])
+def test_a_copier_that_was_fenced_says_so_and_can_be_replaced(
+    tmp_path: Path, broker: ReferenceBroker, client: str
+) -> None:
+    topic = f"fenced-{client}"
+    broker.create_topics(topic, f"{topic}-copy")
     member = MemberSetup(
-        bootstrap_servers=broker.address, topics=("fenced",), group_id="fenced", properties={}, start="earliest",
+        bootstrap_servers=broker.address, topics=(topic,), group_id=topic, properties={}, start="earliest",
         is_auto_commit=False,
     )  # fmt: skip
-    setup = CopierSetup(member=member, transactional_id="fenced-0", producer_properties={})
+    setup = CopierSetup(member=member, transactional_id=f"{topic}-0", producer_properties={})
     journal = MemberJournal(tmp_path / "journal.jsonl")
-    first, second = make_copier(setup, journal), make_copier(setup, journal)
+    first, second = make_copier(client, setup, journal), make_copier(client, setup, journal)
     first.connect(20)
     first.begin()
     second.connect(20)
-    with pytest.raises(CopyUnknown, match="fenced"):
-        first.commit({("fenced", 0): 1})
+    with pytest.raises(CopyUnknown, match=r"(?i)fenced"):
+        first.commit({(topic, 0): 1})
     first.close()
     second.close()
     journal.close()
 
 
 @pytest.mark.slow
-def test_a_copier_writes_each_record_once_with_its_offsets(tmp_path: Path, broker: ReferenceBroker) -> None:
-    broker.create_topics("in", "in-copy")
-    produce(broker, "in")
+@pytest.mark.parametrize("client", ["reference", "confluent"])
+def test_a_copier_writes_each_record_once_with_its_offsets(
+    tmp_path: Path, broker: ReferenceBroker, client: str
+) -> None:
+    topic = f"in-{client}"
+    broker.create_topics(topic, f"{topic}-copy")
+    produce(broker, topic)
     mine = spec(
-        tmp_path, bootstrap_servers=broker.address, topic="in", group_id="in-copier", copy_to="in-copy",
-        transactional_id="in-copier-0", properties={"session.timeout.ms": "6000"},
+        tmp_path, client=client, bootstrap_servers=broker.address, topic=topic, group_id=f"{topic}-copier",
+        copy_to=f"{topic}-copy", transactional_id=f"{topic}-copier-0", properties={"session.timeout.ms": "6000"},
         producer_properties={"transaction.timeout.ms": "8000", "linger.ms": "5"},
     )  # fmt: skip
     process = start(tmp_path, mine)
@@ -268,7 +310,7 @@ def test_a_copier_writes_each_record_once_with_its_offsets(tmp_path: Path, broke
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 0
     reader = Consumer({"bootstrap.servers": broker.address, "isolation.level": "read_committed"})
-    reader.assign([TopicPartition("in-copy", partition) for partition in range(PARTITIONS)])
+    reader.assign([TopicPartition(f"{topic}-copy", partition) for partition in range(PARTITIONS)])
     reader.seek_to_beginning()
     copies = []
     deadline_s = time.monotonic() + 15

@@ -40,7 +40,7 @@ def make_consumer(setup: ClientSetup) -> ReferenceConsumer:
 
 def check_properties(properties: Mapping[str, str]) -> None:
     _refuse_own(properties)
-    _checked(Producer, {**properties, "bootstrap.servers": _NOWHERE}).close(0)
+    checked(Producer, {**properties, "bootstrap.servers": _NOWHERE}).close(0)
 
 
 class ReferenceProducer:
@@ -51,7 +51,7 @@ class ReferenceProducer:
         settings = {
             **setup.properties, "bootstrap.servers": setup.bootstrap_servers, "max.block.ms": str(_MAX_BLOCK_MS),
         }  # fmt: skip
-        self._producer = _checked(lambda given: Producer(given, batch_listener=self._delivered), settings)
+        self._producer = checked(lambda given: Producer(given, batch_listener=self._delivered), settings)
         self._effective: dict[str, str] = dict(self._producer.effective_properties())
         self._acks_zero = self._effective.get("acks", "all") == "0"
         self._send: Any = self._producer.send  # Any: with a batch listener, on_delivery is a token, here the seq
@@ -118,7 +118,7 @@ class ReferenceConsumer:
         settings = {"enable.auto.commit": "false", "auto.offset.reset": setup.start, **setup.properties}
         if setup.group_id is not None:
             settings = {"auto.offset.reset": setup.start, **setup.properties, "group.id": setup.group_id}
-        self._consumer = _checked(Consumer, {**settings, "bootstrap.servers": setup.bootstrap_servers})
+        self._consumer = checked(Consumer, {**settings, "bootstrap.servers": setup.bootstrap_servers})
 
     def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
         """Metadata is fetched by the first polls; a broker that cannot be reached shows there."""
@@ -133,22 +133,27 @@ class ReferenceConsumer:
 
     def poll(self, timeout_s: float) -> Polled:
         try:
-            records = self._consumer.poll(int(timeout_s * 1_000))
+            return polled_from(self._consumer, timeout_s, is_member=self._is_member)
         except KafkaError:
             time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again until the run stops it
             return Polled((), time.monotonic_ns())
-        polled_ns = time.monotonic_ns()
-        return Polled(
-            [
-                (record.topic, record.partition, record.offset, record.value or b"", record.timestamp_ms)
-                for record in records
-            ],
-            polled_ns,
-            self._consumer.group_metadata().generation_id if self._is_member and records else ABSENT,
-        )
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def polled_from(consumer: Consumer, timeout_s: float, *, is_member: bool = True) -> Polled:
+    """One poll, with the group's generation in which its records were handed out. Raises KafkaError."""
+    records = consumer.poll(int(timeout_s * 1_000))
+    polled_ns = time.monotonic_ns()
+    return Polled(
+        [
+            (record.topic, record.partition, record.offset, record.value or b"", record.timestamp_ms)
+            for record in records
+        ],
+        polled_ns,
+        consumer.group_metadata().generation_id if is_member and records else ABSENT,
+    )
 
 
 def _refuse_own(properties: Mapping[str, str]) -> None:
@@ -156,7 +161,8 @@ def _refuse_own(properties: Mapping[str, str]) -> None:
         raise PropertyError(NAME, "max.block.ms", "the load generator itself waits for space in the buffer")
 
 
-def _checked(make: Callable[[Mapping[str, str]], _Client], settings: Mapping[str, str]) -> _Client:
+def checked(make: Callable[[Mapping[str, str]], _Client], settings: Mapping[str, str]) -> _Client:
+    """PropertyError by name for what the client refuses."""
     try:
         return make(settings)
     except ValueError as error:  # the client's ConfigurationError, which names the property

@@ -15,11 +15,12 @@ from workloads.clients.protocol import ClientError
 from workloads.members.protocol import Copier, CopierSetup, GroupMember, MemberLibrary, MemberListener, MemberSetup
 
 BUILTIN: Final = {
+    "reference": "workloads.members.reference",
     "confluent": "workloads.members.confluent",
     "aiokafka": "workloads.members.aiokafka",
     "kafka_python": "workloads.members.kafka_python",
 }
-COPIERS: Final = ("confluent", "java")
+COPIERS: Final = ("reference", "confluent", "java")
 JAVA: Final = "java"  # its members are JVMs that the harness starts
 
 

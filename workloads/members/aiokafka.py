@@ -15,6 +15,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 
 from workloads.clients.aiokafka import NAME, consumer_arguments
 from workloads.clients.protocol import ClientError, Polled, PropertyError, polled_of
+from workloads.members.positions import beginnings, names_of, step_back
 from workloads.members.protocol import (
     GENERATION_UNKNOWN,
     CommitRefused,
@@ -22,7 +23,6 @@ from workloads.members.protocol import (
     MemberSetup,
     Partition,
     Positions,
-    beginnings,
 )
 
 RECORDS_PER_POLL: Final = 500
@@ -98,23 +98,18 @@ class AiokafkaMember:
 
     def close(self) -> None:
         if self._consumer is not None:
-            self._step_back()
+            if self._is_auto_commit:  # of the position, which is after all that was polled
+                step_back(self._consumer, self._undone, aiokafka.TopicPartition)
             stopping = asyncio.ensure_future(self._consumer.stop(), loop=self._loop)
             self._loop.run_until_complete(asyncio.wait([stopping], timeout=CLOSE_TIMEOUT_S))
         self._loop.close()
 
-    def _step_back(self) -> None:
-        """Closing commits the position, which is after all that was polled: what was not processed must come again."""
-        for partition, offset in self._undone.items():
-            if self._is_auto_commit and (own := aiokafka.TopicPartition(*partition)) in self._consumer.assignment():
-                self._consumer.seek(own, offset)
-
     def on_assigned(self, partitions: Sequence[Any]) -> None:
         generation = getattr(self._consumer._coordinator, "generation", GENERATION_UNKNOWN)
-        self._listener.assigned(_names(partitions), int(generation))
+        self._listener.assigned(names_of(partitions), int(generation))
 
     def on_revoked(self, partitions: Sequence[Any]) -> None:
-        self._listener.revoked(_names(partitions))
+        self._listener.revoked(names_of(partitions))
 
 
 class _Rebalances(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
@@ -126,7 +121,3 @@ class _Rebalances(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # 
 
     def on_partitions_revoked(self, revoked: Sequence[Any]) -> None:
         self._member.on_revoked(sorted(revoked))
-
-
-def _names(partitions: Sequence[Any]) -> list[Partition]:
-    return [(tp.topic, tp.partition) for tp in partitions]

@@ -17,6 +17,7 @@ import confluent_kafka
 
 from workloads.clients.confluent import NAME, SILENT, consumer_settings, polled_from, producer_settings
 from workloads.clients.protocol import ClientError, Polled, PropertyError, ReceivedRecord
+from workloads.members.positions import beginnings, names_of
 from workloads.members.protocol import (
     GENERATION_UNKNOWN,
     CommitRefused,
@@ -134,10 +135,10 @@ class ConfluentMember:
         self.consumer.close()
 
     def _on_assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        self._listener.assigned(_names(partitions), generation_of(bytes(consumer.consumer_group_metadata())))
+        self._listener.assigned(names_of(partitions), generation_of(bytes(consumer.consumer_group_metadata())))
 
     def _on_revoke(self, _consumer: Any, partitions: Sequence[Any]) -> None:
-        self._listener.revoked(_names(partitions))
+        self._listener.revoked(names_of(partitions))
 
     def _on_commit(self, error: Any, partitions: Sequence[Any]) -> None:
         """Of auto-commits; a commit that was asked for is told by whoever asked."""
@@ -177,9 +178,7 @@ class ConfluentCopier:
 
     def poll(self, timeout_s: float) -> Polled:
         polled = self._reader.poll(timeout_s)
-        self._begun = {}
-        for topic, partition, offset, _, _ in polled.records:
-            self._begun.setdefault((topic, partition), offset)
+        self._begun = beginnings(polled.records)
         return polled
 
     def begin(self) -> None:
@@ -241,10 +240,6 @@ class ConfluentCopier:
             raise CopyUnknown(problem.str()) from error
         self.abort()
         raise CopyAborted(problem.str()) from error
-
-
-def _names(partitions: Sequence[Any]) -> list[Partition]:
-    return [(item.topic, item.partition) for item in partitions]
 
 
 def _offsets(positions: Positions) -> list[Any]:

@@ -17,7 +17,7 @@ from workloads.members.journal import MemberJournal
 from workloads.members.protocol import CommitRefused, GroupMember, MemberSetup, Positions
 from workloads.members.spec import MemberSpec
 
-CONNECT_TIMEOUT_S: Final = 20.0
+CONNECT_TIMEOUT_S: Final = 40.0  # the first transaction of a cluster waits until its internal topic is there
 POLL_S: Final = 0.05
 SLICE_US: Final = 20_000  # the work between two lines of the journal
 

@@ -16,14 +16,6 @@ Positions = Mapping[Partition, int]  # the offset after the last record
 GENERATION_UNKNOWN = -1
 
 
-def beginnings(records: Sequence[ReceivedRecord]) -> dict[Partition, int]:
-    """Where what was polled begins, by partition; records of a partition come in order."""
-    found: dict[Partition, int] = {}
-    for topic, partition, offset, _, _ in records:
-        found.setdefault((topic, partition), offset)
-    return found
-
-
 class CommitRefused(Exception):
     """The group has moved on: this member may not commit what it did any more."""
 
