@@ -24,5 +24,7 @@ class Criteria:
     # Share of all cores that other programs, or other guests of the machine, may take while a cell is measured.
     foreign_share_max: float = 0.15
     steal_share_max: float = 0.05
+    # Share of the brokers' CPU that the just-in-time compilers of their JVMs may take in the measured window.
+    compiler_share_max: float = 0.25
     # Window that is long enough to be judged for steadiness.
     steady_window_us_min: int = 2_000_000

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import altair as alt
 
+from reports.broker_cpu import still_warming
 from reports.criteria import Criteria
 from reports.model import Json
 from reports.noise import disturbance, host_noise
@@ -69,9 +70,9 @@ def table(judged: Sequence[Judged]) -> tuple[list[str], list[list[object]]]:
 
 
 def mark(item: Judged) -> str:
-    """What the reader must know of the cell: client-bound, disturbed."""
+    """What the reader must know of the cell: client-bound, disturbed, brokers still warming."""
     bound = [c.reason for c in item.verdict.checks if c.result != "pass" and "client-bound" in c.reason]
-    return "; ".join([*bound, *filter(None, [disturbance(item.facts)])])
+    return "; ".join([*bound, *filter(None, [disturbance(item.facts), still_warming(item.facts, Criteria())])])
 
 
 CERTIFICATE_COLUMNS: Final = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,7 +48,22 @@ class Measurement:
     durability: dict[str, str]
     load: dict[str, Any]  # the workload as cell.json has it
     properties: dict[str, str]
+    compiler_us_per_record: float | None = None  # not part of broker_cpu; None: part of it, if there is a compiler
     noise: dict[str, float] = field(default_factory=dict)  # means of what the host sampler saw
+
+
+def knows_compiler(cells: Sequence[Measurement]) -> bool:
+    """Whether broker CPU is without the compilers' part in all cells that have it."""
+    return all(cell.compiler_us_per_record is not None for cell in cells if "broker_cpu" in cell.values)
+
+
+def with_compiler(cell: Measurement) -> Measurement:
+    """The same with broker CPU as runs have it that did not record the compiler's part."""
+    cpu = cell.values.get("broker_cpu")
+    if cell.compiler_us_per_record is None or cpu is None:
+        return cell
+    values = {**cell.values, "broker_cpu": cpu + cell.compiler_us_per_record}
+    return replace(cell, values=values, compiler_us_per_record=None)
 
 
 def measure(judged: Sequence[Judged]) -> list[Measurement]:
@@ -77,6 +92,7 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
         durability=_durability(item),
         load={str(name): value for name, value in cell.part("workload").items()},
         properties={str(name): str(value) for name, value in cell.part("properties").items()},
+        compiler_us_per_record=observation.behaviour.compiler_us_per_record if observation else None,
         noise=host_noise(item.facts),
     )
 

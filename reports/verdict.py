@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reports.anomalies import ANOMALIES, BY_NAME
+from reports.broker_cpu import still_warming
 from reports.criteria import Criteria
 from reports.lawful import LAWFUL, Configuration, configuration_of, rule
 from reports.model import PREDICTED_KINDS, CellFacts
@@ -351,6 +352,9 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
     disturbed = disturbance(facts, criteria)
     if disturbed:
         notes.append(disturbed)
+    warming = still_warming(facts, criteria)
+    if warming:
+        notes.append(warming)
     recovered = facts.set_count("recovered")
     if recovered:
         notes.append(f"{recovered} record(s) without an acknowledgement were found in the log (recovered)")

@@ -7,7 +7,6 @@ Shown by tests/harness/test_harness_confirm.py.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from harness.errors import ExitCode, UsageError
 from harness.run.rundir import create_run_directory
 from harness.suite import Suite
 from reports.measurements import read_measurements
-from reports.sweep.confirm import Confirmation, confirm, exit_code
+from reports.sweep.confirm import CompilerAside, Confirmation, compiler_aside, confirm, exit_code, values_of
 from runlog.events import read_json
 
 
@@ -75,25 +74,32 @@ def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitC
     )  # fmt: skip
     if code not in (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE):
         return code
-    values: defaultdict[str, list[float]] = defaultdict(list)
-    for cell in read_measurements(run_dir):
-        for measure, value in cell.values.items():
-            values[measure].append(value)
-    found = confirm(recommended.predicted, values)
-    document = {"sweep": str(directory), "cell": recommended.name, "measures": [asdict(each) for each in found]}
+    cells = read_measurements(run_dir)
+    found = confirm(recommended.predicted, values_of(recommended.predicted, cells))
+    aside = compiler_aside(recommended.predicted, cells)
+    document = {
+        "sweep": str(directory),
+        "cell": recommended.name,
+        "measures": [asdict(each) for each in found],
+        "compiler_us_per_record": asdict(aside) if aside else None,
+    }
     (run_dir / "results" / "confirm.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    for line in text(recommended.name, found):
+    for line in text(recommended.name, found, aside):
         print(line)
     print(run_dir / "report.html", flush=True)
     return code if code is ExitCode.FAIL else ExitCode(exit_code(found))
 
 
-def text(name: str, found: list[Confirmation]) -> list[str]:
+def text(name: str, found: list[Confirmation], aside: CompilerAside | None = None) -> list[str]:
     lines = [f"{name}, {max((each.repetitions for each in found), default=0)} repetitions"]
     for each in found:
         measured = _interval(each.measured) if each.measured else "–"
         figures = f"predicted {_interval(each.predicted):32} measured {measured:32}"
         lines.append(f"{each.title:24} {figures} {each.unit:10} {each.result}")
+    if aside is not None:
+        measured = "–" if aside.measured is None else f"{aside.measured:,.4g}"
+        figures = f"in sweep  {aside.predicted:<32,.4g} measured {measured:32}"
+        lines.append(f"{'JIT compilers, beside it':24} {figures} {'µs':10} not judged")
     return lines
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from harness.clusters.base import ClusterState
 from harness.run.host import HostSampler
+from harness.run.jvm_threads import JvmThreads
 from runlog.events import JsonlWriter, RunClock, parse_line
 
 PROBE_INTERVAL_S: Final = 0.1
@@ -190,7 +191,8 @@ class HasPids(Protocol):
 
 
 class StatsSampler:
-    """CPU and memory of the brokers and the host, twice a second, into stats.jsonl."""
+    """CPU and memory of the brokers and the host, twice a second, into stats.jsonl; of a broker that is a JVM also what
+    its compiler and its collector took of that CPU."""
 
     def __init__(
         self, cluster: HasPids, load_pid: Callable[[], int | None], clock: RunClock, writer: JsonlWriter
@@ -198,6 +200,7 @@ class StatsSampler:
         self._cluster, self._load_pid, self._clock, self._writer = cluster, load_pid, clock, writer
         self._host = HostSampler()
         self._cpu: dict[str, tuple[int, float, float]] = {}
+        self._jvms: dict[str, JvmThreads] = {}
 
     def step(self) -> None:
         t_us = self._clock.now_us()
@@ -215,6 +218,9 @@ class StatsSampler:
             self._write(t_us, "host", values)
 
     def _sample_process(self, t_us: int, source: str, pid: int) -> None:
+        if source not in self._jvms or self._jvms[source].pid != pid:
+            self._jvms[source] = JvmThreads(pid)
+        own = self._jvms[source].look()  # before the whole, of which it is a part
         sample = process_sample(pid)
         if sample is None:
             return
@@ -225,6 +231,8 @@ class StatsSampler:
         values: dict[str, Any] = {"cpu_s": round(cpu_s, 3), "rss_bytes": rss_bytes}
         if last is not None and last[0] == pid and now_s > last[2]:
             values["cpu_share"] = round((cpu_s - last[1]) / (now_s - last[2]), 4)
+        if own is not None:
+            values |= {"compiler_cpu_s": own.compiler_s, "collector_cpu_s": own.collector_s}
         self._write(t_us, source, values)
 
     def _write(self, t_us: int, source: str, values: Mapping[str, Any]) -> None:

@@ -2,10 +2,12 @@
 
 A JVM compiles what is hot: Apache Kafka answers its first thousands of requests several times slower than later ones
 (benchmarks/README.md shows the series). Without this, whichever cells the seed puts first would look slow, and a
-second run would not confirm the first. So rounds go on until the brokers' CPU time per record no longer falls. A
-round is like a cell, with new connections and a topic made and deleted: after 100 s of one long load, at rest by this
-measure, the next cells still took up to four times their later CPU. Cells with faults restart brokers, which are
-young again whatever came before: before those there is one round. Brokers without a just-in-time compiler get none.
+second run would not confirm the first. So rounds go on until the brokers' CPU time per record, without the compiler,
+no longer falls and the compiler's share of it is small: it works in bursts, with pauses between them. A round is like
+a cell, with new connections and a topic made and deleted: after 100 s of one long load, at rest by this measure, the
+next cells still took up to four times their later CPU. Cells with faults restart brokers, which are young again
+whatever came before: before those there is one round, and one before cells too short to be judged. Brokers without a
+just-in-time compiler get none.
 Shown by tests/harness/test_harness_warm_up.py.
 """
 
@@ -23,8 +25,10 @@ from harness.clusters.base import Cluster
 from harness.errors import CellError
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
+from harness.run.jvm_threads import JvmThreads
 from harness.run.recorders import HasPids, process_sample
 from harness.run.workload_process import WorkloadProcess
+from reports.criteria import Criteria
 
 TOPIC: Final = "harness-warm-up"
 CELL_ID: Final = "warm-up"
@@ -36,41 +40,86 @@ RATE_FACTOR: Final = 2.0  # harder than what follows, so that it takes less time
 OVERTIME_S: Final = 30.0
 ROUNDS_COMPARED: Final = 8  # a pause of the compiler is not its end
 LEAST_FALL: Final = 0.05
+# The compiler's pace is its own: at the lower rate of the cells its share of the brokers' CPU is higher by as much.
+COMPILER_SHARE_MAX: Final = Criteria().compiler_share_max / RATE_FACTOR
 
 
 def rounds_max(planned: PlannedCell) -> int:
-    return 1 if planned.has_faults else ROUNDS_MAX
+    """One where brokers will be young again, and where a window too short to be judged measures nothing anyway."""
+    measures = planned.workload.measure_ms * 1000 >= Criteria().steady_window_us_min
+    return ROUNDS_MAX if measures and not planned.has_faults else 1
 
 
 @dataclass(slots=True)
 class Warmth:
-    """The brokers' CPU time per acknowledged record, round by round (us)."""
+    """The brokers' CPU time per acknowledged record, round by round (us), and what their compilers took of it."""
 
     cpu_us_per_record: list[float] = field(default_factory=list)
+    compiler_us_per_record: list[float] = field(default_factory=list)
 
-    def take(self, acked: int, cpu_s: float) -> None:
+    def take(self, acked: int, cpu_s: float, compiler_s: float) -> None:
         """One round is over. A round without acknowledgements says nothing."""
         if acked > 0:
             self.cpu_us_per_record.append(cpu_s * 1e6 / acked)
+            self.compiler_us_per_record.append(compiler_s * 1e6 / acked)
 
     def has_settled(self) -> bool:
-        """The last rounds together are not clearly cheaper than as many before them."""
-        costs, few = self.cpu_us_per_record, ROUNDS_COMPARED
+        """What stays is no longer falling, and the compiler takes little."""
+        return self._is_level() and self.compiler_share() <= COMPILER_SHARE_MAX
+
+    def compiler_share(self) -> float:
+        """The compilers' part of the brokers' CPU in the last rounds."""
+        whole = sum(self.cpu_us_per_record[-ROUNDS_COMPARED:])
+        return sum(self.compiler_us_per_record[-ROUNDS_COMPARED:]) / whole if whole > 0 else 0.0
+
+    def _is_level(self) -> bool:
+        """Without their compilers the last rounds together are not clearly cheaper than as many before them."""
+        few = ROUNDS_COMPARED
+        both = zip(self.cpu_us_per_record, self.compiler_us_per_record, strict=True)
+        costs = [whole - compiler for whole, compiler in both]
         return len(costs) >= 2 * few and sum(costs[-few:]) > (1 - LEAST_FALL) * sum(costs[-2 * few : -few])
 
     def describe(self) -> str:
         """With every round: whoever doubts a cell can look whether the brokers had come to rest before it."""
         if not self.cpu_us_per_record:
             return ""
-        series = ", ".join(f"{cost:.0f}" for cost in self.cpu_us_per_record)
-        rest = "" if self.has_settled() or len(self.cpu_us_per_record) < 2 else ", perhaps still falling"
-        return f"brokers' CPU per record by rounds, us: {series}{rest}"
+        line = f"brokers' CPU per record by rounds, us: {_series(self.cpu_us_per_record)}"
+        if any(self.compiler_us_per_record):
+            line += f"; of it the compilers' {_series(self.compiler_us_per_record)}"
+        if len(self.cpu_us_per_record) < 2 or self.has_settled():
+            return line
+        if not self._is_level():
+            line += ", perhaps still falling"
+        if self.compiler_share() > COMPILER_SHARE_MAX:
+            line += f", compilers still take {self.compiler_share():.0%}"
+        return line
 
 
-def cpu_of(cluster: HasPids) -> float:
-    """CPU seconds of all brokers; 0 where they are not ours to look at."""
-    samples = (process_sample(pid) for pid in cluster.pids().values())
-    return sum(sample[0] for sample in samples if sample is not None)
+def _series(figures: list[float]) -> str:
+    return ", ".join(f"{figure:.0f}" for figure in figures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokersCpu:
+    """CPU seconds of all brokers, and of their compilers (0 without one); 0 where they are not ours to look at."""
+
+    total_s: float = 0.0
+    compiler_s: float = 0.0
+
+
+class BrokersMeter:
+    """Reads the CPU of a cluster's brokers, whose processes stay the same."""
+
+    def __init__(self, cluster: HasPids) -> None:
+        self._jvms = [JvmThreads(pid) for pid in cluster.pids().values()]
+
+    def read(self) -> BrokersCpu:
+        own = [jvm.look() for jvm in self._jvms]  # before the whole, of which it is a part
+        samples = [process_sample(jvm.pid) for jvm in self._jvms]
+        return BrokersCpu(
+            total_s=sum(sample[0] for sample in samples if sample is not None),
+            compiler_s=sum(jvm.compiler_s for jvm in own if jvm is not None),
+        )
 
 
 def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -> dict[str, Any]:
@@ -113,16 +162,18 @@ def warm_up(
     warmth = Warmth()
     acked = 0
     problem = ""
+    meter = BrokersMeter(cluster)
     began_s = time.monotonic()
     for number in range(rounds):
         if should_stop() or problem or warmth.has_settled():
             break
-        before_s = cpu_of(cluster)
+        before = meter.read()
         (directory / "cells" / CELL_ID).mkdir(parents=True, exist_ok=True)
         this_round = {**plan, "topic": f"{TOPIC}-{number}"}
-        acked_now, problem = _round(cluster, this_round, new_load(), replication_factor, should_stop)
+        acked_now, problem = _round(cluster, this_round, new_load(), replication_factor, should_stop, meter)
         shutil.rmtree(directory, ignore_errors=True)
-        warmth.take(acked_now, cpu_of(cluster) - before_s)
+        after = meter.read()
+        warmth.take(acked_now, after.total_s - before.total_s, after.compiler_s - before.compiler_s)
         acked += acked_now
     words = f"{acked:,} records acknowledged in {time.monotonic() - began_s:.0f} s before anything was measured"
     return "; ".join(part for part in (words, warmth.describe(), problem) if part)
@@ -134,6 +185,7 @@ def _round(
     load: WorkloadProcess,
     replication_factor: int,
     should_stop: Callable[[], bool],
+    meter: BrokersMeter,
 ) -> tuple[int, str]:
     """(records acknowledged, what went wrong)."""
     admin = Admin(cluster.direct_addresses)
@@ -148,6 +200,7 @@ def _round(
         deadline_s = time.monotonic() + longest_s
         while not should_stop():
             event = load.next_event(0.2) or {}
+            meter.read()  # a compiler thread that ends keeps what it had used when it was last seen
             acked = max(acked, int(event.get("acked", 0)))
             if event.get("event") in ("done", "end"):
                 break

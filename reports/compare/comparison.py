@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from reports.measurements import Measurement
+from reports.measurements import Measurement, knows_compiler, with_compiler
 from reports.statistics.permutation import (
     REPETITIONS_MIN,
     benjamini_hochberg,
@@ -73,8 +73,18 @@ def pair_up(base: Sequence[Measurement], new: Sequence[Measurement]) -> Pairs:
     return {name: (cells, sides[1][name]) for name, cells in sides[0].items() if name in sides[1]}
 
 
+def _alike(
+    base: Sequence[Measurement], new: Sequence[Measurement]
+) -> tuple[Sequence[Measurement], Sequence[Measurement]]:
+    """Broker CPU with the compilers' part on both sides where one of them does not know it."""
+    if all(knows_compiler(side) for side in (base, new)):
+        return base, new
+    return [with_compiler(cell) for cell in base], [with_compiler(cell) for cell in new]
+
+
 def compare(pairs: Pairs, *, relevant: float = RELEVANT, seed: int = 1, limit: Row | None = None) -> Comparison:
     """`limit` is the row of a rate search, if both runs hold one (search_row)."""
+    pairs = {name: _alike(*sides) for name, sides in pairs.items()}
     cell_rows: list[Row] = []
     whole_rows: list[Row] = []
     for measure in (*MEASURES, GAP):

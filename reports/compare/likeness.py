@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reports.measurements import Measurement
+from reports.measurements import Measurement, knows_compiler
 from reports.model import Json
 
 _HOST: Final = ("system", "machine", "cpu", "cores", "memory_bytes")
@@ -52,7 +52,7 @@ def compare_surroundings(
         ]
         differs += _different("client", one.client, other.client)
         differs += _settings(one.properties, other.properties)
-    return Likeness(unlike=_once(unlike), differs=_once(differs), warnings=_noise(pairs))
+    return Likeness(unlike=_once(unlike), differs=_once(differs), warnings=(*_noise(pairs), *_compilers(pairs)))
 
 
 def _once(lines: Sequence[str]) -> tuple[str, ...]:
@@ -112,3 +112,15 @@ def _noise(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]])
         if max(base, new) > _NOISE_FACTOR * max(min(base, new), least / 10):
             lines.append(f"the host was not equally quiet: {name} {base:.3g} in BASE, {new:.3g} in NEW")
     return tuple(lines)
+
+
+def _compilers(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]]) -> tuple[str, ...]:
+    """An older run of brokers on a JVM beside one that tells their compilers' CPU apart."""
+    told = [any(cell.compiler_us_per_record is not None for side in pair for cell in side) for pair in pairs]
+    known = [all(knows_compiler(side) for side in pair) for pair in pairs]
+    if not any(some and not every for some, every in zip(told, known, strict=True)):
+        return ()
+    return (
+        "one run does not know what the brokers' just-in-time compilers took: broker CPU of both runs contains it, "
+        "and depends on the age of the brokers",
+    )

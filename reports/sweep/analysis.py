@@ -112,6 +112,17 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
             f"{len(disturbed)} of {len(observations)} cells were disturbed by the host (first {name(disturbed[0])}: "
             f"{disturbed[0].disturbed}); their scatter is in the intervals"
         )
+    warming = [item for item in observations if item.warming]
+    if warming:
+        lines.append(
+            f"{len(warming)} of {len(observations)} cells ran on brokers that were still warming (first "
+            f"{name(warming[0])}: {warming[0].warming}); CPU per record is compared without it, p99 with it"
+        )
+    if any(item.compiler_unknown for item in observations):
+        lines.append(
+            "what the brokers' just-in-time compilers took was not recorded: broker CPU per record contains it and "
+            "depends on the age of the brokers"
+        )
     carried = [item for item in observations if item.state == OK and item.asked_per_s]
     if carried and len(carried) == len(observations):
         lines.append(

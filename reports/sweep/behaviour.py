@@ -5,14 +5,13 @@ Clients name their figures differently; the table below is the only place that k
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from reports.broker_cpu import broker_cpu
 from reports.model import CellFacts, Json
-from reports.statistics.bootstrap import log_standard_error
 
 # Our name -> the names that clients give it; figures of several producers are added up, unless named in _AVERAGES.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -44,8 +43,11 @@ class Behaviour:
     backpressure_sends: float | None
     compression_ratio: float | None
     wire_bytes_per_record: float | None
-    broker_cpu_us_per_record: float | None
-    broker_cpu_log_error: float | None
+    broker_cpu_us_per_record: float | None  # whole
+    broker_cpu_without_compiler_us_per_record: float | None  # the whole too where there is no compiler to tell
+    broker_cpu_log_error: float | None  # of the figure without the compiler
+    compiler_us_per_record: float | None
+    collector_us_per_record: float | None
     client_cpu_us_per_record: float | None
 
 
@@ -53,7 +55,7 @@ def behaviour_of(facts: CellFacts) -> Behaviour:
     client = client_figures(facts)
     records, requests = client.get("records"), client.get("requests")
     per_request = records / requests if records and requests else None
-    cpu, cpu_error = _broker_cpu(facts)
+    cpu = broker_cpu(facts)
     health = facts.cell.outcome.get("health") or {}
     share = _float(health.get("cpu_share"))
     rate = facts.throughput_records_per_s
@@ -74,8 +76,11 @@ def behaviour_of(facts: CellFacts) -> Behaviour:
         compression_ratio=facts.compression_ratio,
         # The batches as they lie in the log are what crossed the wire, but for a few bytes a request.
         wire_bytes_per_record=facts.log_bytes / in_log if in_log and facts.log_bytes else None,
-        broker_cpu_us_per_record=cpu,
-        broker_cpu_log_error=cpu_error,
+        broker_cpu_us_per_record=cpu.whole_us if cpu else None,
+        broker_cpu_without_compiler_us_per_record=cpu.lasting_us if cpu else None,
+        broker_cpu_log_error=cpu.log_error if cpu else None,
+        compiler_us_per_record=cpu.compiler_us if cpu else None,
+        collector_us_per_record=cpu.collector_us if cpu else None,
         client_cpu_us_per_record=share * 1e6 / rate if share and rate else None,
     )
 
@@ -140,42 +145,3 @@ def _float(value: object) -> float | None:
         return float(value)
     except ValueError:
         return None
-
-
-def _broker_cpu(facts: CellFacts) -> tuple[float | None, float | None]:
-    """CPU microseconds of all brokers per acknowledged record, between the first and last sample of the window."""
-    start_us, end_us = facts.cell.window_us()
-    samples: dict[int, dict[str, float]] = {}
-    for line in facts.cell.stats:
-        source = str(line.get("source", ""))
-        values = line.get("values")
-        if (
-            source.startswith("broker-")
-            and isinstance(values, dict)
-            and start_us <= int(line.get("t_us", -1)) <= end_us
-        ):
-            cpu_s = _float(values.get("cpu_s"))
-            if cpu_s is not None:
-                samples.setdefault(int(line["t_us"]), {})[source] = cpu_s
-    brokers = {name for sample in samples.values() for name in sample}
-    times = sorted(t_us for t_us, sample in samples.items() if set(sample) == brokers)
-    if len(times) < 2 or facts.slots.empty:
-        return None, None
-    increments = np.array(
-        [
-            sum(samples[after][name] - samples[before][name] for name in brokers)
-            for before, after in itertools.pairwise(times)
-        ]
-    )
-    if (increments < 0).any():  # a broker was started again: its count began anew
-        return None, None
-    column = "acked" if facts.throughput_basis == "acknowledged" else "received"
-    slot_start = facts.slots["t_us"].to_numpy(dtype=np.float64)
-    overlap = np.clip(
-        np.minimum(slot_start + facts.slot_us, times[-1]) - np.maximum(slot_start, times[0]), 0, facts.slot_us
-    )
-    records = float((facts.slots[column].to_numpy(dtype=np.float64) * overlap / facts.slot_us).sum())
-    if records <= 0 or increments.sum() <= 0:
-        return None, None
-    seed = int(facts.cell.document.get("seed") or 0)
-    return float(increments.sum()) * 1e6 / records, log_standard_error(increments, seed)

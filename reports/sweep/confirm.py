@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from reports.measurements import Measurement, with_compiler
 from reports.statistics.variance import interval
 from reports.sweep.observations import BY_NAME, MEASURES
 
@@ -34,6 +35,33 @@ class Confirmation:
     measured: tuple[float, float, float] | None
     repetitions: int
     result: str
+
+
+def values_of(predicted: Mapping[str, Mapping[str, Any]], cells: Sequence[Measurement]) -> dict[str, list[float]]:
+    """Measure -> what each cell of the new run has; broker CPU contains the compilers' part if the prediction does."""
+    contained = "compiler" not in predicted.get("broker_cpu", {})
+    values: dict[str, list[float]] = {}
+    for cell in cells:
+        for measure, value in (with_compiler(cell) if contained else cell).values.items():
+            values.setdefault(measure, []).append(value)
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilerAside:
+    """What the brokers' compilers took, microseconds a record: beside the judged figure, and not judged."""
+
+    predicted: float
+    measured: float | None
+
+
+def compiler_aside(predicted: Mapping[str, Mapping[str, Any]], cells: Sequence[Measurement]) -> CompilerAside | None:
+    """None if the prediction does not tell."""
+    of_sweep = predicted.get("broker_cpu", {}).get("compiler")
+    if of_sweep is None:
+        return None
+    found = [cell.compiler_us_per_record for cell in cells if cell.compiler_us_per_record is not None]
+    return CompilerAside(predicted=float(of_sweep), measured=sum(found) / len(found) if found else None)
 
 
 def confirm(

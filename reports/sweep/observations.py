@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reports.broker_cpu import still_warming
 from reports.criteria import Criteria
 from reports.lawful import IMPOSSIBLE, LAWFUL, configuration_of, rule
 from reports.lawful import Configuration as Promised
@@ -40,6 +41,7 @@ BY_NAME: Final = {measure.name: measure for measure in MEASURES}
 
 OK, UNSTEADY, NOT_SUSTAINED, CLIENT_BOUND, UNUSABLE = "ok", "unsteady", "not sustained", "client-bound", "unusable"
 SUSTAINED_MIN: Final = 0.95
+JVM_ENGINES: Final = frozenset({"kafka"})
 
 SAFE, MAY_LOSE, NO_PROMISE = "loses none by contract", "may lose acknowledged records", "promises nothing (acks=0)"
 Configuration = tuple[tuple[str, str], ...]  # sorted (setting, value)
@@ -61,6 +63,8 @@ class Observation:
     asked_per_s: float | None
     behaviour: Behaviour
     disturbed: str = ""  # how the host was taken from it; the figures stay in
+    warming: str = ""  # how much the brokers' compilers took; the figures stay in
+    compiler_unknown: bool = False  # brokers on a JVM, and its compiler's part of their CPU was not recorded
     note: str = ""
 
 
@@ -103,6 +107,10 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         asked_per_s=asked_per_s(facts),
         behaviour=behaviour,
         disturbed=disturbance(facts, criteria),
+        warming=still_warming(facts, criteria),
+        compiler_unknown="broker_cpu" in values
+        and cell.text("engine") in JVM_ENGINES
+        and behaviour.compiler_us_per_record is None,
         note=cell.text("note"),
     )
 
@@ -183,8 +191,8 @@ def _values(facts: CellFacts, behaviour: Behaviour, state: str) -> tuple[dict[st
         values["p99"] = p99
         if latency.p99_interval_us:
             errors["p99"] = _log_error(*latency.p99_interval_us)
-    if behaviour.broker_cpu_us_per_record:
-        values["broker_cpu"] = behaviour.broker_cpu_us_per_record
+    if behaviour.broker_cpu_without_compiler_us_per_record:
+        values["broker_cpu"] = behaviour.broker_cpu_without_compiler_us_per_record
         if behaviour.broker_cpu_log_error is not None:
             errors["broker_cpu"] = behaviour.broker_cpu_log_error
     if behaviour.wire_bytes_per_record:

@@ -95,6 +95,7 @@ def recommend(inputs: Inputs) -> Recommendation:
         *_no_p99(objective),
         *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
+        *_compiler_aside(chosen, inputs),
         _how_sure(chosen, others, contenders, objective, certainty, inputs),
         *_changes(chosen, inputs),
     ]
@@ -263,6 +264,25 @@ def _against_baseline(chosen: Point, inputs: Inputs) -> list[str]:
         if (difference := means.between(inputs.baseline, chosen.configuration)) is not None
     ]
     return [f"Against the baseline: {'; '.join(parts)}."] if parts else []
+
+
+def compiler_us(configuration: Configuration, observations: Sequence[Observation]) -> float | None:
+    """What the brokers' compilers took per record, on average over the cells of a configuration; None: not recorded."""
+    own = [
+        item.behaviour for item in observations if item.configuration == configuration and "broker_cpu" in item.values
+    ]
+    found = [each.compiler_us_per_record for each in own if each.compiler_us_per_record is not None]
+    return sum(found) / len(found) if found else None
+
+
+def _compiler_aside(chosen: Point, inputs: Inputs) -> list[str]:
+    found = compiler_us(chosen.configuration, inputs.observations)
+    if found is None or "broker_cpu" not in chosen.levels:
+        return []
+    return [
+        f"Broker CPU is without the just-in-time compilers of the brokers, which grow idle with their age: beside it "
+        f"they took {significant(found)} {BY_NAME['broker_cpu'].unit} a record in this configuration."
+    ]
 
 
 def _how_sure(

@@ -9,9 +9,9 @@ from reports.statistics.variance import Estimate
 from reports.sweep.analysis import SweepAnalysis
 from reports.sweep.behaviour import Behaviour
 from reports.sweep.effects import Effect
-from reports.sweep.front import Damage
+from reports.sweep.front import Damage, Point
 from reports.sweep.observations import BY_NAME, MEASURES, Configuration, configuration_text
-from reports.sweep.recommend import change, figure
+from reports.sweep.recommend import change, compiler_us, figure
 
 Table = tuple[list[str], list[list[object]]]  # header, rows
 SCHEMA_VERSION = 1
@@ -32,9 +32,7 @@ def as_json(analysis: SweepAnalysis) -> Json:
             "certainty": recommendation.certainty,
             "not_distinguishable": list(recommendation.ties),
             "sentences": list(recommendation.sentences),
-            "predicted": {name: _level(level, name) for name, level in recommendation.point.levels.items()}
-            if recommendation.point
-            else None,
+            "predicted": _predicted(recommendation.point, analysis) if recommendation.point else None,
             "combination": {
                 "settings": _settings(combination.settings),
                 "predicted_p99": _level(combination.p99, "p99"),
@@ -63,6 +61,7 @@ def as_json(analysis: SweepAnalysis) -> Json:
                 "round": item.round,
                 "state": item.state,
                 "reason": item.reason,
+                "warming": item.warming,
                 "settings": _settings(item.configuration),
                 "values": item.values,
                 "behaviour": asdict(item.behaviour),
@@ -80,6 +79,15 @@ def _level(level: Estimate, name: str) -> Json:
     scale = BY_NAME[name].scale
     value, low, high = (round(number * scale, 6) for number in level.ratio)
     return {"value": value, "low": low, "high": high, "unit": BY_NAME[name].unit}
+
+
+def _predicted(point: Point, analysis: SweepAnalysis) -> Json:
+    """Broker CPU with the compilers' part beside it, which is not in it; without that key it is in it."""
+    levels = {name: _level(level, name) for name, level in point.levels.items()}
+    compiler = compiler_us(point.configuration, analysis.observations)
+    if "broker_cpu" in levels and compiler is not None:
+        levels["broker_cpu"]["compiler"] = round(compiler, 6)
+    return levels
 
 
 _EFFECTS = ["measure", "setting", "reference", "value", "ratio", "low", "high", "judgement", "basis"]

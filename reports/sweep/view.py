@@ -26,6 +26,9 @@ _BEHAVIOUR: Final[Mapping[str, tuple[str, float]]] = {
     "compression_ratio": ("compression", 1),
     "wire_bytes_per_record": ("B/record", 1),
     "broker_cpu_us_per_record": ("broker CPU µs/rec", 1),
+    "broker_cpu_without_compiler_us_per_record": ("without JIT compiler", 1),
+    "compiler_us_per_record": ("JIT compiler µs/rec", 1),
+    "collector_us_per_record": ("GC µs/rec", 1),
     "client_cpu_us_per_record": ("client CPU µs/rec", 1),
 }
 

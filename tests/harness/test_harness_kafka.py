@@ -12,6 +12,8 @@ import pytest
 
 from harness.clusters.kafka.jars import ensure_jars
 from harness.errors import EnvironmentFault
+from reports.measurements import read_measurements
+from runlog.events import read_jsonl
 
 RUN_TIMEOUT_S: Final = 400
 SUITE: Final = """
@@ -65,3 +67,17 @@ def test_loss_and_duplication_on_apache_kafka_are_exactly_as_its_logs_predict(tm
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
     assert len(manifest["warm_ups"]) == 2, "the quiet cluster and the proxied one"
     assert all("records acknowledged" in line for line in manifest["warm_ups"])
+    assert all("; of it the compilers' " in line for line in manifest["warm_ups"]), "brokers half a minute old compile"
+    quiet = sorted((tmp_path / "run" / "cells").glob("sweep-*/stats.jsonl"))
+    assert len(quiet) == 2
+    for path in quiet:
+        samples = read_jsonl(path)
+        last = {line["source"]: line["values"] for line in samples if line["source"].startswith("broker-")}
+        assert len(last) == 3
+        for values in last.values():
+            assert 0 < values["compiler_cpu_s"] < values["cpu_s"]
+            assert 0 < values["collector_cpu_s"] < values["cpu_s"]
+    for measured in read_measurements(tmp_path / "run"):
+        if measured.kind == "sweep" and "broker_cpu" in measured.values:
+            assert measured.compiler_us_per_record is not None
+            assert measured.compiler_us_per_record > 0

@@ -11,9 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from harness.run.context import RunContext
 from harness.run.warm_up import (
     CELL_ID,
+    COMPILER_SHARE_MAX,
     ONLY_ROUND_MS,
     RATE_FACTOR,
     ROUND_MS,
@@ -24,6 +27,7 @@ from harness.run.warm_up import (
     plan_of,
     rounds_max,
 )
+from reports.criteria import Criteria
 from tests.harness.test_harness_lint import SOUND
 from workloads.model import Plan, Spike
 
@@ -48,29 +52,60 @@ def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path
     assert document["properties"] == {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
 
 
-def test_before_faults_which_restart_brokers_there_is_one_round(tmp_path: Path) -> None:
+def test_before_faults_which_restart_brokers_and_before_what_measures_nothing_there_is_one_round(
+    tmp_path: Path,
+) -> None:
     context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
     faulty = replace(SOUND, has_faults=True)
     assert (rounds_max(SOUND), rounds_max(faulty)) == (ROUNDS_MAX, 1)
+    least_ms = int(Criteria().steady_window_us_min / 1000)
+    for measure_ms, rounds in ((least_ms - 1, 1), (least_ms, ROUNDS_MAX)):
+        workload = SOUND.workload.model_copy(update={"measure_ms": measure_ms})
+        assert rounds_max(replace(SOUND, workload=workload)) == rounds
     assert plan_of(faulty, context, "127.0.0.1:1")["workload"]["measure_ms"] == ONLY_ROUND_MS
 
 
-def after(*costs_us: float) -> Warmth:
+def after(*costs_us: float, compiler_us: float = 0.0) -> Warmth:
+    """Rounds whose CPU per record without the compiler is this, and the compiler's part beside it."""
     warmth = Warmth()
     for cost_us in costs_us:
-        warmth.take(1_000, cost_us / 1_000)
+        warmth.take(1_000, (cost_us + compiler_us) / 1_000, compiler_us / 1_000)
     return warmth
 
 
+FALLING = (900.0, 600.0, 450.0, 420.0, 390.0, 370.0, 350.0, 340.0)
+FLAT = (295.0, 310.0, 295.0, 290.0, 305.0, 310.0, 300.0, 295.0)
+
+
 def test_it_ends_when_records_no_longer_grow_cheaper() -> None:
-    falling = (900.0, 600.0, 450.0, 420.0, 390.0, 370.0, 350.0, 340.0)
-    flat = (295.0, 310.0, 295.0, 290.0, 305.0, 310.0, 300.0, 295.0)
-    assert ROUNDS_COMPARED == len(falling) == len(flat)
-    assert not after(*falling).has_settled()
-    assert not after(*falling, *flat).has_settled(), "the half before is dearer"
-    assert after(*falling, *flat, *flat).has_settled()
-    assert after(*falling[:3]).describe().endswith("us: 900, 600, 450, perhaps still falling")
-    assert after(*flat, *flat).describe().endswith("295, 310, 295, 290, 305, 310, 300, 295")
+    assert ROUNDS_COMPARED == len(FALLING) == len(FLAT)
+    assert not after(*FALLING).has_settled()
+    assert not after(*FALLING, *FLAT).has_settled(), "the half before is dearer"
+    assert after(*FALLING, *FLAT, *FLAT).has_settled()
+    assert after(*FALLING[:3]).describe().endswith("us: 900, 600, 450, perhaps still falling")
+    assert after(*FLAT, *FLAT).describe().endswith("295, 310, 295, 290, 305, 310, 300, 295")
+
+
+def test_it_does_not_end_while_the_compiler_takes_much() -> None:
+    at_work = after(*FLAT, *FLAT, compiler_us=150.0)
+    assert at_work.compiler_share() == pytest.approx(150 / (300 + 150))
+    assert not at_work.has_settled()
+    assert at_work.describe().endswith(
+        "; of it the compilers' " + ", ".join(["150"] * 16) + ", compilers still take 33%"
+    )
+    for cost_us in FLAT:  # and now it rests: only the last rounds count
+        at_work.take(1_000, cost_us / 1_000, 0.0)
+    assert at_work.has_settled()
+    assert "still" not in at_work.describe()
+    assert after(*FLAT, *FLAT, compiler_us=300 * COMPILER_SHARE_MAX / 2).has_settled()
+
+
+def test_bursts_of_the_compiler_do_not_hide_that_records_grow_cheaper() -> None:
+    warmth = after(*(400.0 for _ in FLAT))
+    for cost_us in FLAT:  # as dear as before by the whole, which the compiler took
+        warmth.take(1_000, 400.0 / 1_000, (400.0 - cost_us) / 1_000)
+    assert warmth.compiler_share() > COMPILER_SHARE_MAX
+    assert "perhaps still falling, compilers still take 2" in warmth.describe()
 
 
 def test_neither_one_cheap_round_nor_one_dear_one_decides() -> None:
@@ -83,6 +118,6 @@ def test_neither_one_cheap_round_nor_one_dear_one_decides() -> None:
 
 def test_a_round_without_acknowledgements_says_nothing() -> None:
     warmth = Warmth()
-    warmth.take(0, 3.0)
+    warmth.take(0, 3.0, 1.0)
     assert warmth.cpu_us_per_record == []
     assert warmth.describe() == ""

@@ -26,6 +26,9 @@ def cell_facts(
     throughput: float = 2000.0,
     asked: float = 2000.0,
     cpu_us: float = 50.0,
+    compiler_us: float | None = None,
+    collector_us: float = 1.0,
+    engine: str = "reference",
     wire_bytes: float = 500.0,
     repetition: int = 1,
     baseline: bool = False,
@@ -36,11 +39,13 @@ def cell_facts(
     health: Mapping[str, Any] | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> CellFacts:
-    """One cell that ran to its end, with these figures."""
+    """One cell that ran to its end, with these figures. `compiler_us` comes to `cpu_us`, in one burst in the middle of
+    the window, and makes the broker a JVM whose collector takes `collector_us` of `cpu_us`."""
     name = cell_id or f"{'-'.join(factors.values())}-r{repetition}"
     records = int(throughput * WINDOW_US / 1e6)
     document = {
         "kind": kind,
+        "engine": engine,
         "title": " ".join(f"{key}={value}" for key, value in factors.items()),
         "repetition": repetition,
         "baseline": baseline,
@@ -58,9 +63,8 @@ def cell_facts(
             "health": {"cpu_share": cpu_share, **(health or {})},
         },
     }
-    cpu_s = cpu_us * records / 1e6
     stats = [
-        {"t_us": t, "source": "broker-1", "values": {"cpu_s": cpu_s * t / WINDOW_US}}
+        _broker(t, cpu_us * records / WINDOW_US, compiler_us, collector_us, records)
         for t in range(0, WINDOW_US + 1, 500_000)
     ]
     slots = pd.DataFrame({"t_us": range(0, WINDOW_US, SLOT_US)})
@@ -92,6 +96,22 @@ def cell_facts(
         slots=slots,
         slot_us=SLOT_US,
     )  # fmt: skip
+
+
+def _broker(t_us: int, cores: float, compiler_us: float | None, collector_us: float, records: int) -> dict[str, Any]:
+    """A sample of a broker that keeps so many cores busy."""
+    if compiler_us is None:
+        return {"t_us": t_us, "source": "broker-1", "values": {"cpu_s": cores * t_us / 1e6}}
+    compiler_s = compiler_us * records / 1e6 if t_us >= WINDOW_US // 2 else 0.0
+    return {
+        "t_us": t_us,
+        "source": "broker-1",
+        "values": {
+            "cpu_s": cores * t_us / 1e6 + compiler_s,
+            "compiler_cpu_s": compiler_s,
+            "collector_cpu_s": collector_us * records * t_us / WINDOW_US / 1e6,
+        },
+    }
 
 
 def judged(facts: Sequence[CellFacts]) -> list[Judged]:
