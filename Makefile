@@ -11,8 +11,8 @@ TOXIPROXY := $(CACHE)/bin/toxiproxy-server
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 KAFKA_JARS := $(CACHE)/kafka/.installed
-# Most tests wait for processes, so two at once take little more than the longer one; more disturb each other's times.
-TEST_WORKERS ?= 2
+# Most tests wait for processes: three at once use two cores well. Each worker of pytest-xdist takes one file at a time.
+TEST_WORKERS ?= 3
 export HARNESS_CACHE_DIR := $(CACHE)
 
 .PHONY: help
