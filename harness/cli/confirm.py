@@ -15,6 +15,7 @@ from typing import Any
 from harness.cli.run import RUNS, RunOptions, run_suites
 from harness.errors import ExitCode, UsageError
 from harness.run.rundir import create_run_directory
+from harness.run.warm_up import Rest, rest_as_before
 from harness.suite import Suite
 from reports.measurements import read_measurements
 from reports.sweep.confirm import CompilerAside, Confirmation, compiler_aside, confirm, exit_code, values_of
@@ -69,7 +70,7 @@ def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitC
         [recommended.suite],
         replace(
             options, engine=recommended.engine, client=recommended.client, seed=recommended.seed,
-            cells=recommended.cells, run_dir=run_dir, make_report=True,
+            cells=recommended.cells, run_dir=run_dir, make_report=True, rest=_rest(recommended.predicted),
         ),
     )  # fmt: skip
     if code not in (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE):
@@ -88,6 +89,14 @@ def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitC
         print(line)
     print(run_dir / "report.html", flush=True)
     return code if code is ExitCode.FAIL else ExitCode(exit_code(found))
+
+
+def _rest(predicted: Mapping[str, Any]) -> Rest:
+    """Brokers with a compiler come as far as those of the sweep had come, on the average of this configuration."""
+    cpu = predicted.get("broker_cpu", {})
+    if not cpu.get("compiler"):
+        return Rest()
+    return rest_as_before(float(cpu["compiler"]) / (float(cpu["compiler"]) + float(cpu["value"])))
 
 
 def text(name: str, found: list[Confirmation], aside: CompilerAside | None = None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
 
@@ -23,6 +23,7 @@ from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
+from harness.run.warm_up import Rest
 from harness.scenarios import cases_of
 from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
@@ -62,6 +63,7 @@ class RunOptions:
     artifacts: Path | None = None
     certify: bool = True
     client_config: Path | None = None
+    rest: Rest = field(default_factory=Rest)
 
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
@@ -181,6 +183,7 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
         argv=options.argv,
         web_port=options.web_port,
         certify=options.certify,
+        rest=options.rest,
     )
     if options.web_port is not None:
         progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")

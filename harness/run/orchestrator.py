@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,8 +29,8 @@ from harness.run.rundir import build_manifest, reproduce_command, without_option
 from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
 from harness.run.timeline_driver import timeline_driver
+from harness.run.warm_up import Rest, warm_up
 from harness.run.warm_up import plan_of as warm_up_plan
-from harness.run.warm_up import rounds_max, warm_up
 from harness.run.workload_process import WorkloadProcess
 from harness.scenarios import load_scenario
 from harness.suite import Search, Suite
@@ -60,6 +60,7 @@ class RunRequest:
     argv: Sequence[str]
     web_port: int | None = None
     certify: bool = True
+    rest: Rest = field(default_factory=Rest)
 
 
 class Run:
@@ -261,7 +262,8 @@ class Run:
                 cluster,
                 warm_up_plan(planned, self._context, cluster.bootstrap_servers),
                 self._take_fresh_load,
-                rounds=rounds_max(planned),
+                rounds=self._request.rest.rounds(planned),
+                share_max=self._request.rest.share_in_rounds,
                 replication_factor=planned.replication_factor,
                 should_stop=self._context.stop.is_set,
             )
