@@ -11,8 +11,9 @@ TOXIPROXY := $(CACHE)/bin/toxiproxy-server
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 KAFKA_JARS := $(CACHE)/kafka/.installed
-# Most tests wait for processes: three at once use two cores well. Each worker of pytest-xdist takes one file at a time.
-TEST_WORKERS ?= 3
+# Most tests wait for processes, so two at once take little more than the longer one; a third gains a minute and disturbs
+# the times of the others.
+TEST_WORKERS ?= 2
 export HARNESS_CACHE_DIR := $(CACHE)
 
 .PHONY: help

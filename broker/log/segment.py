@@ -242,12 +242,16 @@ class Segment:
         if position + header.size_bytes > file_bytes:
             raise CorruptBatchError(f"a batch of {header.size_bytes} bytes at byte {position} ends after its file")
         check_header(header, position, is_stored=True)
-        if header.base_offset < self.next_offset or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
-            raise CorruptBatchError(f"base offset {header.base_offset} at byte {position} after {self.next_offset - 1}")
+        self._check_offsets(header, position)
         batch = RawBatch(header, memoryview(self._file.read_at(position, header.size_bytes)), position)
         if not batch.is_crc_valid():
             raise CorruptBatchError(f"wrong CRC of the batch at byte {position}")
         return header
+
+    def _check_offsets(self, header: BatchHeader, position: int) -> None:
+        """They rise, and fit the indexes; no CRC covers a base offset."""
+        if header.base_offset < self.next_offset or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            raise CorruptBatchError(f"base offset {header.base_offset} at byte {position} after {self.next_offset - 1}")
 
     def load_clean(self) -> bool:
         """Trust the file after a clean close. False if the index is missing or does not fit: then `recover`."""
@@ -277,6 +281,7 @@ class Segment:
         self.first_timestamp = self._header_at(0).max_timestamp if self.size_bytes else NO_TIMESTAMP
         while position < self.size_bytes:
             header = self._header_at(position)
+            self._check_offsets(header, position)
             position += header.size_bytes
             self.next_offset = header.next_offset
             if header.max_timestamp > self.max_timestamp:

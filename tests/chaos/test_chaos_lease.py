@@ -30,7 +30,7 @@ def run_owner_and_kill_it(root: Path, body: str) -> list[str]:
             """
         import os, subprocess, sys, time
         from pathlib import Path
-        from chaos.lease import Lease
+        from chaos.lease import Lease, read_state
         lease = Lease(Path(sys.argv[1]))
         SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
         """
@@ -65,6 +65,8 @@ def test_process_of_a_killed_owner_is_ended_even_if_it_is_stopped(tmp_path):
         lease.record_process(reservation.entry_id, child.pid)
         lease.add_stopped_process(child.pid)
         os.kill(child.pid, 19)
+        while read_state(child.pid) != "T":
+            time.sleep(0.01)
         print(child.pid, flush=True)
         """,
     )

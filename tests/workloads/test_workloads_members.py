@@ -196,7 +196,7 @@ def lines(mine: MemberSpec, kind: str) -> list[dict[str, object]]:
 
 
 def wait_for(condition: object, mine: MemberSpec) -> None:
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + 60
     while not condition():  # type: ignore[operator]  # a function without arguments
         assert time.monotonic() < deadline_s, Path(mine.journal).read_text()[-500:]
         time.sleep(0.05)
