@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,17 +17,26 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from broker.client import Admin
+from broker.client import Admin, TimedOutError
 
 CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
+PORTS = (10_000, 32_000)
 LISTENERS = (*CLIENT_LISTENERS, "INTERNAL", "CONTROLLER")
 
 
 def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
+    """Below those that the kernel gives to outgoing connections: one of them may take a port between this look and the
+    broker's start, the more so the more tests run at once."""
+    sockets: list[socket.socket] = []
     try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
+        while len(sockets) < count:
+            each = socket.socket()
+            try:
+                each.bind(("127.0.0.1", random.randrange(*PORTS)))
+            except OSError:  # taken
+                each.close()
+            else:
+                sockets.append(each)
         return [each.getsockname()[1] for each in sockets]
     finally:
         for each in sockets:
@@ -135,8 +145,13 @@ class Cluster:
         """Until each broker lists all of them: before that a topic of as many replicas cannot be made."""
 
         def is_complete(broker: int) -> bool:
-            with Admin({"bootstrap.servers": f"127.0.0.1:{self.ports[broker]['DIRECT']}"}) as admin:
-                return len(admin.describe_cluster().brokers) == len(self.ids)
+            assert self.processes[broker].poll() is None, f"broker {broker} has ended: {self.stderr(broker)[-2000:]}"
+            address = f"127.0.0.1:{self.ports[broker]['DIRECT']}"
+            with Admin({"bootstrap.servers": address, "default.api.timeout.ms": 5_000}) as admin:
+                try:
+                    return len(admin.describe_cluster().brokers) == len(self.ids)
+                except TimedOutError:  # it does not listen yet
+                    return False
 
         for broker in self.ids:
             wait_until(lambda broker=broker: is_complete(broker), f"broker {broker} knows all brokers", timeout_s)

@@ -185,10 +185,24 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceBroker
     running.stop()
 
 
+STARTED: list[subprocess.Popen[bytes]] = []
+
+
+@pytest.fixture(autouse=True)
+def _no_member_stays() -> Iterator[None]:
+    """Also when the test has failed in the middle."""
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        process.kill()
+        process.wait(10)
+
+
 def start(directory: Path, mine: MemberSpec) -> subprocess.Popen[bytes]:
     path = directory / f"app-0-{mine.incarnation}.json"
     path.write_text(json.dumps(mine.to_json()))
-    return subprocess.Popen([sys.executable, "-m", "workloads.members", str(path)], cwd=os.getcwd())
+    STARTED.append(subprocess.Popen([sys.executable, "-m", "workloads.members", str(path)], cwd=os.getcwd()))
+    return STARTED[-1]
 
 
 def lines(mine: MemberSpec, kind: str) -> list[dict[str, object]]:
