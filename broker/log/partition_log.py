@@ -135,7 +135,8 @@ class PartitionLog:
         self._log_start_offset = max(self._bases[0], log_start_offset or 0)
         self._find_roll_time()
         delete_stray_files(filesystem, directory, set(self._bases))
-        self._unflushed: set[int] = set()  # bases of segments with writes since their last fsync
+        # Bases of segments with writes since their last fsync; a life that was killed may have left any of them so.
+        self._unflushed = set() if clean and not found.scanned_segments else set(self._bases)
         self._records_since_flush = 0
         self.epochs = LeaderEpochCache(filesystem, f"{directory}/{LEADER_EPOCH_FILE}")
         self.epochs.truncate_to(self.log_end_offset + 1)
@@ -148,6 +149,7 @@ class PartitionLog:
             raise LogCorruptError(f"{directory}: a segment that was closed cleanly is damaged: {error}") from error
         if self._log_start_offset > self.log_end_offset:
             self.truncate_fully_and_start_at(self._log_start_offset)  # a crash took what was above it
+        self._sync_what_is_counted_on()
         self.recovery = RecoverySummary(
             clean=clean and not found.scanned_segments,
             log_start_offset=self.log_start_offset,
@@ -526,7 +528,11 @@ class PartitionLog:
     # -- truncate
 
     def truncate_to(self, offset: int) -> TruncationResult:
-        """Drop all records from `offset` on; the batch that holds `offset` goes as a whole, so the end may be lower."""
+        """Drop all records from `offset` on; the batch that holds `offset` goes as a whole, so the end may be lower.
+
+        On the disk when this returns: a loss of power must not bring back what diverged, under a high watermark that
+        stands for what came after it. Raises OSError.
+        """
         before = self.log_end_offset
         if offset >= before:
             return TruncationResult(before, before)
@@ -536,8 +542,9 @@ class PartitionLog:
             self._drop_last_segment()
         self._active = self._segments[-1]
         self._active.truncate_to(offset)
+        self._active.sync()
+        self._unflushed.discard(self._active.base_offset)
         self._find_roll_time()
-        self._unflushed.add(self._active.base_offset)
         after = self.log_end_offset
         self._log_start_offset = min(self._log_start_offset, after)  # it may have lain inside the batch that went
         self.epochs.truncate_to(after)
@@ -589,6 +596,11 @@ class PartitionLog:
         self._filesystem.remove_tree(self.directory)
 
     # -- state beside the segments
+
+    def _sync_what_is_counted_on(self) -> None:
+        """With flush.messages a leader takes what a follower asks for next as a sign that all before is on its disk."""
+        if self.config.flush_messages is not None and self._unflushed:
+            self.flush()
 
     def _open_segment(self, base_offset: int, suffix: str = "") -> Segment:
         return Segment(

@@ -184,14 +184,14 @@ class _Fetcher:
         return is_fine
 
     def _handle_partition(self, hosted: HostedPartition, answer: Message, asked_offset: int) -> bool:
-        if answer.error_code is ErrorCode.offset_out_of_range:
-            return self._out_of_range(hosted, answer)
-        if answer.error_code is not _NONE:
-            return False
-        if answer.diverging_epoch.end_offset >= 0:
-            self._truncate(hosted, answer.diverging_epoch)
-            return True
         try:
+            if answer.error_code is ErrorCode.offset_out_of_range:
+                return self._out_of_range(hosted, answer)
+            if answer.error_code is not _NONE:
+                return False
+            if answer.diverging_epoch.end_offset >= 0:
+                self._truncate(hosted, answer.diverging_epoch)
+                return True
             self._append(hosted, answer, asked_offset)
         except OSError as error:
             self._partitions.storage_failed(hosted, error)

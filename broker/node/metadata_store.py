@@ -82,8 +82,12 @@ class MetadataStore:
     # -- loading -----------------------------------------------------------------------------------------------------
 
     def load(self) -> StoredMetadata:
-        """The state of the last life. Raises ValueError when a file is damaged that a crash cannot have damaged."""
+        """The state of the last life. Raises ValueError when a file is damaged that a crash cannot have damaged.
+
+        On the disk when this returns: killed between a write and its sync, that life left what this one vouches for.
+        """
         filesystem, path = self._filesystem, self._state_path
+        filesystem.sync_directory(self._directory)
         text = filesystem.read_bytes(path).decode(errors="replace") if filesystem.exists(path) else None
         state = decode_quorum_state(text)
         snapshot = self._load_snapshot()
@@ -151,6 +155,7 @@ class MetadataStore:
             pass  # the rest is a torn tail: what was never acknowledged to anybody
         if self._end_position < size:
             self._file.truncate(self._end_position)
+        self._file.sync()
         return tuple(entries)
 
     # -- what the quorum asks for ------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from broker.node.metadata_store import (
 from broker.quorum.checkpoint import encode_snapshot
 from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.types import LogEntry, PersistedState
+from broker.sim.disk import SimDisk
+from broker.sim.scheduler import Scheduler
 
 VOTERS = (1, 2, 3)
 
@@ -154,3 +158,33 @@ def test_a_log_without_the_snapshot_before_it_is_refused(tmp_path: Path) -> None
     (tmp_path / METADATA_DIRECTORY / "00000000000000000004-0000000001.checkpoint").unlink()
     with pytest.raises(ValueError, match="begins at offset 4, but there is no snapshot"):
         opened(tmp_path).load()
+
+
+class Killed(BaseException):
+    """No `except Exception` on the way may stop it."""
+
+
+def test_what_a_killed_life_had_not_synced_is_on_the_disk_before_the_next_one_vouches_for_it() -> None:
+    def die() -> None:
+        raise Killed
+
+    votes, ends = set[int](), set[int]()
+    for operations in range(1, 20):
+        for seed in range(10):
+            disk = SimDisk(scheduler=Scheduler(), rng=random.Random(seed), name="disk")
+            store = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=disk.mount())
+            store.load()
+            disk.operations_to_death, disk.on_death = operations, die
+            with contextlib.suppress(Killed):
+                store.persist_state(PersistedState(leader_epoch=4, voted_id=2))
+                store.append((entry(0), entry(1)))
+                store.persist_state(PersistedState(leader_epoch=5, voted_id=3))
+                store.append((entry(2),))
+            disk.operations_to_death = None
+            seen = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=disk.mount()).load()
+            disk.lose_power(1.0)
+            found = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=disk.mount()).load()
+            assert found == seen, f"after {operations} operations, seed {seed}"
+            votes.add(seen.state.leader_epoch)
+            ends.add(len(seen.entries))
+    assert (votes, ends) == ({4, 5}, {0, 2, 3})
