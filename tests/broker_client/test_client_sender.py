@@ -336,6 +336,23 @@ def test_a_gap_before_the_lowest_batch_bumps_the_epoch_and_starts_again_at_zero(
     assert rig.core.counters.epoch_bump_total == 1
 
 
+def test_a_gap_before_a_batch_that_may_still_be_on_its_way_does_not_have_it_written_twice() -> None:
+    """Found by seed 8370 of the simulation: the batch was appended by its first sending, after the refusal."""
+    rig = idempotent()
+    rig.accept(rig.sent_first())
+    lowest = rig.add()
+    rig.sent()
+    rig.tell(NodeLost(node=1))
+    rig.tell(NodeConnected(node=1))
+    [again] = rig.sent(after_ms=300)
+    rig.refuse(again, ErrorCode.out_of_order_sequence_number)
+    assert error_of(lowest) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", False)
+    fresh = rig.add()
+    [sent] = rig.sent(after_ms=300)
+    assert sent.batches == (fresh,)
+    assert (fresh.producer_epoch, fresh.base_sequence) == (1, 0)
+
+
 def test_after_a_failed_batch_nothing_new_is_numbered_until_its_fate_is_known() -> None:
     rig = idempotent(request_timeout_ms=4000)
     failed, later = rig.add(), rig.add()

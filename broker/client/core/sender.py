@@ -293,10 +293,12 @@ class SenderCore:
             return True  # the markers of the transaction before are still being written
         if self._is_transactional and code is ErrorCode.out_of_order_sequence_number:
             assert self.sequences is not None
-            return self.sequences.partitions[batch.partition].unfinished[0] is not batch
+            return not self.sequences.is_lowest(batch)
         if self.sequences is not None and batch.has_sequence:
             before = self.sequences.producer_epoch
             if code is ErrorCode.out_of_order_sequence_number:
+                if batch.is_maybe_written and self.sequences.is_lowest(batch):
+                    return False
                 self.sequences.on_out_of_order(batch)
             elif code in _IDENTITY_REFUSED:
                 self.sequences.on_identity_refused(batch)

@@ -8,6 +8,10 @@ Rules:
 - At most four batches are numbered beyond the lowest one without an outcome, since a broker recognises only the last
   five. A batch could otherwise hang on a paused leader while many more pass through the next one; its retry would look
   like a gap and be appended again.
+- A gap below the lowest batch is a reason for a new epoch only if every answer to that batch has come. An earlier
+  sending without one may still lie in a connection that the client has given up, behind the batches that fill the gap:
+  under a new epoch its records would be written twice. It ends with an unknown outcome instead (Kafka's producer sends
+  it again).
 Invariant: `unfinished` is sorted by base sequence and holds exactly the numbered batches without an outcome.
 """
 
@@ -129,11 +133,13 @@ class Sequences:
         if not sequences.unfinished:
             self._want_reset(sequences)
 
+    def is_lowest(self, batch: Batch) -> bool:
+        return batch.has_sequence and self.partitions[batch.partition].unfinished[0] is batch
+
     def on_out_of_order(self, batch: Batch) -> None:
         """OUT_OF_ORDER_SEQUENCE_NUMBER: for the lowest batch a real gap, for a later one a reason to wait."""
-        sequences = self.partitions[batch.partition]
-        if batch.has_sequence and sequences.unfinished[0] is batch:
-            self._want_reset(sequences)
+        if self.is_lowest(batch):
+            self._want_reset(self.partitions[batch.partition])
 
     def on_identity_refused(self, batch: Batch) -> None:
         """UNKNOWN_PRODUCER_ID or INVALID_PRODUCER_EPOCH: the broker does not go on with this id and epoch."""
