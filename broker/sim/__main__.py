@@ -36,7 +36,9 @@ def parse_seeds(text: str) -> range:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m broker.sim", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=parse_seeds, default=range(1, 101), metavar="N-M")
-    parser.add_argument("--mutant", choices=sorted(mutants.MUTANTS), help="run with this wrong variant")
+    parser.add_argument(
+        "--mutant", metavar="NAME", choices=sorted(mutants.MUTANTS), help="run with this wrong one of broker/mutants"
+    )
     parser.add_argument("--stop-at-first", action="store_true", help="end at the first violation")
     parser.add_argument("--log", action="store_true", help="print the brokers' last log lines of each failed seed")
     parser.add_argument("--coverage-from", type=int, default=COVERAGE_FROM, metavar="SEEDS")

@@ -132,7 +132,6 @@ class Cluster:
         self.loggers = {each: SimLogger(each, lambda: scheduler.now_us, on_defect) for each in self.node_ids}
         self._clocks = {each: (rng.randrange(10**9), rng.uniform(0.97, 1.03)) for each in self.node_ids}
         for each in self.node_ids:
-            self.disks[each].on_power_loss = lambda each=each: self._power_lost_within(each)  # type: ignore[misc]
             for listener in _PORT_OF:
                 network.own_port(port(each, listener), host_of(each))
 
@@ -202,15 +201,22 @@ class Cluster:
         if disk.torn_writes > torn:
             self._coverage.reached("torn write")
 
-    def _power_lost_within(self, node_id: int) -> None:
-        if self.is_up(node_id):
-            self._coverage.reached("power lost within an operation")
-            self.lose_power(node_id)
+    def die_within(self, node_id: int, operations: int, *, of_power: bool, may_die: Callable[[], bool]) -> None:
+        """At one of the next operations of its disk: by SIGKILL, or because the power goes."""
+
+        def die() -> None:
+            if self.is_up(node_id):
+                what = "power lost" if of_power else "process killed"
+                self._coverage.reached(f"{what} within an operation")
+                (self.lose_power if of_power else self.kill)(node_id)
+
+        disk = self.disks[node_id]
+        disk.operations_to_death, disk.may_die, disk.on_death = operations, may_die, die
 
     def _end(self, life: Life) -> None:
         life.filesystem.detach()
         life.loop.kill()
-        self.disks[life.node_id].operations_to_power_loss = None
+        self.disks[life.node_id].operations_to_death = None
         self.disks[life.node_id].writes_to_failure = None
 
     def stop(self, node_id: int) -> None:

@@ -48,6 +48,7 @@ EXPECTED = {
     "unsynced writes lost": "a loss of power took writes that were not synced",
     "torn write": "a loss of power left a part of a write",
     "power lost within an operation": "between a write and its sync",
+    "process killed within an operation": "its next life finds what was not synced",
     "disk write failed": "an append failed half way",
     "segment rolled": "a log has several segments",
     "process killed": "SIGKILL",
@@ -91,6 +92,8 @@ EXPECTED = {
     "partition forgotten in a fetch session": "it is led by another broker now",
     "record read while uncommitted ones existed": "a consumer was held back by the high watermark",
 }
+# What a run of some thousand seeds comes to once or never.
+RARE = {"late marker of version 1": "it ended the next transaction of its producer, as in Kafka (KIP-890)"}
 
 
 class Coverage:
@@ -98,7 +101,7 @@ class Coverage:
         self.counts: Counter[str] = Counter()
 
     def reached(self, state: str, times: int = 1) -> None:
-        assert state in EXPECTED, f"{state!r} is not in the table of states"
+        assert state in EXPECTED or state in RARE, f"{state!r} is not in the table of states"
         self.counts[state] += times
 
     def merge(self, counts: dict[str, int]) -> None:

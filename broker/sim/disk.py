@@ -70,9 +70,9 @@ class SimDisk:
         self._files: dict[str, _Node] = {}
         self._directories: dict[str, None] = {}
         self.changed_paths: dict[str, None] = {}  # since the checker looked last
-        self.operations_to_power_loss: int | None = None  # counts down; `on_power_loss` is called instead of reaching 0
-        self.may_lose_power: Callable[[], bool] = lambda: True  # asked at that operation; no: at the next one, perhaps
-        self.on_power_loss: Callable[[], None] = lambda: None
+        self.operations_to_death: int | None = None  # counts down; `on_death` is called instead of reaching 0
+        self.may_die: Callable[[], bool] = lambda: True  # asked at that operation; no: at the next one, perhaps
+        self.on_death: Callable[[], None] = lambda: None  # ends the process, or the power too
         self.writes_to_failure: int | None = None  # counts down writes of partition logs; that one fails half way
         self.boots = 1
         self.lost_changes = 0
@@ -150,13 +150,13 @@ class SimDisk:
         self._scheduler.note(f"{self._name} {what} {path}", data)
         self.changed_paths[path] = None
         if self.fails_at_next_operation():
-            self.operations_to_power_loss = None
-            self.on_power_loss()
-        elif self.operations_to_power_loss is not None and self.operations_to_power_loss > 1:
-            self.operations_to_power_loss -= 1
+            self.operations_to_death = None
+            self.on_death()
+        elif self.operations_to_death is not None and self.operations_to_death > 1:
+            self.operations_to_death -= 1
 
     def fails_at_next_operation(self) -> bool:
-        return self.operations_to_power_loss == 1 and self.may_lose_power()
+        return self.operations_to_death == 1 and self.may_die()
 
 
 class SimFileSystem:
@@ -272,10 +272,10 @@ class SimFile:
     def sync(self) -> None:
         if self._filesystem.is_detached:
             return
-        # The power may go before the sync has done anything, or after.
+        # The end may come before the sync has done anything, or after.
         disk = self._filesystem._disk
         if disk.fails_at_next_operation():
-            disk._touch(self._path, "power fails at sync")
+            disk._touch(self._path, "dies at sync")
             return
         self._node.sync()
         disk._touch(self._path, "sync")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _WEIGHTS = {
     "kill": 5,
     "kill all": 1,
+    "kill within": 2,
     "power": 3,
     "power within": 3,
     "power all": 1,
@@ -83,7 +84,7 @@ class Faults:
             if not life.is_dead:
                 life.loop.paused_until_us = 0
         for disk in self._cluster.disks.values():
-            disk.operations_to_power_loss = disk.writes_to_failure = None
+            disk.operations_to_death = disk.writes_to_failure = None
         for node_id in self._cluster.node_ids:
             self._end_stop(node_id)
 
@@ -139,6 +140,7 @@ class Faults:
         actions: dict[str, Callable[[int], None]] = {
             "kill": self._kill,
             "kill all": self._kill_all,
+            "kill within": self._kill_within,
             "power": self._power,
             "power within": self._power_within,
             "power all": self._power_all,
@@ -185,6 +187,11 @@ class Faults:
             self._kill(node_id)
         self._coverage.reached("all processes killed")
 
+    def _kill_within(self, node_id: int) -> None:
+        """Between a write and its sync, perhaps: what the next life finds is then in the page cache only."""
+        if self._cluster.is_up(node_id):
+            self._busy_for(self._die_within(node_id, of_power=False, may_die=lambda: True))
+
     def _may_lose_power(self, node_id: int) -> bool:
         if not self._cluster.is_up(node_id):
             return False
@@ -221,15 +228,19 @@ class Faults:
         if not self._may_lose_power(node_id):
             return
         self._world.has_lost_power = True
-        disk = self._cluster.disks[node_id]
-        disk.may_lose_power = self._survives_loss_of_power
-        disk.operations_to_power_loss = self._rng.randrange(1, 25)
-        self._scheduler.after(self._rng.randrange(300_000, 1_500_000), lambda: self._end_power_within(node_id))
+        self._die_within(node_id, of_power=True, may_die=self._survives_loss_of_power)
 
-    def _end_power_within(self, node_id: int) -> None:
-        """It may have had no operation at which the power could go: then the next faults need not wait for it."""
+    def _die_within(self, node_id: int, *, of_power: bool, may_die: Callable[[], bool]) -> int:
+        """Returns for how long (us) it may happen."""
+        self._cluster.die_within(node_id, self._rng.randrange(1, 25), of_power=of_power, may_die=may_die)
+        duration_us = self._rng.randrange(300_000, 1_500_000)
+        self._scheduler.after(duration_us, lambda: self._end_die_within(node_id))
+        return duration_us
+
+    def _end_die_within(self, node_id: int) -> None:
+        """It may have had no operation at which it could die: then the next faults need not wait for it."""
         if not self._is_over:
-            self._cluster.disks[node_id].operations_to_power_loss = None
+            self._cluster.disks[node_id].operations_to_death = None
             self._start(node_id)
 
     def _stop(self, node_id: int) -> None:

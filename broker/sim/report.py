@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from broker.sim.coverage import EXPECTED, Coverage
+from broker.sim.coverage import EXPECTED, RARE, Coverage
 from broker.sim.world import SeedResult
 
 LOG_LINES_SHOWN = 60
@@ -56,4 +56,5 @@ def summary_text(summary: Summary) -> str:
     for state in EXPECTED:
         count = summary.coverage.counts[state]
         lines.append(f"  {state:<{width}}  {count if count else 'NEVER'}")
+    lines += [f"  {state:<{width}}  {summary.coverage.counts[state]} (rare)" for state in RARE]
     return "\n".join(lines)

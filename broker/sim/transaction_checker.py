@@ -3,6 +3,10 @@
 A transaction ends the same in every partition, as its producer asked and as it was told; nothing joins it after its
 end; a fenced producer writes nothing; readers with read_committed see only what was committed; every transaction ends.
 Which batch belongs to which transaction the simulated producers have noted before they sent it.
+
+One thing is excused, and counted: with transaction version 1, where a producer keeps its epoch, a marker that its
+coordinator repeated, and whose first sending comes late, ends the producer's next transaction in that partition. Only
+the epochs of version 2 tell the two apart (KIP-890; KAFKA-19446).
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ class Attempt:
 
     name: str
     number: int  # of its producer, ascending over incarnations
+    bumps_epoch: bool  # transaction version 2
+    is_torn: bool = False  # ended by a late marker: nothing is asked of it any more
     sent: dict[bytes, Key] = field(default_factory=dict)  # identity of each record -> where it was sent
     acked: set[bytes] = field(default_factory=set)
     offset: int | None = None  # committed for the group of its producer, as part of it
@@ -45,6 +51,7 @@ class TransactionChecker:
         self._open: dict[tuple[Key, int], list[Attempt]] = {}  # (partition, producer id) -> without a marker
         self._epochs: dict[tuple[Key, int], int] = {}  # (partition, producer id) -> the highest that was seen
         self._of_record: dict[bytes, Attempt] = {}
+        self._markers: set[tuple[Key, int, int, bool]] = set()  # partition, producer id, epoch, whether it commits
 
     # -- what producers do -------------------------------------------------------------------------------------------
 
@@ -73,7 +80,7 @@ class TransactionChecker:
         if known is None:
             return  # of an internal topic: written by its coordinator
         attempt, records = known
-        if key in attempt.outcomes:
+        if key in attempt.outcomes and not attempt.is_torn:
             self._fail(
                 "nothing joins a transaction that has ended",
                 f"{_name(key)} offset {offset}: a batch of {attempt.name} after its marker",
@@ -86,7 +93,16 @@ class TransactionChecker:
     def marker_committed(self, key: Key, *, producer: tuple[int, int], is_commit: bool, offset: int) -> None:
         producer_id, epoch = producer
         self._epochs[(key, producer_id)] = max(self._epochs.get((key, producer_id), -1), epoch)
+        marker = (key, producer_id, epoch, is_commit)
+        is_repeated = marker in self._markers
+        self._markers.add(marker)
         for attempt in self._open.pop((key, producer_id), ()):
+            if is_repeated and not attempt.bumps_epoch and is_commit not in attempt.asked:
+                attempt.is_torn = True
+                self._coverage.reached("late marker of version 1")
+            if attempt.is_torn:
+                attempt.outcomes[key] = is_commit
+                continue
             other = attempt.is_committed
             attempt.outcomes[key] = is_commit
             where = f"{attempt.name}: {_end(is_commit)} in {_name(key)} at offset {offset}"
@@ -102,6 +118,8 @@ class TransactionChecker:
     def end_answered(self, attempt: Attempt, *, is_commit: bool) -> None:
         attempt.answered = is_commit
         self._coverage.reached("transaction committed" if is_commit else "transaction aborted")
+        if attempt.is_torn:
+            return
         if attempt.is_committed not in (None, is_commit):
             self._fail(
                 "a transaction ends as its producer was told", f"{attempt.name}: answered {_end(is_commit)}, marked not"
@@ -131,7 +149,7 @@ class TransactionChecker:
                 continue
             for identity in identities(batch):
                 attempt = self._of_record.get(identity)
-                if attempt is not None and attempt.outcomes.get(key) is not True:
+                if attempt is not None and not attempt.is_torn and attempt.outcomes.get(key) is not True:
                     self._fail(
                         "readers see committed transactions only",
                         f"{_name(key)} offset {header.base_offset}: a record of {attempt.name}, which is "
@@ -151,7 +169,7 @@ class TransactionChecker:
     def compare(self) -> None:
         """All or nothing: of a committed transaction everything that was acknowledged, of an aborted one nothing."""
         for attempt in self.attempts:
-            if attempt.answered is True:
+            if attempt.answered is True and not attempt.is_torn:
                 for identity in attempt.acked:
                     key = attempt.sent[identity]
                     if identity not in attempt.in_log.get(key, ()) or attempt.outcomes.get(key) is not True:
@@ -165,7 +183,9 @@ class TransactionChecker:
         offsets = [
             each.offset
             for each in self.attempts
-            if each.name.startswith(f"{producer}:") and each.is_committed and each.offset is not None
+            if each.name.startswith(f"{producer}:")
+            and (each.answered if each.is_torn else each.is_committed)
+            and each.offset is not None
         ]
         return max(offsets, default=-1)
 

@@ -78,9 +78,10 @@ class TransactionalProducer:
         self._incarnations += 1
         return self._incarnations
 
-    def next_attempt(self, incarnation: int) -> Attempt:
+    def next_attempt(self, incarnation: int, *, bumps_epoch: bool) -> Attempt:
         self._attempts += 1
-        attempt = Attempt(name=f"{self.name}:{incarnation}:{self._attempts}", number=self._attempts)
+        name = f"{self.name}:{incarnation}:{self._attempts}"
+        attempt = Attempt(name=name, number=self._attempts, bumps_epoch=bumps_epoch)
         self._checker.attempts.append(attempt)
         return attempt
 
@@ -133,7 +134,7 @@ class _Incarnation:
         if not await self._initialise():
             return
         while not self._owner.is_over:
-            attempt = self._owner.next_attempt(self._number)
+            attempt = self._owner.next_attempt(self._number, bumps_epoch=self._bumps_epoch)
             if not await self._transact(attempt):
                 return
             await asyncio.sleep(self._rng.uniform(0.0, 0.08))

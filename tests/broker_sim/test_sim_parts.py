@@ -59,9 +59,9 @@ def test_a_loss_of_power_with_little_at_risk_leaves_most_writes() -> None:
 def test_power_goes_within_an_operation_when_it_may_and_not_when_that_was_planned() -> None:
     disk, lost = new_disk(), list[str]()
     allowed = {"now": False}
-    disk.may_lose_power = lambda: allowed["now"]
-    disk.on_power_loss = lambda: lost.append("power")
-    disk.operations_to_power_loss = 2
+    disk.may_die = lambda: allowed["now"]
+    disk.on_death = lambda: lost.append("power")
+    disk.operations_to_death = 2
     file = disk.mount().open("/d/a")  # the first operation
     file.write_at(0, b"others are down")
     file.sync()
@@ -69,7 +69,7 @@ def test_power_goes_within_an_operation_when_it_may_and_not_when_that_was_planne
     assert disk.mount().read_bytes("/d/a") == b"others are down"
     allowed["now"] = True
     file.write_at(15, b", now all are up")
-    assert (lost, disk.operations_to_power_loss) == (["power"], None)
+    assert (lost, disk.operations_to_death) == (["power"], None)
     file.sync()
     assert lost == ["power"]
 
