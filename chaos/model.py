@@ -126,12 +126,13 @@ class Step(_Model):
         return FAULTS[self.fault]
 
 
-_CRITERION = re.compile(r"(detect|elect|first ack|recover) <= (\S.*)")
+_CRITERION = re.compile(r"(detect|elect|first ack|recover|gap) <= (\S.*)")
 _AREA = re.compile(r"area <= (\d+) record-seconds")
 
 
 class Criterion(_Model):
-    """One limit on a figure of recovery: `elect <= 5 s`, `area <= 2000 record-seconds`."""
+    """One limit: on a figure of recovery, `elect <= 5 s`, `area <= 2000 record-seconds`; or on the longest time of the
+    measured window in which nothing was acknowledged, `gap <= 3 s`, which cells without a fault have too."""
 
     text: str
     figure: str
@@ -150,7 +151,7 @@ def criterion(value: object) -> object:
         assert isinstance(limit_ms, int)
         return Criterion(text=words, figure=found[1], limit=limit_ms / 1000)
     raise ValueError(
-        f"{value!r} is no criterion: detect, elect, first ack or recover <= a duration like 5s, "
+        f"{value!r} is no criterion: detect, elect, first ack, recover or gap <= a duration like 5s, "
         "or area <= N record-seconds"
     )
 
@@ -174,7 +175,7 @@ class Case(_Model):
     broker_settings: Settings = Field(default_factory=dict)
     workload: dict[str, Any] = Field(default_factory=dict)  # Any: checked by the workload model
     expect: Expect = Expect()
-    criteria: Criteria = Field(default=(), description="limits on figures of recovery, beside the scenario's")
+    criteria: Criteria = Field(default=(), description="limits on recovery and silence, beside the scenario's")
 
 
 class SwarmFault(_Model):

@@ -65,7 +65,7 @@ def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
     ]
     checks += _criteria(facts)
     if facts.cell.kind not in ("chaos", "search"):  # a try above the limit falls behind, as it should
-        checks += [_generator(facts, criteria), _steady(facts, criteria)]
+        checks += [_measured(facts), _generator(facts, criteria), _steady(facts, criteria)]
     return Verdict(
         result=worst([check.result for check in checks]), checks=tuple(checks), notes=_notes(facts, criteria)
     )
@@ -230,7 +230,7 @@ def _is_to_be_passed_over(facts: CellFacts) -> bool:
 
 
 def _criteria(facts: CellFacts) -> list[Check]:
-    """A scenario's limits on recovery."""
+    """A scenario's limits on recovery, and on silence."""
     wanted = facts.cell.document.get("criteria")
     checks: list[Check] = []
     for item in wanted if isinstance(wanted, list) else ():
@@ -246,6 +246,8 @@ def _criteria(facts: CellFacts) -> list[Check]:
 
 def _figure(facts: CellFacts, figure: str) -> float | None:
     """In seconds, or record-seconds. An outage that never began is one of no length."""
+    if figure == "gap":
+        return None if facts.gap_us is None else facts.gap_us / 1e6
     found = facts.recovery
     if found is None:
         return None
@@ -322,6 +324,16 @@ def _generator(facts: CellFacts, criteria: Criteria) -> Check:
         name=name,
         result=INCONCLUSIVE,
         reason=f"client-bound: only {ratio:.0%} of the asked rate was sent and {busy}; lower the rate",
+    )
+
+
+def _measured(facts: CellFacts) -> Check:
+    """Records of the window that are all acknowledged after it are records, and no throughput."""
+    return _check(
+        "measured",
+        facts.throughput_records_per_s > 0,
+        f"{facts.throughput_records_per_s:,.0f} records/s in the measured window",
+        "no acknowledgement came in the measured window: it is shorter than the latency, or the host stood still",
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from chaos.faults.base import FaultContext, Proof
 from chaos.faults.probes import probe_link
 from chaos.lease import Lease
-from chaos.toxiproxy.client import NotFound, ToxicState, ToxiproxyClient, ToxiproxyError
+from chaos.toxiproxy.client import ToxicState, ToxiproxyClient, ToxiproxyError
 from chaos.toxiproxy.toxic import AttributeValue
 
 SILENCE_MS = 300  # an ApiVersions round trip takes well below 10 ms here
@@ -43,16 +43,17 @@ class LinkToxics:
             link, toxic, entry_id = placed
             client, proxy = self.door(link)
             try:
-                with contextlib.suppress(NotFound):  # if it never came to be
-                    client.remove_toxic(proxy, toxic)
+                client.retire_toxic(proxy, toxic, then=partial(self._forget, entry_id))
             except ToxiproxyError as error:
                 failures.append(error)
                 continue
-            if self.lease and entry_id:
-                self.lease.remove(entry_id)
             self._placed.remove(placed)
         if failures:
             raise failures[0]
+
+    def _forget(self, entry_id: str | None) -> None:
+        if self.lease and entry_id:
+            self.lease.remove(entry_id)
 
     def states(self) -> dict[str, ToxicState]:
         """By link; raises NotFound if one is gone."""

@@ -188,7 +188,12 @@ class Api:
             attributes=spec.parse(_object(fields.get("attributes") or {}), spec.defaults()),
         )
         proxy.add_toxic(toxic)
-        await proxy.settle()
+        try:
+            await proxy.settle()
+        except ApiError:
+            proxy.remove_toxic(toxic)
+            await proxy.settle()
+            raise
         return Answer(status=200, body=toxic.to_json())
 
     async def _update_toxic(self, names: list[str], body: bytes) -> Answer:

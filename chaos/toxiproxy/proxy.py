@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import random
+import resource
 import socket
 import sys
 from typing import Any
@@ -21,6 +22,8 @@ from chaos.toxiproxy.toxic import Toxic
 DIAL_TIMEOUT_MS = 10_000
 CONNECTIONS_MAX = 4096  # per proxy; further clients are turned away
 BACKLOG = 512
+DESCRIPTORS_PER_PROXY = 2  # the listener, and the copy of it that accepts
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 FILLERS = 4  # connections of our own that fill a queue of one; the last of them hang as everybody's do
 
 
@@ -82,23 +85,38 @@ class Proxy:
         except socket.gaierror as error:
             raise ApiError(400, f"listen tcp {self.listen}: {error.strerror}") from error
         except OSError as error:
-            reason = "bind: address already in use" if error.errno == errno.EADDRINUSE else str(error)
-            raise ApiError(500, f"listen tcp {self.listen}: {reason}") from error
-        self.listen = format_address(*listener.getsockname()[:2])
+            raise ApiError(500, f"listen tcp {self.listen}: {_why_not(error)}") from error
+        asked, self.listen = self.listen, format_address(*listener.getsockname()[:2])
         self._listener = listener
-        await self.settle()
+        try:
+            await self.settle()
+        except ApiError:  # a proxy that does not accept is none
+            self.stop()
+            self.listen = asked
+            raise
 
     async def settle(self) -> None:
-        """Accept, or stop to accept, as the toxics want it."""
+        """Accept, or stop to accept, as the toxics want it. Raises ApiError 500 when there are no descriptors left."""
         if self._listener is None:
             return
         holds = next((toxic for toxic in self.toxics if toxic.spec.stops_accepting), None)
-        if holds is not None and not self._fillers:
-            self._stop_accepting(self._listener, ends_open=bool(holds.number("end_open")))
-        elif holds is None and self._server is None:
+        try:
+            if holds is not None and not self._fillers:
+                self._stop_accepting(self._listener, ends_open=bool(holds.number("end_open")))
+            elif holds is None and self._server is None:
+                self._close_fillers()
+                await self._begin_accepting(self._listener)
+        except OSError as error:
             self._close_fillers()
-            copy, loop = self._listener.dup(), asyncio.get_running_loop()
+            raise ApiError(500, f"accept on {self.listen}: {_why_not(error)}") from error
+
+    async def _begin_accepting(self, listener: socket.socket) -> None:
+        copy, loop = listener.dup(), asyncio.get_running_loop()
+        try:
             self._server = await loop.create_server(lambda: Endpoint(self._accept), sock=copy, backlog=BACKLOG)
+        except OSError:
+            copy.close()
+            raise
 
     def _stop_accepting(self, listener: socket.socket, *, ends_open: bool) -> None:
         """The listener goes on to listen, with a queue of one that nobody empties: further SYNs are dropped."""
@@ -183,7 +201,8 @@ class Proxy:
             async with asyncio.timeout(DIAL_TIMEOUT_MS / 1000):
                 await asyncio.get_running_loop().create_connection(lambda: server, host, port, **secured)
         except OSError as error:  # TimeoutError and ssl.SSLError are such
-            if self.tls is not None:  # a certificate that is not trusted looks like a dead broker otherwise
+            # A certificate that is not trusted looks like a dead broker otherwise, and so do too few descriptors.
+            if self.tls is not None or error.errno in _NO_DESCRIPTORS:
                 print(f"event=dial_failed proxy={self.name} upstream={self.upstream} cause={error}", file=sys.stderr)
             client.abort(with_reset=False)
             return
@@ -204,6 +223,18 @@ class Proxy:
         )
         if not connection.is_ended:
             self._connections.add(connection)
+
+
+def _why_not(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "bind: address already in use"
+    if error.errno in _NO_DESCRIPTORS:
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return (
+            f"too many open files: this server may have {limit} (ulimit -n); each proxy takes {DESCRIPTORS_PER_PROXY}, "
+            "each connection through one another 2"
+        )
+    return str(error)
 
 
 def split_address(field: str, address: str) -> tuple[str, int]:

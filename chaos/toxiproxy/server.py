@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import importlib
 import random
+import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -46,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="of toxicity, jitter and slices")
     parser.add_argument("--version", action="version", version=VERSION)
     options = parser.parse_args(arguments)
+    allow_descriptors()
     try:
         wire_log = WireLog(options.wire_log)
         _runner()(serve(host=options.host, port=options.port, wire_log=wire_log, seed=options.seed))
@@ -53,6 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"event=failed host={options.host} port={options.port} cause={error}", file=sys.stderr)
         return 3
     return 0
+
+
+def allow_descriptors() -> None:
+    """All that the hard limit allows, as Go's runtime does: the soft one is often 1,024, which 500 proxies use up."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(OSError, ValueError):  # some systems refuse what they call unlimited
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _runner() -> Callable[[Coroutine[None, None, None]], None]:

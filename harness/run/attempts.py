@@ -1,4 +1,4 @@
-"""Whether a sweep cell is worth a second attempt, and putting the first one aside.
+"""Whether a sweep cell is worth a second attempt, and putting the attempt before aside.
 
 On a shared host a neighbour can take the processor away for a second; such a cell says nothing about its configuration.
 What the host's samples say of others, and the steadiness, are computed as the report does it. Only they decide, never

@@ -201,9 +201,7 @@ class CellRun:
             self._end_load_with_timeline()
             if context.clock.now_us() > deadline_us:
                 raise CellError(f"the load process did not finish within {limit_us / 1e6:.0f} s", anomaly="hang")
-            if isinstance(self._cluster, ProcessCluster | ExternalCluster) and (
-                problem := self._cluster.broken_proxies()
-            ):
+            if problem := self._cluster.broken_proxies():
                 raise CellError(problem)
             event = self._load.next_event(0.2)
             if event is not None and self._take(event):

@@ -83,11 +83,15 @@ def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runnin
     assert "Traceback" not in (directory / "log.txt").read_text()
 
 
-@pytest.fixture(scope="session")
-def real_server() -> Iterator[RunningServer]:
+def start_real_or_skip() -> RunningServer:
     binary = find_binary(os.environ.get("HARNESS_TOXIPROXY_SERVER"), [REPOSITORY / ".cache" / "bin"])
     if binary is None:
         pytest.skip("no toxiproxy-server; `make setup` builds it where Go is installed")
-    server = start_real(binary)
+    return start_real(binary)
+
+
+@pytest.fixture(scope="session")
+def real_server() -> Iterator[RunningServer]:
+    server = start_real_or_skip()
     yield server
     server.stop()

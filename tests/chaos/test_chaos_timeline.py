@@ -461,6 +461,7 @@ def test_a_swarms_step_without_a_target_is_left_out_and_the_rest_goes_on(faults)
     [
         ("elect <= 5s", "elect", 5.0),
         ("first ack <= 1500ms", "first ack", 1.5),
+        ("gap <= 3s", "gap", 3.0),
         ("recover <= 1m", "recover", 60.0),
         ("area <= 2000 record-seconds", "area", 2000.0),
     ],
@@ -475,7 +476,7 @@ def test_criteria_are_figures_with_limits(text, figure, limit):
 def test_a_wrong_criterion_shows_the_forms():
     document = {"name": "s", "title": "s", "damage": "none", "source": "t", "criteria": ["elect < 5s"],
                 "timeline": [STEP], "cases": {"c": {"title": "c"}}}  # fmt: skip
-    with pytest.raises(ValidationError, match="detect, elect, first ack or recover <="):
+    with pytest.raises(ValidationError, match="detect, elect, first ack, recover or gap <="):
         Scenario.model_validate(document)
 
 

@@ -1,18 +1,23 @@
-"""Many proxies and many connections: a thousand and five hundred, on either server."""
+"""Many proxies and many connections: a thousand and five hundred, on either server; and what too few descriptors do."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
 import socket
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
-from chaos.toxiproxy.client import ProxySpec
+from chaos.toxiproxy.client import ProxySpec, ToxiproxyError
+from chaos.toxiproxy.lookup import start_embedded
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 PROXIES, CONNECTIONS = 1_000, 500
+MEMORY_KIB_MAX = 64 << 10  # more than before them; the embedded server takes some 3 MiB, the real one 10
 
 
 @pytest.fixture(params=["embedded_server", pytest.param("real_server", marks=pytest.mark.toxiproxy)])
@@ -32,24 +37,44 @@ def descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def resident_kib(process):
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def descriptors_of(process):
+    return len(os.listdir(f"/proc/{process.pid}/fd"))
+
+
+def comes_back(state):
+    host, port = state.listen.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(b"ping")
+        return connection.recv(4, socket.MSG_WAITALL) == b"ping"
+
+
 def test_a_thousand_proxies_are_made_by_one_call_and_all_work(server, echo_upstream):
     client = server.client()
+    client.version()
+    memory, descriptors = resident_kib(server.process), descriptors_of(server.process)
     began = time.monotonic()
     made = client.populate(
         [ProxySpec(name=f"many-{number}", upstream=echo_upstream.address) for number in range(PROXIES)]
     )
     took_s = time.monotonic() - began
     assert len({state.listen for state in made.values()}) == PROXIES
-    for number in range(0, PROXIES, 97):
-        host, port = made[f"many-{number}"].listen.rsplit(":", 1)
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
-            connection.sendall(b"ping")
-            assert connection.recv(4) == b"ping"
+    assert [name for name, state in made.items() if not comes_back(state)] == []
+    grown = resident_kib(server.process) - memory
     for name in made:
         client.call("DELETE", f"/proxies/{name}")
     assert not [name for name in client.proxies() if name.startswith("many-")]
+    deadline = time.monotonic() + 20
+    while (left := descriptors_of(server.process)) > descriptors + 1 and time.monotonic() < deadline:
+        time.sleep(0.01)  # connections of the round above may still be ending
     client.close()
-    print(f"{PROXIES} proxies in {took_s:.2f} s")
+    print(f"{PROXIES} proxies in {took_s:.2f} s, {grown} KiB more; {descriptors} descriptors before and {left} after")
+    assert left <= descriptors + 1  # one of the real server's own poller
+    assert grown < MEMORY_KIB_MAX
     assert took_s < 20
 
 
@@ -73,3 +98,48 @@ def test_five_hundred_connections_at_once_keep_their_bytes_apart(server, echo_up
         client.delete("crowd")
         client.close()
     assert echo_upstream.errors == []
+
+
+def limited_server(tmp_path, soft, hard):
+    def spawn(command, environment, log_path):
+        with log_path.open("ab") as log:
+            return subprocess.Popen(
+                ["prlimit", f"--nofile={soft}:{hard}", *command],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env={**os.environ, **environment},
+            )  # fmt: skip
+
+    return start_embedded(log_path=tmp_path / "log.txt", starter=spawn)
+
+
+@pytest.mark.parametrize("hard", [100, 101])  # the listener is what there is no descriptor for, or what accepts
+def test_without_descriptors_a_proxy_is_refused_by_name_of_the_limit_and_the_others_go_on(
+    hard, tmp_path, echo_upstream
+):
+    server = limited_server(tmp_path, hard, hard)
+    client = server.client()
+    try:
+        with pytest.raises(ToxiproxyError, match=rf"too many open files: this server may have {hard} \(ulimit -n\)"):
+            for number in range(hard):
+                client.create(ProxySpec(name=f"p-{number}", upstream=echo_upstream.address))
+        made = [client.proxies()[f"p-{order}"] for order in range(number)]
+        assert len(client.proxies()) == number, "the one that failed is not there"
+        for state in made[:2]:
+            client.delete(state.name)
+        assert comes_back(made[-1])
+        assert comes_back(client.create(ProxySpec(name="again", upstream=echo_upstream.address)))
+    finally:
+        client.close()
+        server.stop()
+
+
+def test_the_soft_limit_of_descriptors_is_raised_to_the_hard_one(tmp_path, echo_upstream):
+    server = limited_server(tmp_path, 64, 2_000)
+    client = server.client()
+    try:
+        made = client.populate([ProxySpec(name=f"p-{number}", upstream=echo_upstream.address) for number in range(200)])
+        assert comes_back(made["p-199"])
+        assert server.process.poll() is None
+    finally:
+        client.close()
+        server.stop()

@@ -45,6 +45,7 @@ def facts(
     cpu_share: float | None = 0.3,
     steady: float | None = 0.97,
     rate: int = 1000,
+    throughput: float = 1000.0,
 ) -> CellFacts:
     outcome = {
         "status": status,
@@ -63,6 +64,7 @@ def facts(
         latency={kind: Latency() for kind in ("schedule_lag", "corrected", "uncorrected", "end_to_end")},
         missing_streams=missing,
         steady_ratio=steady,
+        throughput_records_per_s=throughput,
         slots=slots,
     )
 
@@ -117,6 +119,7 @@ CASES: list[tuple[str, CellFacts, str]] = [
     ("sweep short of the rate, cause unknown", facts(kind="sweep", sent_per_slot=80, cpu_share=None), INCONCLUSIVE),
     ("sweep beyond what the brokers carry", facts(kind="sweep", sent_per_slot=80, cpu_share=0.4), PASS),
     ("unsteady sweep", facts(kind="sweep", steady=0.3), INCONCLUSIVE),
+    ("sweep whose records were all acknowledged after the window", facts(kind="sweep", throughput=0.0), INCONCLUSIVE),
     ("sweep with loss", facts(kind="sweep", sets={"lost": comparison(only_observed=1)}), FAIL),
 ]
 
@@ -280,3 +283,11 @@ def test_a_scenarios_limits_on_recovery(figure: str, limit: float, expected: str
                      area_record_seconds=99.0)  # fmt: skip
     given = replace(base, cell=replace(base.cell, document=document), recovery=found)
     assert judge(given).result == expected
+
+
+@pytest.mark.parametrize(("gap_us", "expected"), [(2_900_000, PASS), (4_000_000, FAIL), (None, INCONCLUSIVE)])
+def test_a_limit_on_silence_needs_no_fault(gap_us: int | None, expected: str) -> None:
+    base = facts()
+    criteria = [{"text": "gap <= 3s", "figure": "gap", "limit": 3.0}]
+    cell = replace(base.cell, document=base.cell.document | {"criteria": criteria, "has_faults": False})
+    assert judge(replace(base, cell=cell, recovery=None, gap_us=gap_us)).result == expected
