@@ -272,7 +272,7 @@ class Bench:
 
     def _take_turn(self, subject: Subject, load: Load, batch_bytes: int, round_number: int) -> None:
         self._check_time()
-        topic = subject.create_topic(load.partitions)
+        topic = subject.create_topic(load.partitions, load.topic_config)
         load_bytes = load.bytes_of(self.effort.load_bytes, batch_bytes)
         subject.back_memory(load_bytes)
         for operation in load.operations:

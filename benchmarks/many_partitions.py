@@ -28,7 +28,7 @@ LOAD: Final = next(load for load in LOADS if load.section == "partitions")
 
 def one_round(subject: Subject, load: Load, load_bytes: int) -> tuple[float, float, float]:
     """(idle CPU ms a second, MB/s, broker CPU s a GB)."""
-    topic = subject.create_topic(load.partitions)
+    topic = subject.create_topic(load.partitions, load.topic_config)
     time.sleep(SETTLE_S)
     before_s = subject.cpu_s()
     time.sleep(IDLE_S)

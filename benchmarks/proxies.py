@@ -1,8 +1,9 @@
 """The embedded Toxiproxy server beside the real one and beside no proxy, in one run, by turns.
 
 `python -m benchmarks.proxies [--quick]` writes results/<date>-proxies.json and .md and prints the page. What is
-measured: round trips of 64 bytes, a stream of bytes one way, and connecting. Both ends are one more process, so that
-the proxy is what differs. Exit code 0 when everything was measured, whatever the ratios are.
+measured: round trips of 64 bytes, a stream of bytes one way, connecting; 1,000 proxies, and 500 connections at once
+(many_proxies.py). Both ends are one more process, so that the proxy is what differs. Exit code 0 when everything was
+measured, whatever the ratios are.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.many_proxies import CONNECTIONS, crowd_samples, through_many
 from chaos.toxiproxy.client import ProxySpec
 from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, find_binary, start_embedded, start_real
+from chaos.toxiproxy.server import allow_descriptors
 from harness.clusters.kafka.jars import cache_directory
 
 RESULTS: Final = Path(__file__).with_name("results")
@@ -41,10 +44,14 @@ class Effort:
     round_trips: int
     stream_bytes: int
     connections: int
+    crowd_trips: int  # round trips of each of the connections that are open at once
+    many_rounds: int  # rounds that make a thousand proxies
 
 
-FULL: Final = Effort(rounds=7, round_trips=4_000, stream_bytes=512 << 20, connections=300)
-QUICK: Final = Effort(rounds=2, round_trips=300, stream_bytes=32 << 20, connections=30)
+FULL: Final = Effort(
+    rounds=7, round_trips=4_000, stream_bytes=512 << 20, connections=300, crowd_trips=40, many_rounds=3
+)
+QUICK: Final = Effort(rounds=2, round_trips=300, stream_bytes=32 << 20, connections=30, crowd_trips=3, many_rounds=1)
 
 
 def serve() -> None:
@@ -122,7 +129,9 @@ def connects_per_s(address: tuple[str, int], count: int) -> float:
         return count / (time.perf_counter() - began_s)
 
 
-def measure(paths: dict[str, tuple[str, int]], effort: Effort) -> dict[str, dict[str, list[float]]]:
+def measure(
+    paths: dict[str, tuple[str, int]], servers: dict[str, RunningServer], upstream: tuple[str, int], effort: Effort
+) -> dict[str, dict[str, list[float]]]:
     """Samples by path and figure. Each round takes the paths in an order of its own."""
     figures: dict[str, Callable[[tuple[str, int]], list[tuple[str, float]]]] = {
         "round trip": lambda address: _quantiles(round_trips_us(address, effort.round_trips)),
@@ -139,6 +148,15 @@ def measure(paths: dict[str, tuple[str, int]], effort: Effort) -> dict[str, dict
             for figure in figures.values():
                 for label, value in figure(paths[name]):
                     samples[name].setdefault(label, []).append(value)
+    for number in range(effort.many_rounds):
+        print(f"many proxies, round {number + 1} of {effort.many_rounds}", file=sys.stderr)
+        for name in source.sample(list(paths), len(paths)):
+            if name in servers:
+                found = through_many(servers[name], upstream, ECHO, effort.crowd_trips)
+            else:
+                found = crowd_samples([upstream] * CONNECTIONS, ECHO, effort.crowd_trips)
+            for label, value in found:
+                samples[name].setdefault(label, []).append(value)
     return samples
 
 
@@ -153,17 +171,23 @@ def render(samples: dict[str, dict[str, list[float]]], facts: dict[str, str]) ->
     lines += [f"- {name}: {value}" for name, value in facts.items()]
     names = list(samples)
     lines += ["", f"| median of rounds | {' | '.join(names)} | embedded / real |", f"|---|{'---:|' * (len(names) + 1)}"]
-    for label in next(iter(samples.values())):
-        medians = {name: statistics.median(samples[name][label]) for name in names}
+    for label in dict.fromkeys(label for of_path in samples.values() for label in of_path):
+        medians = {name: statistics.median(samples[name][label]) for name in names if label in samples[name]}
         ratio = "not measured"
-        if "real" in medians:
+        if {"embedded", "real"} <= set(medians):
             higher_is_better = label.endswith("/s")
             mine, other = medians["embedded"], medians["real"]
             ratio = f"{(mine / other if higher_is_better else other / mine):.2f}"
-        shown = " | ".join(f"{medians[name]:,.0f}" for name in names)
+        shown = " | ".join(_shown(medians.get(name)) for name in names)
         lines.append(f"| {label} | {shown} | {ratio} |")
     lines += ["", "A ratio above 1: the embedded server is better. `direct` is the same without a proxy."]
     return "\n".join(lines) + "\n"
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
 def main() -> int:
@@ -174,6 +198,7 @@ def main() -> int:
     if options.serve:
         serve()
     effort = QUICK if options.quick else FULL
+    allow_descriptors()  # for both ends of a crowd; the servers inherit it
     servers: dict[str, RunningServer] = {}
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(far_end())
@@ -190,7 +215,7 @@ def main() -> int:
             host, _, port = listen.rpartition(":")
             paths[name] = (host, int(port))
         load_before = os.getloadavg()[0]
-        samples = measure(paths, effort)
+        samples = measure(paths, servers, upstream, effort)
     facts = {
         "cores": str(len(os.sched_getaffinity(0))),
         "load average before and after": f"{load_before:.1f}, {os.getloadavg()[0]:.1f}",

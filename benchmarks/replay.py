@@ -1,6 +1,6 @@
 """Produce and consume loads that cost their own process next to nothing, so that the broker is what is measured.
 
-Usage: python -m benchmarks.replay produce|consume BOOTSTRAP TOPIC [--bytes N] [--batch-bytes N] [--acks 1|all] ...
+Usage: python -m benchmarks.replay prime|produce|consume BOOTSTRAP TOPIC [--bytes N] [--acks 1|all] ...
 A batch is made once and sent again and again over a few connections, each with a window of requests in flight, as a
 client does that has records waiting; what is fetched is counted by its batch headers and let go. Answers are checked:
 an error code, or an offset that does not follow, ends the load. Prints the same JSON line as load.py. What a real
@@ -16,6 +16,7 @@ import select
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -33,7 +34,8 @@ FETCH_VERSION: Final = 12
 METADATA_VERSION: Final = 9
 DEADLINE_S: Final = 120.0
 RECEIVE_BYTES: Final = 64 * 1024
-NOT_YET: Final = frozenset({3, 5, 6})  # a new partition whose leader does not know of it yet: sent again, as clients do
+# A new partition whose leader does not know of it yet, or whose followers do not: sent again, as clients do.
+NOT_YET: Final = frozenset({3, 5, 6, 19, 20})
 RETRIES_MAX: Final = 5_000
 RETRY_PAUSE_S: Final = 0.005
 SEND_BUFFERS_MAX: Final = 64  # a call; far below the kernel's 1024
@@ -179,10 +181,12 @@ class Produce:
         ]
         # correlation id, tags, two array lengths around the topic's name, partition index; then the error code
         self.error_position = 4 + 1 + 1 + 1 + len(options.topic.encode()) + 1 + 4
-        self.left = self.requests  # to be sent
+        self._left: list[list[int]] = []  # requests to be sent by each link: one number for all, or one of its own
         self.waited_for = 0
         self.retries_left = RETRIES_MAX
         self._turns = [0] * len(self.links)
+        self._in_flight: list[deque[int]] = [deque() for _ in self.links]  # which frames, in the order of their answers
+        self._refused: list[deque[int]] = [deque() for _ in self.links]
 
     def _frame(self, partition: int, batch: bytes) -> list[bytes]:
         """Around the one batch, which all frames share."""
@@ -195,18 +199,35 @@ class Produce:
 
     def _send(self, number: int, count: int) -> None:
         link, frames = self.links[number]
-        count = min(count, self.left)
+        count = min(count, self._left[number][0])
         buffers: list[bytes] = []
         for _ in range(count):
-            buffers += frames[self._turns[number] % len(frames)]
-            self._turns[number] += 1
-        self.left -= count
+            if self._refused[number]:
+                turn = self._refused[number].popleft()
+            else:
+                turn = self._turns[number] % len(frames)
+                self._turns[number] += 1
+            buffers += frames[turn]
+            self._in_flight[number].append(turn)
+        self._left[number][0] -= count
         self.waited_for += count
         if buffers:
             link.send(buffers)
 
     def run(self) -> tuple[int, float]:
-        """(records acknowledged, seconds). Raises at the first error code."""
+        """(records acknowledged, seconds). Raises at the first error code that is not of a new partition.
+
+        `prime` sends a batch to each partition over each connection: a broker answers for a topic of many partitions
+        before it has made all of their files.
+        """
+        if self.options.operation == "prime":
+            left = [[len(frames)] for _, frames in self.links]
+            return sum(each for (each,) in left) * self.records_a_request, self._send_all(left)
+        return self.requests * self.records_a_request, self._send_all([[self.requests]] * len(self.links))
+
+    def _send_all(self, left: list[list[int]]) -> float:
+        """Seconds from the first request to the last answer."""
+        self._left, self.retries_left = left, RETRIES_MAX
         poll = select.epoll()
         by_descriptor = {link.fileno(): number for number, (link, _) in enumerate(self.links)}
         is_writing: set[int] = set()
@@ -229,7 +250,7 @@ class Produce:
                     self._receive(number)
             if time.monotonic() - began_s > DEADLINE_S:
                 self._give_up()
-        return self.requests * self.records_a_request, time.monotonic() - began_s
+        return time.monotonic() - began_s
 
     def _give_up(self) -> list[tuple[int, int]]:
         raise RuntimeError(
@@ -243,9 +264,11 @@ class Produce:
         while (frame := link.next_frame()) is not None:
             (error,) = struct.unpack_from(">h", frame, self.error_position)
             answers += 1
+            turn = self._in_flight[number].popleft()
             if error in NOT_YET and self.retries_left:
                 self.retries_left -= 1
-                self.left += 1
+                self._left[number][0] += 1
+                self._refused[number].append(turn)
                 time.sleep(RETRY_PAUSE_S)
             elif error:
                 raise RuntimeError(f"produce to {self.options.topic}: error code {error}")
@@ -290,7 +313,7 @@ def next_offset(records: memoryview | bytes, begin: int) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("operation", choices=("produce", "consume"))
+    parser.add_argument("operation", choices=("prime", "produce", "consume"))
     parser.add_argument("bootstrap")
     parser.add_argument("topic")
     parser.add_argument("--bytes", type=int, default=256_000_000, help="of record values")
@@ -301,7 +324,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=2)
     parser.add_argument("--window", type=int, default=WINDOW, help="requests in flight a connection")
     options = parser.parse_args()
-    if options.operation == "produce":
+    if options.operation in ("prime", "produce"):
         load = Produce(options)
         before_s = sum(os.times()[:2])
         records, seconds = load.run()

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +36,7 @@ SETTINGS: Final = (
     ("broker.heartbeat.interval.ms", "500"),
     ("controller.quorum.election.timeout.ms", "1000"),
     ("controller.quorum.fetch.timeout.ms", "2000"),
+    ("replica.lag.time.max.ms", "30000"),  # Apache Kafka's own; the harness's 4 s are for faults
 )
 FAIL_OVER_TIMEOUT_S: Final = 60.0
 ATTEMPT_PAUSE_S: Final = 0.01
@@ -84,14 +86,13 @@ class Subject:
         if self._first_launch_s is None:
             self._first_launch_s = time.monotonic()
 
-    def create_topic(self, partitions: int = 1) -> str:
-        """A new topic whose replicas are all in sync."""
+    def create_topic(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        """A new topic whose replicas are all in sync; `config` beside that of the shape."""
         self._topics += 1
         topic = f"bench-{self._topics}"
         copies = self.shape.brokers
-        self._admin.create_topic(
-            topic, partitions=partitions, replication_factor=copies, config=self.shape.topic_config
-        )
+        config = {**self.shape.topic_config, **(config or {})}
+        self._admin.create_topic(topic, partitions=partitions, replication_factor=copies, config=config)
         if not self._cluster.wait_healthy(topic, timeout_s=HEALTHY_TIMEOUT_S, replication_factor=copies):
             raise EnvironmentFault(f"{self.engine}: {topic} had no full ISR within {HEALTHY_TIMEOUT_S:.0f} s")
         return topic
@@ -121,10 +122,12 @@ class Subject:
     def load(self, load: Load, operation: Operation, topic: str, load_bytes: int, batch_bytes: int) -> Measured:
         bootstrap = self._cluster.bootstrap_servers
         if load.is_light:
-            command = ["benchmarks.replay", operation, bootstrap, topic, "--bytes", str(load_bytes)]
-            command += ["--batch-bytes", str(batch_bytes), "--acks", self.shape.acks, "--codec", load.codec]
-            command += ["--record-bytes", str(load.record_bytes), "--connections", str(load.connections)]
-            command += ["--window", str(load.window)]
+            options = [bootstrap, topic, "--bytes", str(load_bytes), "--batch-bytes", str(batch_bytes)]
+            options += ["--acks", self.shape.acks, "--codec", load.codec, "--record-bytes", str(load.record_bytes)]
+            options += ["--connections", str(load.connections), "--window", str(load.window)]
+            command = ["benchmarks.replay", operation, *options]
+            if load.partitions > 1:
+                self._run(["benchmarks.replay", "prime", *options], "first write to each partition")
         else:
             command = ["benchmarks.load", operation, bootstrap, topic, str(load_bytes), str(batch_bytes)]
             command += [self.shape.acks]
@@ -194,12 +197,10 @@ class Subject:
         return sum(_cpu_ticks(pid) for pid in pids.values()) / _TICKS_PER_S
 
     def _has_files(self, topic: str) -> bool:
-        # Apache Kafka renames the directory to TOPIC-0.ID-delete until it removes it.
-        names = (f"{topic}-0", f"{topic}-0.")
-        for node in self._cluster.layout.nodes:
-            if any(path.name == names[0] or path.name.startswith(names[1]) for path in node.log_dir.iterdir()):
-                return True
-        return False
+        # Apache Kafka renames a directory to TOPIC-PARTITION.ID-delete until it removes it.
+        return any(
+            path.name.startswith(f"{topic}-") for node in self._cluster.layout.nodes for path in node.log_dir.iterdir()
+        )
 
 
 def _cpu_ticks(pid: int) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -18,19 +17,12 @@ from harness.clusters.base import Address
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from harness.clusters.kafka.layout import DEFAULT_SETTINGS, new_cluster_id
 from harness.clusters.metadata import BrokerProbe
+from harness.clusters.ports import PortAllocator
 
 USER: Final = "alice"
 PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
 START_TIMEOUT_S: Final = 120.0
 _LISTENERS: Final = (*PROTOCOLS, "CONTROLLER")
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [opened.getsockname()[1] for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return ports
 
 
 class SecuredKafka:
@@ -40,11 +32,8 @@ class SecuredKafka:
         self.directory, self.ids = directory, tuple(range(1, brokers + 1))
         self.password = secrets.token_urlsafe(12)
         self._store_password = secrets.token_urlsafe(12)
-        self._ports = {
-            (broker, name): port
-            for broker in self.ids
-            for name, port in zip(_LISTENERS, free_ports(len(_LISTENERS)), strict=True)
-        }
+        allocator = PortAllocator()
+        self._ports = {(broker, name): allocator.take() for broker in self.ids for name in _LISTENERS}
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def bootstrap(self, protocol: str) -> str:
