@@ -16,6 +16,7 @@ from reports.criteria import Criteria
 
 REPETITIONS_WANTED: Final = 3
 COMPARE_REPETITIONS: Final = 4
+FORKS_WANTED: Final = 3
 _MAX_REQUEST_BYTES: Final = 1_048_576  # Kafka's default of max.request.size
 _PARTITIONS_FOR_ONE_PRODUCER: Final = 12
 _COMPRESSIBLE: Final = 0.85
@@ -202,6 +203,24 @@ def _too_few_repetitions(sweep: Sequence[PlannedCell]) -> str:
     )
 
 
+def _one_cluster(sweep: Sequence[PlannedCell]) -> str:
+    repetitions = max((cell.repetition for cell in sweep), default=0)
+    if repetitions < REPETITIONS_WANTED:
+        return ""  # too few repetitions for any interval, which is told already
+    forks = len({cell.fork for cell in sweep})
+    if forks >= FORKS_WANTED:
+        return ""
+    if forks == 1:
+        return (
+            f"all {repetitions} repetitions run on one cluster: intervals hold its scatter alone, and another cluster "
+            f"(of a JVM: another life) differs by more; sweep.forks {repetitions} starts one for each repetition"
+        )
+    return (
+        f"{forks} clusters tell what differs from cluster to cluster by {forks - 1} degree of freedom: intervals of "
+        f"levels and predictions are then wide; take sweep.forks {FORKS_WANTED} or more"
+    )
+
+
 def _through_proxies(sweep: Sequence[PlannedCell]) -> str:
     if not any(cell.proxied for cell in sweep):
         return ""
@@ -224,6 +243,7 @@ _RUN_RULES: Final[tuple[Callable[[Sequence[PlannedCell]], str], ...]] = (
     _compression_of_made_up_data,
     _mixed_durability,
     _too_few_repetitions,
+    _one_cluster,
     _through_proxies,
 )
 

@@ -84,6 +84,7 @@ class PlannedCell:
     engines: Sequence[str] = ("reference", "kafka", "external")
     clients: Sequence[str] = ()  # empty: all
     tags: Sequence[str] = ()
+    fork: int = 1  # which of the sweep's clusters it runs on
     has_faults: bool = False
     until_done: bool = False  # the load ends with the timeline; measure_ms is the longest
     criteria: Sequence[Mapping[str, Any]] = ()
@@ -158,6 +159,7 @@ def _sweep_cell(
         title=title,
         client=client,
         repetition=repetition,
+        fork=sweep.fork_of(repetition),
         properties={**suite.properties, **sweep.baseline, **one.properties},
         topic_config=suite.topic.config,
         partitions=int(topic["partitions"]),

@@ -105,9 +105,29 @@ class Sweep(_Strict):
     design: DesignName = "one-at-a-time"
     samples: int | None = Field(default=None, ge=2, le=512, description="points of a Latin hypercube; default 12")
     repetitions: int = Field(default=1, ge=1, le=100, description="each cell so many times; the order is shuffled")
+    forks: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        description="clusters that the repetitions are dealt over, each started (and, on a JVM, warmed up) anew",
+    )
     proxied: bool = Field(
         default=False, description="through the proxies: costs throughput, only to compare with chaos"
     )
+
+    @model_validator(mode="after")
+    def _each_fork_has_a_round(self) -> Sweep:
+        if self.forks > self.repetitions:
+            raise ValueError(
+                f"forks is {self.forks}, expected at most repetitions, which is {self.repetitions}: a cluster of its "
+                "own has one round at least"
+            )
+        return self
+
+    def fork_of(self, repetition: int) -> int:
+        """Number of the cluster, from 1, that this repetition (from 1) runs on: neighbours together, and no cluster has
+        more than one round more than another."""
+        return (repetition - 1) * self.forks // self.repetitions + 1
 
     @model_validator(mode="after")
     def _design_takes_it(self) -> Sweep:

@@ -50,6 +50,7 @@ class Measurement:
     properties: dict[str, str]
     compiler_us_per_record: float | None = None  # not part of broker_cpu; None: part of it, if there is a compiler
     noise: dict[str, float] = field(default_factory=dict)  # means of what the host sampler saw
+    fork: int = 1  # number of the cluster that a sweep's cell ran on
 
 
 def knows_compiler(cells: Sequence[Measurement]) -> bool:
@@ -94,6 +95,7 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
         properties={str(name): str(value) for name, value in cell.part("properties").items()},
         compiler_us_per_record=observation.behaviour.compiler_us_per_record if observation else None,
         noise=host_noise(item.facts),
+        fork=observation.fork if observation else 1,
     )
 
 

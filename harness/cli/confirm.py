@@ -15,7 +15,6 @@ from typing import Any
 from harness.cli.run import RUNS, RunOptions, run_suites
 from harness.errors import ExitCode, UsageError
 from harness.run.rundir import create_run_directory
-from harness.run.warm_up import Rest, rest_as_before
 from harness.suite import Suite
 from reports.measurements import read_measurements
 from reports.sweep.confirm import CompilerAside, Confirmation, compiler_aside, confirm, exit_code, values_of
@@ -50,7 +49,7 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
     name = str(recommendation["cell_id"]).rpartition("-r")[0]
     document = dict(manifest["suite_document"])
     document.update(chaos=[], search=None, name=f"{document['name']}-confirm")
-    document["sweep"] = {**document["sweep"], "repetitions": repetitions}
+    document["sweep"] = {**document["sweep"], "repetitions": repetitions, "forks": 1}
     return Recommended(
         suite=Suite.model_validate(document),
         name=name,
@@ -70,7 +69,7 @@ def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitC
         [recommended.suite],
         replace(
             options, engine=recommended.engine, client=recommended.client, seed=recommended.seed,
-            cells=recommended.cells, run_dir=run_dir, make_report=True, rest=_rest(recommended.predicted),
+            cells=recommended.cells, run_dir=run_dir, make_report=True,
         ),
     )  # fmt: skip
     if code not in (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE):
@@ -81,26 +80,30 @@ def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitC
     document = {
         "sweep": str(directory),
         "cell": recommended.name,
+        "basis": basis(recommended.predicted),
         "measures": [asdict(each) for each in found],
         "compiler_us_per_record": asdict(aside) if aside else None,
     }
     (run_dir / "results" / "confirm.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    for line in text(recommended.name, found, aside):
+    for line in text(recommended.name, found, recommended.predicted, aside):
         print(line)
     print(run_dir / "report.html", flush=True)
     return code if code is ExitCode.FAIL else ExitCode(exit_code(found))
 
 
-def _rest(predicted: Mapping[str, Any]) -> Rest:
-    """Brokers with a compiler come as far as those of the sweep had come, on the average of this configuration."""
-    cpu = predicted.get("broker_cpu", {})
-    if not cpu.get("compiler"):
-        return Rest()
-    return rest_as_before(float(cpu["compiler"]) / (float(cpu["compiler"]) + float(cpu["value"])))
+def basis(predicted: Mapping[str, Mapping[str, Any]]) -> str:
+    """What the intervals of the prediction hold."""
+    forks = max((int(one.get("forks", 1)) for one in predicted.values()), default=1)
+    if forks == 1:
+        return "predicted from one cluster: another one may differ by more than its intervals say"
+    return f"predicted for one more cluster, from {forks}, 19 times in 20"
 
 
-def text(name: str, found: list[Confirmation], aside: CompilerAside | None = None) -> list[str]:
-    lines = [f"{name}, {max((each.repetitions for each in found), default=0)} repetitions"]
+def text(
+    name: str, found: list[Confirmation], predicted: Mapping[str, Any], aside: CompilerAside | None = None
+) -> list[str]:
+    repetitions = max((each.repetitions for each in found), default=0)
+    lines = [f"{name}, {repetitions} repetitions on one cluster; {basis(predicted)}"]
     for each in found:
         measured = _interval(each.measured) if each.measured else "–"
         figures = f"predicted {_interval(each.predicted):32} measured {measured:32}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, cast
 
@@ -23,7 +23,7 @@ from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
-from harness.run.warm_up import Rest
+from harness.run.time_left import WARMED_ENGINES, TimeLeft
 from harness.scenarios import cases_of
 from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
@@ -63,7 +63,6 @@ class RunOptions:
     artifacts: Path | None = None
     certify: bool = True
     client_config: Path | None = None
-    rest: Rest = field(default_factory=Rest)
 
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
@@ -120,11 +119,23 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
     elif options.client_config:
         raise UsageError(f"--client-config belongs to --cluster external, not to {options.engine}")
-    wanted = _wanted(fitting(cells, options.engine), options.cells)
+    wanted = _wanted(fitting(_on_clusters(suite, cells, options.engine), options.engine), options.cells)
     for cell in wanted:
         if cell.kind != "chaos" and (problem := property_problem(cell)):
             raise UsageError(f"cell {cell.cell_id}: {problem}")
     return wanted
+
+
+def _on_clusters(suite: Suite, cells: tuple[PlannedCell, ...], engine: str) -> tuple[PlannedCell, ...]:
+    """Somebody else's cluster cannot be started anew: then all rounds are of one fork, and the report says so."""
+    if engine != "external" or suite.sweep is None or suite.sweep.forks == 1:
+        return cells
+    print(
+        f"without effect on an external cluster: sweep.forks ({suite.sweep.forks}); it is not ours to start anew, so "
+        "all rounds run on it and the intervals hold its scatter alone",
+        file=sys.stderr,
+    )
+    return tuple(replace(cell, fork=1) for cell in cells)
 
 
 def _wanted(cells: tuple[PlannedCell, ...], ids: Sequence[str]) -> tuple[PlannedCell, ...]:
@@ -149,7 +160,12 @@ def extra_cells(suite: Suite) -> int:
 def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> None:
     """What would be done, in order; one line a cell."""
     print(f"suite {suite.name}: {len(cells)} cells, cluster {options.engine}, seed {_seed(suite, options)}")
+    forks = {cell.fork for cell in cells if cell.kind == "sweep"}
+    fork = 0
     for order, cell in enumerate(cells, start=1):
+        if cell.kind == "sweep" and cell.fork != fork and len(forks) > 1:
+            fork = cell.fork
+            print(f"     fork {fork}: a cluster of its own, started{_warmed(options.engine)} anew")
         workload = cell.workload
         load = (
             f"{workload.rate_per_s:g}/s x {workload.record_size_bytes} B, {workload.warmup_ms}+{workload.measure_ms} ms"
@@ -162,6 +178,20 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
             f"then a search between {search.low_per_s:g} and {search.high_per_s:g} records/s, at most "
             f"{search.probes_max} tries, and the latency at {fractions} of the limit"
         )
+    time_left = TimeLeft(engine=cast(Engine, options.engine), brokers=suite.cluster.brokers)
+    number, clusters_s = time_left.of_clusters(cells)
+    print(
+        f"about {_minutes(time_left.seconds(cells))}{' without the search' if suite.search else ''}, of it up to "
+        f"{_minutes(clusters_s)} for clusters that are started{_warmed(options.engine)}: {number}"
+    )
+
+
+def _warmed(engine: str) -> str:
+    return " and warmed up" if engine in WARMED_ENGINES else ""
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, stop: StopFlag) -> ExitCode:
@@ -183,7 +213,6 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
         argv=options.argv,
         web_port=options.web_port,
         certify=options.certify,
-        rest=options.rest,
     )
     if options.web_port is not None:
         progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")

@@ -20,6 +20,7 @@ def cell_document(planned: PlannedCell, cluster: Cluster, order: int, context: R
         "engine_version": cluster.version,
         "brokers": len(cluster.broker_ids),
         "repetition": planned.repetition,
+        "fork": planned.fork if planned.kind == "sweep" else None,
         "order": order,
         "scenario": planned.scenario or None,
         "case": planned.case or None,

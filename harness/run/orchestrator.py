@@ -6,9 +6,10 @@ Shown by tests/harness/test_harness_wheel_install.py.
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -28,18 +29,15 @@ from harness.run.progress import Progress
 from harness.run.rundir import build_manifest, reproduce_command, without_options
 from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
+from harness.run.time_left import CELL_OVERHEAD_MS, WARMED_ENGINES, TimeLeft, key_of
 from harness.run.timeline_driver import timeline_driver
-from harness.run.warm_up import Rest, warm_up
 from harness.run.warm_up import plan_of as warm_up_plan
+from harness.run.warm_up import rounds_before, warm_up
 from harness.run.workload_process import WorkloadProcess
-from harness.scenarios import load_scenario
 from harness.suite import Search, Suite
 from runlog.events import RunClock, write_manifest
 
-CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read; only for the estimate of time left
-CHAOS_OVERHEAD_MS: Final = 5_000
 STANDBY: Final = 2  # load processes that are started ahead of time
-WARMED_ENGINES: Final = frozenset({"kafka"})  # those that run on a JVM
 PORT_ATTEMPTS: Final = 3
 CLUSTER_FAILURES_MAX: Final = 2  # then the environment is broken and further cells would only wait
 
@@ -60,7 +58,6 @@ class RunRequest:
     argv: Sequence[str]
     web_port: int | None = None
     certify: bool = True
-    rest: Rest = field(default_factory=Rest)
 
 
 class Run:
@@ -92,6 +89,7 @@ class Run:
         self._cluster: Cluster | None = None
         self._cluster_key: ClusterKey | None = None
         self._cluster_number = 0
+        self._time_left = TimeLeft(engine=request.engine, brokers=request.suite.cluster.brokers)
         self._standby: deque[WorkloadProcess] = deque()
         self._repeats = RepeatAllowance(
             [cell.duration_ms + CELL_OVERHEAD_MS for cell in request.cells if cell.kind == "sweep"]
@@ -142,9 +140,12 @@ class Run:
         for order, planned in enumerate(self._request.cells):
             if self._stop.is_set():
                 return
-            self._progress.begin_cell(order + 1, planned.title, self._seconds_left(order))
+            left_s = self._time_left.seconds(self._request.cells[order:], self._cluster_key)
+            self._progress.begin_cell(order + 1, planned.title, left_s)
             try:
                 cluster = self._cluster_for(planned)
+                if self._stop.is_set():  # while a cluster came up or was warmed: the cell has not begun
+                    return
                 outcome = self._attempt_cell(planned, cluster, order)
             except EnvironmentFault as error:
                 cluster_failures += 1
@@ -197,25 +198,37 @@ class Run:
         return outcome
 
     def _attempt_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> Outcome:
-        """A sweep cell that the host disturbed is run again; what was put aside stays in its notes."""
+        """A sweep cell that the host disturbed is run again, and once any cell whose Toxiproxy server died, on a new
+        cluster; what was put aside stays in its notes."""
         notes: list[str] = []
+        may_lose_proxies = True
         for attempt in range(1, ATTEMPTS_MAX + 1):
             outcome = self._run_cell(planned, cluster, order, notes)
-            if planned.kind != "sweep" or outcome.status != "done" or attempt == ATTEMPTS_MAX:
+            if attempt == ATTEMPTS_MAX:
                 break
-            why = why_again(
-                self._context.run_dir,
-                planned.cell_id,
-                acks=str(planned.properties.get("acks", "all")),
-                started_us=outcome.started_us,
-                window_us=outcome.window_us,
-                may_repeat=partial(self._repeats.take, planned.duration_ms + CELL_OVERHEAD_MS),
-            )
+            broken = cluster.broken_proxies() if outcome.status == "failed" else ""
+            if broken and may_lose_proxies and not self._stop.is_set():
+                may_lose_proxies = False
+                why: str | None = broken
+            elif planned.kind == "sweep" and outcome.status == "done":
+                why = why_again(
+                    self._context.run_dir,
+                    planned.cell_id,
+                    acks=str(planned.properties.get("acks", "all")),
+                    started_us=outcome.started_us,
+                    window_us=outcome.window_us,
+                    may_repeat=partial(self._repeats.take, planned.duration_ms + CELL_OVERHEAD_MS),
+                )
+            else:
+                why = None
             if why is None:
                 break
             notes.append(f"attempt {attempt} was put aside: {why}")
-            self._progress.say(f"{planned.title}: attempt {attempt} {why}; once more")
+            self._progress.say(f"{planned.title}: attempt {attempt} was put aside, {why}; once more")
             put_aside(self._context.run_dir, planned.cell_id, attempt)
+            if broken:
+                self._drop_cluster()
+                cluster = self._cluster_for(planned)
         return outcome
 
     def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> Outcome:
@@ -254,20 +267,26 @@ class Run:
         if self._cluster is not None and key == self._cluster_key:
             return self._cluster
         self._drop_cluster()
-        self._progress.phase("cluster")
+        sweep = self._request.suite.sweep
+        of_forks = f" (fork {key.fork} of {sweep.forks})" if sweep is not None and planned.kind == "sweep" else ""
+        self._progress.phase(f"cluster{of_forks}")
+        began_s = time.monotonic()
         cluster = self._start_cluster(key)
-        if cluster.engine in WARMED_ENGINES:
-            self._progress.phase("cluster warm-up")
+        up_s = time.monotonic()
+        is_warmed = cluster.engine in WARMED_ENGINES
+        if is_warmed:
+            self._progress.phase(f"cluster warm-up{of_forks}")
             line = warm_up(
                 cluster,
                 warm_up_plan(planned, self._context, cluster.bootstrap_servers),
                 self._take_fresh_load,
-                rounds=self._request.rest.rounds(planned),
-                share_max=self._request.rest.share_in_rounds,
+                rounds=rounds_before(planned),
                 replication_factor=planned.replication_factor,
                 should_stop=self._context.stop.is_set,
             )
-            self._manifest.setdefault("warm_ups", []).append(line)
+            self._manifest.setdefault("warm_ups", []).append(f"{of_forks.strip(' ()')}: {line}" if of_forks else line)
+        warm_up_s = time.monotonic() - up_s if is_warmed else None
+        self._time_left.took(planned, start_s=up_s - began_s, warm_up_s=warm_up_s)
         return cluster
 
     def _start_cluster(self, key: ClusterKey) -> Cluster:
@@ -305,16 +324,7 @@ class Run:
         raise AssertionError("the last attempt returns or raises")
 
     def _key_of(self, planned: PlannedCell) -> ClusterKey:
-        return ClusterKey(
-            engine=self._request.engine,
-            proxied=planned.proxied,
-            brokers=planned.brokers or self._request.suite.cluster.brokers,
-            settings=tuple(sorted(planned.broker_settings.items())),
-            journal_appends=planned.kind == "chaos",
-            interposed=planned.kind == "chaos"
-            and self._request.engine == "kafka"
-            and load_scenario(planned.scenario_reference).is_interposed,
-        )
+        return key_of(planned, engine=self._request.engine, brokers=self._request.suite.cluster.brokers)
 
     def _drop_cluster(self) -> None:
         cluster, self._cluster, self._cluster_key = self._cluster, None, None
@@ -335,8 +345,3 @@ class Run:
                 problems.append(error)
         if problems:
             raise HarnessError(f"not everything could be stopped: {problems[0]}; run `harness clean`") from problems[0]
-
-    def _seconds_left(self, order: int) -> float:
-        rest = self._request.cells[order:]
-        overhead = {"sweep": CELL_OVERHEAD_MS, "chaos": CHAOS_OVERHEAD_MS}
-        return sum(cell.duration_ms + overhead[cell.kind] for cell in rest) / 1000

@@ -7,8 +7,8 @@ no longer falls and the compiler's share of it is small: it works in bursts, wit
 a cell, with new connections and a topic made and deleted: after 100 s of one long load, at rest by this measure, the
 next cells still took up to four times their later CPU. Cells with faults restart brokers, which are young again
 whatever came before: before those there is one round, and one before cells too short to be judged. Brokers without a
-just-in-time compiler get none. A run that is held against an earlier one (`harness confirm`) has to bring its brokers
-as far as those had come: it gives the compiler's share that they had, and there may be more rounds.
+just-in-time compiler get none. Longer does not help: brokers loaded for 448 s instead of 182 s then measured the same
+(benchmarks/results/2026-11-22-sweep-kafka.md).
 Shown by tests/harness/test_harness_warm_up.py.
 """
 
@@ -36,44 +36,25 @@ CELL_ID: Final = "warm-up"
 ROUND_MS: Final = 2_500
 ONLY_ROUND_MS: Final = 12_000
 ROUNDS_MAX: Final = 60
-ROUNDS_MAX_OF_A_REPETITION: Final = 120
 DRAIN_MS: Final = 3_000
 RATE_FACTOR: Final = 2.0  # harder than what follows, so that it takes less time
 OVERTIME_S: Final = 30.0
 ROUNDS_COMPARED: Final = 8  # a pause of the compiler is not its end
 LEAST_FALL: Final = 0.05
-COMPILER_SHARE_LEAST: Final = 0.02  # of cells; less cannot be asked for, since each round has a new topic
+# The compiler's pace is its own: at the lower rate of the cells its share is higher by as much.
+SHARE_MAX: Final = Criteria().compiler_share_max / RATE_FACTOR
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
-    """When brokers are warm. `compiler_share`: of their CPU in cells, that may still go to their compilers."""
-
-    compiler_share: float = Criteria().compiler_share_max
-    rounds_max: int = ROUNDS_MAX
-
-    @property
-    def share_in_rounds(self) -> float:
-        """The compiler's pace is its own: at the lower rate of the cells its share is higher by as much."""
-        return self.compiler_share / RATE_FACTOR
-
-    def rounds(self, planned: PlannedCell) -> int:
-        """One where brokers will be young again, and where a window too short to be judged measures nothing anyway."""
-        measures = planned.workload.measure_ms * 1000 >= Criteria().steady_window_us_min
-        return self.rounds_max if measures and not planned.has_faults else 1
-
-
-def rest_as_before(compiler_share: float) -> Rest:
-    """As far as the brokers of a run that is to be repeated had come."""
-    share = min(max(compiler_share, COMPILER_SHARE_LEAST), Criteria().compiler_share_max)
-    return Rest(compiler_share=share, rounds_max=ROUNDS_MAX_OF_A_REPETITION)
+def rounds_before(planned: PlannedCell) -> int:
+    """One where brokers will be young again, and where a window too short to be judged measures nothing anyway."""
+    measures = planned.workload.measure_ms * 1000 >= Criteria().steady_window_us_min
+    return ROUNDS_MAX if measures and not planned.has_faults else 1
 
 
 @dataclass(slots=True)
 class Warmth:
     """The brokers' CPU time per acknowledged record, round by round (us), and what their compilers took of it."""
 
-    share_max: float = Rest().share_in_rounds
     cpu_us_per_record: list[float] = field(default_factory=list)
     compiler_us_per_record: list[float] = field(default_factory=list)
 
@@ -85,7 +66,7 @@ class Warmth:
 
     def has_settled(self) -> bool:
         """What stays is no longer falling, and the compiler takes little."""
-        return self._is_level() and self.compiler_share() <= self.share_max
+        return self._is_level() and self.compiler_share() <= SHARE_MAX
 
     def compiler_share(self) -> float:
         """The compilers' part of the brokers' CPU in the last rounds."""
@@ -110,7 +91,7 @@ class Warmth:
             return line
         if not self._is_level():
             line += ", perhaps still falling"
-        if self.compiler_share() > self.share_max:
+        if self.compiler_share() > SHARE_MAX:
             line += f", compilers still take {self.compiler_share():.0%}"
         return line
 
@@ -149,7 +130,7 @@ def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -
     if properties.get("acks") == "0":
         properties["acks"] = "1"  # what nobody acknowledges cannot be counted
     workload = planned.workload.model_dump(mode="json")
-    round_ms = ROUND_MS if Rest().rounds(planned) > 1 else ONLY_ROUND_MS
+    round_ms = ROUND_MS if rounds_before(planned) > 1 else ONLY_ROUND_MS
     workload |= {"warmup_ms": 0, "measure_ms": round_ms, "drain_ms": DRAIN_MS, "schedule": {"kind": "constant"}}
     workload["rate_per_s"] = workload["rate_per_s"] * RATE_FACTOR
     return {
@@ -173,14 +154,13 @@ def warm_up(
     new_load: Callable[[], WorkloadProcess],
     *,
     rounds: int,
-    share_max: float = Rest().share_in_rounds,
     replication_factor: int,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> str:
     """Load `cluster` by `plan` (`plan_of`) and throw the records away; returns a line for the manifest. A failure is a
     note, not an error: the cells will show what is wrong, with their own evidence."""
     directory = Path(plan["run_dir"])
-    warmth = Warmth(share_max=share_max)
+    warmth = Warmth()
     acked = 0
     problem = ""
     meter = BrokersMeter(cluster)

@@ -1,7 +1,9 @@
 """Better, worse, same or undecided, cell by cell and for the whole run, with false discoveries controlled. Pure.
 
-The unit is the repetition: what happens inside one run says nothing of the next run. A cell needs four repetitions a
-side to be judged alone; the whole run is judged over all cells together. Shown by
+The unit is the repetition: what happens inside one run says nothing of the next run. In a sweep on several clusters it
+is the cluster: its repetitions of a cell become one, and its cells share its shift, so that the whole run is judged by
+clusters (docs/decisions/0007-forks.md). A cell needs four repetitions a side to be judged alone; the whole run is
+judged over all cells together. Shown by
 tests/reports/test_reports_comparison.py; `make prove` runs hundreds of A/A and planted comparisons.
 """
 
@@ -9,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from reports.measurements import Measurement, knows_compiler, with_compiler
+from reports.statistics.distributions import t_cdf
 from reports.statistics.permutation import (
     REPETITIONS_MIN,
     benjamini_hochberg,
@@ -147,10 +150,22 @@ def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[R
 
 
 def _values(measure: Measure, cells: Sequence[Measurement]) -> FloatArray:
-    found = [cell.gap_ms if measure is GAP else cell.values.get(measure.name) for cell in cells]
+    """Logarithms, one a cell; one a cluster where the cells ran on several."""
     if measure is GAP and any(cell.kind != "chaos" for cell in cells):
         return np.zeros(0)
-    return np.log(np.array([value for value in found if value is not None and value > 0], dtype=np.float64))
+    by_cluster = _logs_by_cluster(measure, cells)
+    if len({cell.fork for cell in cells}) > 1:
+        return np.array([np.mean(own) for own in by_cluster.values()], dtype=np.float64)
+    return np.array([value for own in by_cluster.values() for value in own], dtype=np.float64)
+
+
+def _logs_by_cluster(measure: Measure, cells: Sequence[Measurement]) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = {}
+    for cell in cells:
+        value = cell.gap_ms if measure is GAP else cell.values.get(measure.name)
+        if value is not None and value > 0:
+            found.setdefault(cell.fork, []).append(math.log(value))
+    return found
 
 
 def _measure(measure: Measure, pairs: Pairs, relevant: float, seed: int) -> tuple[list[Row], list[Row]]:
@@ -180,6 +195,9 @@ def _measure(measure: Measure, pairs: Pairs, relevant: float, seed: int) -> tupl
             )
         )
     whole = _whole(measure, [sides[name] for name in usable], seed)
+    clusters = [_clusters(measure, [pairs[name][side] for name in usable]) for side in (0, 1)]
+    if whole is not None and min(len(side) for side in clusters) > 1:
+        whole = _whole_by_clusters(whole, clusters[0], clusters[1])
     return rows, [whole] if whole else []
 
 
@@ -251,6 +269,29 @@ def _whole(measure: Measure, sides: Sequence[tuple[FloatArray, FloatArray]], see
         q=None,
         result=UNDECIDED,
         reason=f"the {len(sides)} cells differ too much among themselves",
+    )
+
+
+def _clusters(measure: Measure, cells: Sequence[Sequence[Measurement]]) -> FloatArray:
+    """Each cluster's mean over all cells; of those clusters that have a figure of every cell."""
+    found = [_logs_by_cluster(measure, own) for own in cells]
+    whole = [fork for fork in (found[0] if found else ()) if all(fork in one for one in found)]
+    return np.array([np.mean([np.mean(one[fork]) for one in found]) for fork in whole], dtype=np.float64)
+
+
+def _whole_by_clusters(row: Row, base: FloatArray, new: FloatArray) -> Row:
+    """Student's t over the clusters' means: all cells of a cluster share its shift, so that exchanging labels cell by
+    cell would take one cluster's luck for as many findings as it has cells."""
+    df = len(base) + len(new) - 2
+    squares = float(((base - base.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum())
+    error = math.sqrt(squares / df * (1 / len(base) + 1 / len(new)))
+    value = float(new.mean() - base.mean())
+    return replace(
+        row,
+        change=interval(value, error, df),
+        repetitions=(len(base), len(new)),
+        p=2 * (1 - t_cdf(abs(value) / error, df)) if error > 0 else None,
+        reason=f"{len(base)} and {len(new)} clusters scatter too much",
     )
 
 

@@ -52,7 +52,9 @@ def compare_surroundings(
         ]
         differs += _different("client", one.client, other.client)
         differs += _settings(one.properties, other.properties)
-    return Likeness(unlike=_once(unlike), differs=_once(differs), warnings=(*_noise(pairs), *_compilers(pairs)))
+    return Likeness(
+        unlike=_once(unlike), differs=_once(differs), warnings=(*_noise(pairs), *_clusters(pairs), *_compilers(pairs))
+    )
 
 
 def _once(lines: Sequence[str]) -> tuple[str, ...]:
@@ -112,6 +114,18 @@ def _noise(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]])
         if max(base, new) > _NOISE_FACTOR * max(min(base, new), least / 10):
             lines.append(f"the host was not equally quiet: {name} {base:.3g} in BASE, {new:.3g} in NEW")
     return tuple(lines)
+
+
+def _clusters(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]]) -> tuple[str, ...]:
+    """What differs between two clusters is seen as a change unless a run has several of them."""
+    sides = [[cell for pair in pairs for cell in pair[side] if cell.kind == "sweep"] for side in (0, 1)]
+    single = [name for name, side in zip(("BASE", "NEW"), sides, strict=True) if len({cell.fork for cell in side}) == 1]
+    if not single:
+        return ()
+    return (
+        f"{' and '.join(single)} ran on one cluster: what differs from cluster to cluster counts as a difference too "
+        "(sweep.forks)",
+    )
 
 
 def _compilers(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]]) -> tuple[str, ...]:

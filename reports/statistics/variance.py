@@ -79,6 +79,23 @@ def interval(value: float, standard_error: float, df: float, comparisons: int = 
     return Estimate(value=value, low=value - half, high=value + half, standard_error=standard_error, df=df)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedScatter:
+    """Of a shift that all groups of one block have in common, as one cluster's is by all configurations on it.
+
+    `variance` is that of the blocks' means over the groups. So a `1 / groups` of the groups' own noise is in it, which
+    is left out of the noise that is added to it: no component is a difference that could become negative.
+    """
+
+    variance: float
+    blocks: int
+    groups: int
+
+    @property
+    def df(self) -> int:
+        return self.blocks - 1
+
+
 def contrast(
     weights: FloatArray,
     means: FloatArray,
@@ -87,14 +104,31 @@ def contrast(
     *,
     df_max: float = math.inf,
     comparisons: int = 1,
+    shared: SharedScatter | None = None,
+    new_noise: float | None = None,
 ) -> Estimate:
     """sum(weights * means) with its interval; degrees of freedom by Welch and Satterthwaite, at most those that all
-    groups have together, because groups with a common variance are not independent estimates of it."""
+    groups have together, because groups with a common variance are not independent estimates of it.
+
+    What the groups share counts by the square of the weights' sum, so that it cancels in a difference. With
+    `new_noise`, a group's variance from block to block, it is the interval in which that group lies in one more block.
+    """
     parts = weights**2 * mean_variances
-    variance = float(parts.sum())
     noisy = parts > 0
+    own = float(parts.sum())
     doubt = float((parts[noisy] ** 2 / np.maximum(dfs[noisy], 0.5)).sum())
-    df = min(variance**2 / doubt, df_max) if doubt > 0 else df_max
+    own_df = min(own**2 / doubt, df_max) if doubt > 0 else df_max
+    if shared is not None and own > 0:
+        own *= 1.0 - min(1.0, float(weights.sum()) ** 2 / (shared.groups * float((weights**2).sum())))
+    if new_noise is not None:
+        own += new_noise * (1.0 if shared is None else 1.0 - 1.0 / shared.groups)
+    pieces = [(own, own_df)]
+    if shared is not None:
+        blocks = 1.0 / shared.blocks + (0.0 if new_noise is None else 1.0)
+        pieces.append((float(weights.sum()) ** 2 * shared.variance * blocks, float(shared.df)))
+    variance = sum(part for part, _ in pieces)
+    doubt = sum(part**2 / part_df for part, part_df in pieces)
+    df = variance**2 / doubt if doubt > 0 else own_df
     return interval(float(weights @ means), math.sqrt(variance), df, comparisons)
 
 

@@ -12,9 +12,10 @@ from reports.criteria import Criteria
 from reports.outputs import Judged
 from reports.sweep.cell_means import CellMeans, cell_means
 from reports.sweep.effects import FACTORIAL, Effects, estimate_effects, smooth
+from reports.sweep.fork_scatter import ForkScatter, fork_scatters
 from reports.sweep.front import Point, surface
 from reports.sweep.observations import MEASURES, OK, Configuration, Observation, observe
-from reports.sweep.recommend import Inputs, Recommendation, recommend, significant
+from reports.sweep.recommend import Inputs, Recommendation, choose, recommend, significant
 from reports.sweep.sensitivity import Sensitivity, sensitivities
 
 
@@ -26,6 +27,7 @@ class SweepAnalysis:
     effects: Mapping[str, Effects]
     points: tuple[Point, ...]
     sensitivities: tuple[Sensitivity, ...]
+    fork_scatters: tuple[ForkScatter, ...]  # empty: one cluster
     recommendation: Recommendation
     warnings: tuple[str, ...]  # cells whose figures are not what they seem
 
@@ -37,6 +39,11 @@ class SweepAnalysis:
     def repetitions(self) -> int:
         return max((item.round for item in self.observations), default=0)
 
+    @property
+    def forks(self) -> int:
+        """Clusters that the rounds were dealt over."""
+        return len({item.fork for item in self.observations})
+
 
 def analyse_sweep(judged: Sequence[Judged], criteria: Criteria | None = None) -> SweepAnalysis | None:
     """None if the run has fewer than two sweep configurations."""
@@ -44,14 +51,7 @@ def analyse_sweep(judged: Sequence[Judged], criteria: Criteria | None = None) ->
     if len({item.configuration for item in observations}) < 2:
         return None
     baseline = next((item.configuration for item in observations if item.baseline), None)
-    means = {
-        measure.name: found
-        for measure in MEASURES
-        if (found := cell_means(observations, measure.name)) is not None and len(found.configurations) > 1
-    }
-    effects = {name: estimate_effects(one, baseline) for name, one in means.items()}
-    # A rate never exceeds what was asked for; a model of products would let it.
-    means = {name: one if name == "throughput" else smooth(one, effects[name], baseline) for name, one in means.items()}
+    means, effects = _estimate(observations, baseline)
     points = surface(observations, means, judged)
     factorial = any(own.design == FACTORIAL for own in effects.values())
     smallest = sensitivities(means, factorial=factorial)
@@ -63,6 +63,7 @@ def analyse_sweep(judged: Sequence[Judged], criteria: Criteria | None = None) ->
         sensitivities=smallest,
         baseline=baseline,
         load=_load(judged),
+        chosen_without=_chosen_without(observations, baseline, judged),
     )
     return SweepAnalysis(
         observations=tuple(observations),
@@ -71,9 +72,43 @@ def analyse_sweep(judged: Sequence[Judged], criteria: Criteria | None = None) ->
         effects=effects,
         points=points,
         sensitivities=smallest,
+        fork_scatters=fork_scatters(means),
         recommendation=recommend(inputs),
         warnings=tuple(_warnings(observations)),
     )
+
+
+def _estimate(
+    observations: Sequence[Observation], baseline: Configuration | None
+) -> tuple[Mapping[str, CellMeans], Mapping[str, Effects]]:
+    """By measure."""
+    means = {
+        measure.name: found
+        for measure in MEASURES
+        if (found := cell_means(observations, measure.name)) is not None and len(found.configurations) > 1
+    }
+    effects = {name: estimate_effects(one, baseline) for name, one in means.items()}
+    # A rate never exceeds what was asked for; a model of products would let it.
+    smoothed = {
+        name: one if name == "throughput" else smooth(one, effects[name], baseline) for name, one in means.items()
+    }
+    return smoothed, effects
+
+
+def _chosen_without(
+    observations: Sequence[Observation], baseline: Configuration | None, judged: Sequence[Judged]
+) -> dict[int, Configuration]:
+    """Cluster -> what the same rule chooses from the others; empty on one cluster. Faults know nothing of clusters
+    that were measured, so damage counts in every choice."""
+    forks = sorted({item.fork for item in observations})
+    found: dict[int, Configuration] = {}
+    for fork in forks if len(forks) > 1 else ():
+        others = [item for item in observations if item.fork != fork]
+        means, _ = _estimate(others, baseline)
+        choice = choose(surface(others, means, judged), others, means)
+        if choice is not None:
+            found[fork] = choice.chosen.configuration
+    return found
 
 
 def _load(judged: Sequence[Judged]) -> str:

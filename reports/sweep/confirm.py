@@ -1,8 +1,10 @@
 """A recommendation put to the test: what the sweep predicted of a configuration beside what a new run of it measured.
 
-Pure. The prediction carries the interval of a mean and so does the new run; both are needed to say whether they differ.
-What changes from run to run and not within one (another boot, another hour) is in neither, so that a difference below
-`relevant` counts as confirmed in any case. Shown by tests/reports/test_reports_confirm.py.
+Pure. A sweep on several clusters (`forks`) predicts where one more cluster lies, and that interval alone decides, as
+long as the new run has as many cells on its cluster as the prediction is of. A sweep on one cluster gives the interval
+of a mean, and so does the new run: both are needed to say whether they differ, and what differs from cluster to cluster
+is in neither. What changes from hour to hour never is, so that a difference below `relevant` counts as confirmed in any
+case. Shown by tests/reports/test_reports_confirm.py.
 """
 
 from __future__ import annotations
@@ -99,10 +101,11 @@ def _one(
     found = interval(float(logs.mean()), error, len(values) - 1)
     value, low, high = found.ratio
     difference = found.value - math.log(expected[0])
-    halves = ((found.high - found.low) / 2, math.log(expected[2] / expected[1]) / 2)
-    doubt = math.hypot(*halves)
-    if abs(difference) <= max(doubt, math.log1p(relevant)):
-        result = CONFIRMED if doubt <= _DOUBT_MAX else UNDECIDED
+    measured_half, predicted_half = (found.high - found.low) / 2, math.log(expected[2] / expected[1]) / 2
+    of_new_cluster = int(predicted.get("forks", 1)) > 1 and len(values) >= int(predicted.get("rounds", 1))
+    allowed = predicted_half if of_new_cluster else math.hypot(measured_half, predicted_half)
+    if abs(difference) <= max(allowed, math.log1p(relevant)):
+        result = CONFIRMED if math.hypot(measured_half, predicted_half) <= _DOUBT_MAX else UNDECIDED
     else:
         result = BETTER if (difference > 0) == measure.more_is_better else WORSE
     return Confirmation(

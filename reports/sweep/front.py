@@ -59,6 +59,7 @@ class Point:
     title: str
     cell_id: str
     levels: Mapping[str, Estimate]  # measure -> ln(value) with interval
+    standing: Mapping[str, Estimate]  # the same as it counts beside the others: without what all of them share
     safety: str
     contract: str
     damage: Damage
@@ -82,22 +83,24 @@ def surface(
     rows = []
     for configuration, item in first.items():
         levels = {name: level for name, one in means.items() if (level := one.level(configuration)) is not None}
+        standing = {name: own for name, one in means.items() if (own := one.standing(configuration)) is not None}
         if levels:
-            rows.append((item, levels, _damage(cells[item.cell_id], chaos)))
-    shares = _shares([(levels, item.safety, damage) for item, levels, damage in rows])
+            rows.append((item, levels, standing, _damage(cells[item.cell_id], chaos)))
+    shares = _shares([(standing, item.safety, damage) for item, _, standing, damage in rows])
     return tuple(
         Point(
             configuration=item.configuration,
             title=item.title,
             cell_id=item.cell_id,
             levels=levels,
+            standing=standing,
             safety=item.safety,
             contract=item.contract,
             damage=damage,
             comparable="p99" in levels,
             share_on_front=share,
         )
-        for (item, levels, damage), share in zip(rows, shares, strict=True)
+        for (item, levels, standing, damage), share in zip(rows, shares, strict=True)
     )
 
 

@@ -66,6 +66,7 @@ class Observation:
     warming: str = ""  # how much the brokers' compilers took; the figures stay in
     compiler_unknown: bool = False  # brokers on a JVM, and its compiler's part of their CPU was not recorded
     note: str = ""
+    fork: int = 1  # number of the cluster that it ran on, among those that the sweep's rounds are dealt over
 
 
 def observe(judged: Sequence[Judged], criteria: Criteria | None = None) -> list[Observation]:
@@ -112,6 +113,7 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         and cell.text("engine") in JVM_ENGINES
         and behaviour.compiler_us_per_record is None,
         note=cell.text("note"),
+        fork=int(cell.document.get("fork") or 1),
     )
 
 
@@ -178,10 +180,12 @@ def _share_of_a_core(facts: CellFacts) -> float | None:
 
 def _values(facts: CellFacts, behaviour: Behaviour, state: str) -> tuple[dict[str, float], dict[str, float]]:
     """Figures that may be compared. Behind a queue that grows without end a p99 only tells how long the run was; a
-    client at its limit tells nothing of the cluster; acks=0 has no acknowledgement whose latency could be compared."""
+    client at its limit tells nothing of the cluster; acks=0 has no acknowledgement whose latency could be compared.
+    More acknowledgements than records were asked for are a backlog of before the window, which is no merit."""
     if state in (UNUSABLE, CLIENT_BOUND):
         return {}, {}
-    values = {"throughput": facts.throughput_records_per_s}
+    asked = asked_per_s(facts)
+    values = {"throughput": min(facts.throughput_records_per_s, asked or math.inf)}
     errors: dict[str, float] = {}
     if facts.throughput_interval:
         errors["throughput"] = _log_error(*facts.throughput_interval)

@@ -18,6 +18,7 @@ import numpy as np
 from reports.statistics.variance import Estimate, interval
 from reports.sweep.cell_means import CellMeans
 from reports.sweep.effects import ONE_AT_A_TIME, Effects
+from reports.sweep.fork_scatter import how_many_clusters
 from reports.sweep.front import MARGIN, Point
 from reports.sweep.observations import (
     BY_NAME,
@@ -30,12 +31,14 @@ from reports.sweep.observations import (
     Observation,
     configuration_text,
 )
+from reports.sweep.prediction import Prediction, predict
 from reports.sweep.sensitivity import Sensitivity
 
 _RATE_SHARE: Final = 0.95  # a configuration within 5 % of the best rate may win by its p99
 _LOADS: Final = ("workload.rate_per_s", "workload.record_size_bytes", "workload.producers", "workload.consumers")
 _CHEAPER: Final = 0.05
 _CLOSE: Final = math.log(1.10)
+_FLATTERY_TOLD: Final = 0.001
 _DRAWS: Final = 1_000
 _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
 
@@ -57,6 +60,7 @@ class Recommendation:
     certainty: float | None  # share of draws in which it is the best, or within the margin of the best
     ties: tuple[str, ...]
     combination: Combination | None
+    predicted: Mapping[str, Prediction]  # of the recommended configuration, by measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,7 @@ class Inputs:
     sensitivities: Sequence[Sensitivity]
     baseline: Configuration | None
     load: str  # "3,000 records/s of 1,024 B"
+    chosen_without: Mapping[int, Configuration]  # cluster -> what the others would have chosen
 
 
 def recommend(inputs: Inputs) -> Recommendation:
@@ -77,25 +82,21 @@ def recommend(inputs: Inputs) -> Recommendation:
             f"No recommendation: {', '.join(loads)} was varied, and a load is not a choice; the effects say what each "
             "load costs."
         )
-    candidates = [point for point in inputs.points if _eligible(point, inputs.observations)]
-    objective, contenders = _objective(candidates)
-    if not candidates:
-        objective, contenders = BY_NAME["throughput"], [p for p in inputs.points if _eligible_by_rate(p, inputs)]
-    if not contenders:
+    choice = choose(inputs.points, inputs.observations, inputs.means)
+    if choice is None:
         return _none(_nothing(inputs))
-    winner = min(contenders, key=lambda point: _goodness(point, objective))
-    ties = [p for p in contenders if p is not winner and not _clearly_worse(p, winner, objective, inputs.means)]
-    close = [point for point in ties if _goodness(point, objective) <= _goodness(winner, objective) + _CLOSE]
-    chosen = _cheapest(winner, close, inputs.means)
-    others = [point for point in (winner, *ties) if point is not chosen]
+    objective, contenders, winner, chosen = choice.objective, choice.contenders, choice.winner, choice.chosen
+    others = [point for point in (winner, *choice.ties) if point is not chosen]
     certainty = _certainty(chosen, contenders, objective)
     combination = _combination(inputs)
+    predicted = predict(inputs.means, chosen.configuration, inputs.chosen_without)
     sentences = [
         _what(chosen, certainty, inputs, may_be_clear=not others and inputs.means[objective.name].repeated),
         *_no_p99(objective),
         *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
         *_compiler_aside(chosen, inputs),
+        *_on_another_cluster(predicted, inputs),
         _how_sure(chosen, others, contenders, objective, certainty, inputs),
         *_changes(chosen, inputs),
     ]
@@ -108,12 +109,46 @@ def recommend(inputs: Inputs) -> Recommendation:
         certainty=certainty,
         ties=tuple(point.title for point in others),
         combination=combination,
+        predicted=predicted,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    objective: Measure
+    contenders: tuple[Point, ...]
+    winner: Point  # has the best figure
+    ties: tuple[Point, ...]  # that the run cannot tell from the winner
+    chosen: Point  # the winner, or a cheaper tie
+
+
+def choose(
+    points: Sequence[Point], observations: Sequence[Observation], means: Mapping[str, CellMeans]
+) -> Choice | None:
+    """The rule alone, without a word about it; None where nothing may be recommended. What is predicted of the choice
+    asks the rule again with a part of the observations (prediction.py)."""
+    candidates = [point for point in points if _eligible(point, observations)]
+    objective, contenders = _objective(candidates)
+    if not candidates:
+        objective = BY_NAME["throughput"]
+        contenders = [point for point in points if _eligible_by_rate(point, observations)]
+    if not contenders:
+        return None
+    winner = min(contenders, key=lambda point: _goodness(point, objective))
+    ties = [p for p in contenders if p is not winner and not _clearly_worse(p, winner, objective, means)]
+    close = [point for point in ties if _goodness(point, objective) <= _goodness(winner, objective) + _CLOSE]
+    return Choice(
+        objective=objective,
+        contenders=tuple(contenders),
+        winner=winner,
+        ties=tuple(ties),
+        chosen=_cheapest(winner, close, means),
     )
 
 
 def _none(sentence: str) -> Recommendation:
     return Recommendation(
-        point=None, objective="", sentences=(sentence,), certainty=None, ties=(), combination=None
+        point=None, objective="", sentences=(sentence,), certainty=None, ties=(), combination=None, predicted={}
     )  # fmt: skip
 
 
@@ -123,9 +158,9 @@ def _eligible(point: Point, observations: Sequence[Observation]) -> bool:
     return point.comparable and point.safety == SAFE and point.damage.total == 0 and usable * 2 > len(own)
 
 
-def _eligible_by_rate(point: Point, inputs: Inputs) -> bool:
+def _eligible_by_rate(point: Point, observations: Sequence[Observation]) -> bool:
     """Where no configuration carried the asked rate: those whose brokers, not the client, were the limit."""
-    own = [item.state for item in inputs.observations if item.configuration == point.configuration]
+    own = [item.state for item in observations if item.configuration == point.configuration]
     usable = sum(state in (OK, NOT_SUSTAINED) for state in own)
     return "throughput" in point.levels and point.safety == SAFE and point.damage.total == 0 and usable * 2 > len(own)
 
@@ -182,8 +217,8 @@ def _cheapest(winner: Point, ties: Sequence[Point], means: Mapping[str, CellMean
 def _certainty(chosen: Point, contenders: Sequence[Point], measure: Measure) -> float:
     generator = np.random.default_rng(20_240_917)
     centre = np.array([_goodness(point, measure) for point in contenders])
-    error = np.array([point.levels[measure.name].standard_error for point in contenders])
-    df = np.array([min(point.levels[measure.name].df, 1e6) for point in contenders])
+    error = np.array([point.standing[measure.name].standard_error for point in contenders])
+    df = np.array([min(point.standing[measure.name].df, 1e6) for point in contenders])
     drawn = centre + error * generator.standard_t(df, size=(_DRAWS, len(contenders)))
     place = next(i for i, point in enumerate(contenders) if point is chosen)
     return float((drawn[:, place] <= drawn.min(axis=1) + MARGIN).mean())
@@ -283,6 +318,28 @@ def _compiler_aside(chosen: Point, inputs: Inputs) -> list[str]:
         f"Broker CPU is without the just-in-time compilers of the brokers, which grow idle with their age: beside it "
         f"they took {significant(found)} {BY_NAME['broker_cpu'].unit} a record in this configuration."
     ]
+
+
+def _on_another_cluster(predicted: Mapping[str, Prediction], inputs: Inputs) -> list[str]:
+    """What the figures above are worth on a cluster that this run did not see."""
+    forked = {name: own for name, own in predicted.items() if own.forks > 1}
+    if not forked:
+        repeated = any(means.repeated for means in inputs.means.values())
+        return [how_many_clusters(inputs.means)] if repeated else []
+    figures = "; ".join(
+        f"{BY_NAME[name].title} {figure(own.expected, BY_NAME[name])}" for name, own in forked.items()
+    )  # fmt: skip
+    text = f"On one more cluster expect, 19 times in 20: {figures}"
+    taken = [
+        f"{BY_NAME[name].title} {math.expm1(own.flattery):+.1%}"
+        for name, own in forked.items()
+        if abs(own.flattery) >= _FLATTERY_TOLD
+    ]
+    if taken:
+        text += (
+            f". Being chosen flatters a figure: by the clusters that did not choose it, {', '.join(taken)} is in these"
+        )
+    return [text + "."]
 
 
 def _how_sure(

@@ -18,7 +18,7 @@ REPETITIONS_MAX: Final = 1_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
     measure: str
-    scatter: float  # relative standard deviation of one repetition
+    scatter: float  # relative standard deviation of one repetition; with several on a cluster: of their mean
     repetitions: int  # typical number that was used
     smallest_effect: float  # as a share: 0.07 = 7 %
     repetitions_for_target: int | None  # None: more than REPETITIONS_MAX
@@ -36,17 +36,20 @@ def sensitivities(means: Mapping[str, CellMeans], *, factorial: bool) -> tuple[S
         one = means.get(measure.name)
         if one is None or one.scatter <= 0:
             continue
-        repetitions = _typical(one.counts)
+        # Where a cluster had several rounds, its mean is one sample, and a further sample costs that many rounds.
+        rounds = 1 if one.forks is None else one.forks.rounds
+        samples = _typical(one.counts)
         df = one.scatter_df if one.repeated else math.inf
         variance = one.scatter**2 / (max(1.0, len(one.counts) / 2) if factorial else 1.0)
-        effect = smallest_effect(variance, repetitions, df)
+        effect = smallest_effect(variance, samples, df)
+        needed = repetitions_for(math.log1p(TARGET), variance, len(one.counts), REPETITIONS_MAX)
         found.append(
             Sensitivity(
                 measure=measure.name,
                 scatter=one.scatter,
-                repetitions=repetitions,
+                repetitions=samples * rounds,
                 smallest_effect=math.expm1(effect),
-                repetitions_for_target=repetitions_for(math.log1p(TARGET), variance, len(one.counts), REPETITIONS_MAX),
+                repetitions_for_target=None if needed is None else needed * rounds,
                 repeated=one.repeated,
             )
         )

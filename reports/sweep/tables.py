@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 
 from reports.model import Json
@@ -25,6 +26,8 @@ def as_json(analysis: SweepAnalysis) -> Json:
         "schema_version": SCHEMA_VERSION,
         "design": analysis.design,
         "repetitions": analysis.repetitions,
+        "forks": analysis.forks,
+        "fork_scatter": [asdict(item) for item in analysis.fork_scatters],
         "recommendation": {
             "settings": _settings(recommendation.point.configuration) if recommendation.point else None,
             "cell_id": recommendation.point.cell_id if recommendation.point else None,
@@ -59,6 +62,7 @@ def as_json(analysis: SweepAnalysis) -> Json:
             {
                 "cell_id": item.cell_id,
                 "round": item.round,
+                "fork": item.fork,
                 "state": item.state,
                 "reason": item.reason,
                 "warming": item.warming,
@@ -82,8 +86,18 @@ def _level(level: Estimate, name: str) -> Json:
 
 
 def _predicted(point: Point, analysis: SweepAnalysis) -> Json:
-    """Broker CPU with the compilers' part beside it, which is not in it; without that key it is in it."""
-    levels = {name: _level(level, name) for name, level in point.levels.items()}
+    """What a confirmation is held against. Broker CPU with the compilers' part beside it, which is not in it; without
+    that key it is in it."""
+    levels = {
+        name: {
+            **_level(own.expected, name),
+            "forks": own.forks,
+            "rounds": own.rounds,
+            "flattery": round(math.exp(own.flattery), 6),
+            "level": _level(point.levels[name], name),
+        }
+        for name, own in analysis.recommendation.predicted.items()
+    }
     compiler = compiler_us(point.configuration, analysis.observations)
     if "broker_cpu" in levels and compiler is not None:
         levels["broker_cpu"]["compiler"] = round(compiler, 6)
@@ -93,6 +107,7 @@ def _predicted(point: Point, analysis: SweepAnalysis) -> Json:
 _EFFECTS = ["measure", "setting", "reference", "value", "ratio", "low", "high", "judgement", "basis"]
 _INTERACTIONS = ["measure", "first", "second", "ratio", "low", "high", "clear", "inseparable"]
 _SURFACE = ["settings", "contract", "faults_tried", "lost", "duplicated", "reordered", "sent_under_faults", "on_front"]
+_FORKS = ["measure", "clusters", "rounds_on_each", "between_clusters", "within_a_cluster", "cluster", "offset"]
 _SENSITIVITY = ["measure", "scatter_of_one_repetition", "repetitions", "smallest_effect", "repetitions_for_5_percent"]
 
 
@@ -153,12 +168,21 @@ def sensitivity_table(analysis: SweepAnalysis) -> Table:
     ]
 
 
+def fork_table(analysis: SweepAnalysis) -> Table:
+    """One row a cluster and measure."""
+    return _FORKS, [
+        [s.measure, s.forks, s.rounds, round(s.between, 5), round(s.within, 5), number, round(offset, 5)]
+        for s in analysis.fork_scatters
+        for number, offset in enumerate(s.offsets, start=1)
+    ]
+
+
 def behaviour_table(analysis: SweepAnalysis) -> Table:
     names = list(Behaviour.__dataclass_fields__)
     return (
-        ["cell_id", "title", "round", "state", *names],
+        ["cell_id", "title", "round", "fork", "state", *names],
         [
-            [item.cell_id, item.title, item.round, item.state]
+            [item.cell_id, item.title, item.round, item.fork, item.state]
             + [_rounded(getattr(item.behaviour, name)) for name in names]
             for item in analysis.observations
         ],
@@ -176,6 +200,7 @@ def tables(analysis: SweepAnalysis) -> dict[str, Table]:
         "interactions.csv": interaction_table(analysis),
         "surface.csv": surface_table(analysis),
         "sensitivity.csv": sensitivity_table(analysis),
+        "forks.csv": fork_table(analysis),
         "behaviour.csv": behaviour_table(analysis),
     }
 

@@ -8,6 +8,7 @@ from typing import Final
 from reports.model import Json
 from reports.sweep import tables
 from reports.sweep.analysis import SweepAnalysis
+from reports.sweep.fork_scatter import how_many_clusters, words
 from reports.sweep.observations import BY_NAME, MEASURES, SAFE, UNUSABLE
 from reports.sweep.recommend import effect_size, figure, significant
 from reports.sweep.why import explain
@@ -40,6 +41,8 @@ def view(analysis: SweepAnalysis) -> Json:
     return {
         "design": analysis.design,
         "repetitions": analysis.repetitions,
+        "clusters": how_many_clusters(analysis.means),
+        "fork_scatter": [words(item) for item in analysis.fork_scatters],
         "repeated": any(one.repeated for one in analysis.means.values()),
         "has_baseline": analysis.baseline is not None,
         "warnings": list(analysis.warnings),

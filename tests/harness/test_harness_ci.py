@@ -25,11 +25,12 @@ EXAMPLES = REPOSITORY / "examples" / "ci"
 
 def test_one_cell_of_a_plan_keeps_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["chaos", "--smoke", "--dry-run"]) == ExitCode.PASS
-    whole = capsys.readouterr().out.splitlines()[1:]
+    *whole, duration = capsys.readouterr().out.splitlines()[1:]
+    assert duration.startswith("about ")
     assert len(whole) == 6
     cell_id = whole[3].split()[1]
     assert execute(["chaos", "--smoke", "--dry-run", "--cell", cell_id]) == ExitCode.PASS
-    (line,) = capsys.readouterr().out.splitlines()[1:]
+    line, _ = capsys.readouterr().out.splitlines()[1:]
     assert line.split()[1:] == whole[3].split()[1:]
     assert execute(["chaos", "--smoke", "--dry-run", "--cell", "chaos-leader-loss-acks-2"]) == ExitCode.USAGE
     assert "did you mean 'chaos-leader-loss-acks-1'?" in capsys.readouterr().err

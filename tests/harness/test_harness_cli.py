@@ -91,8 +91,9 @@ def test_dry_run_prints_the_plan_in_order_and_starts_nothing(capsys: pytest.Capt
     lines = capsys.readouterr().out.splitlines()
     suite = load_suite("demo")
     cells = build_plan(suite, cases_of, seed=3, client=suite.client)
-    assert [line.split()[1] for line in lines[1:]] == [cell.cell_id for cell in cells]
+    assert [line.split()[1] for line in lines[1:-1]] == [cell.cell_id for cell in cells]
     assert "seed 3" in lines[0]
+    assert lines[-1].startswith("about ")
 
 
 def test_the_demo_has_the_seven_chaos_cells(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ topic: {partitions: 1, replication_factor: 1, config: {min.insync.replicas: 1}}
 workload: {rate_per_s: 1000, record_size_bytes: 100, consumers: 1, warmup_ms: 300, measure_ms: 2000, drain_ms: 3000}
 sweep:
   repetitions: 2
+  forks: 2
   baseline: {acks: all, linger.ms: 5}
   vary: {linger.ms: [100]}
 """
@@ -42,7 +43,7 @@ def test_the_recommended_cell_alone_runs_as_often_as_asked(tmp_path: Path) -> No
     found = read_recommended(run_directory(tmp_path, {"cell_id": "sweep-100_all-r2", "predicted": {}}), 3)
     assert found.cells == ("sweep-100_all-r1", "sweep-100_all-r2", "sweep-100_all-r3")
     assert found.suite.sweep is not None
-    assert found.suite.sweep.repetitions == 3
+    assert (found.suite.sweep.repetitions, found.suite.sweep.forks) == (3, 1)
     assert (found.suite.name, found.suite.chaos, found.seed) == ("two-confirm", [], 5)
 
 
@@ -78,5 +79,6 @@ def test_a_recommendation_is_run_again_and_judged(tmp_path: Path, capsys: pytest
     assert [each["result"] for each in document["measures"]] == [each.result for each in expected]
     assert code == exit_code(expected)
     lines = capsys.readouterr().out.splitlines()
+    assert "predicted from one cluster" in lines[-4]
     assert lines[-1] == str(tmp_path / "new" / "report.html")
     assert [line.split()[-1] for line in lines[-3:-1]] == [each.result.split()[-1] for each in expected]

@@ -36,7 +36,7 @@ def cell(**changes: object) -> PlannedCell:
 
 
 def repeated(*cells: PlannedCell) -> list[PlannedCell]:
-    return [replace(one, repetition=number) for number in (1, 2, 3, 4) for one in cells]
+    return [replace(one, repetition=number, fork=number) for number in (1, 2, 3, 4) for one in cells]
 
 
 CASES: dict[str, list[PlannedCell]] = {
@@ -66,8 +66,22 @@ def test_each_mistake_is_found_by_its_own_rule_alone(rule: str) -> None:
 
 
 def test_every_rule_is_shown() -> None:
-    assert {*CASES, "too-few-repetitions"} == set(rule_names())
+    assert {*CASES, "too-few-repetitions", "one-cluster"} == set(rule_names())
     assert [finding.rule for finding in lint([cell()])] == ["too-few-repetitions"]
+
+
+@pytest.mark.parametrize(
+    ("forks", "said"),
+    [
+        ((1, 1, 1, 1), "all 4 repetitions run on one cluster"),
+        ((1, 1, 2, 2), "by 1 degree of freedom"),
+        ((1, 1, 2, 3), ""),
+    ],
+)
+def test_repetitions_on_one_cluster_or_two_are_told(forks: tuple[int, ...], said: str) -> None:
+    found = lint([replace(one, fork=fork) for one, fork in zip(repeated(cell()), forks, strict=True)])
+    assert [finding.rule for finding in found] == (["one-cluster"] if said else [])
+    assert said in "".join(finding.text() for finding in found)
 
 
 def test_the_default_of_idempotence_follows_acks() -> None:

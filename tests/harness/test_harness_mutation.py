@@ -20,6 +20,7 @@ from harness.mutation import (
     Caught,
     Trial,
     read_run,
+    read_table,
     scenario_text,
     table,
     with_table,
@@ -59,6 +60,15 @@ def test_the_table_is_replaced_between_its_markers_and_says_what_lives() -> None
     assert with_table(f"# Head\n\n{begin}\nold\n{end}\n\ntail\n", "brokers", made) == f"# Head\n\n{made}tail\n"
     with pytest.raises(ValueError, match="has no"):
         with_table("# Head\n", "brokers", made)
+
+
+def test_what_no_run_has_stays_as_the_table_has_it() -> None:
+    dead = Caught(trial=BROKER_TRIALS[3], verdict="fail", by=("lost: none expected", "none x"), reason="")
+    alive = Caught(trial=BROKER_TRIALS[1], verdict="inconclusive", by=(), reason="")
+    page = f"# Head\n\n{table('brokers', [dead, alive])}"
+    found = {each.trial.name: (each.verdict, each.by) for each in read_table(page, "brokers", BROKER_TRIALS)}
+    assert found == {each.trial.name: (each.verdict, each.by) for each in (dead, alive)}
+    assert read_table(page, "brokers", BROKER_TRIALS[4:]) == []
 
 
 def test_the_trials_of_a_run_are_read_from_its_verdicts(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from harness.errors import UsageError
 from harness.lint import lint
 from harness.plan import build_plan
-from harness.run.orchestrator import CELL_OVERHEAD_MS, CHAOS_OVERHEAD_MS
+from harness.run.time_left import CELL_OVERHEAD_MS, CHAOS_OVERHEAD_MS
 from harness.scenarios import cases_of
 from harness.suite import builtin_suites, load_suite
 

@@ -21,12 +21,11 @@ from harness.run.warm_up import (
     ROUND_MS,
     ROUNDS_COMPARED,
     ROUNDS_MAX,
-    ROUNDS_MAX_OF_A_REPETITION,
+    SHARE_MAX,
     TOPIC,
-    Rest,
     Warmth,
     plan_of,
-    rest_as_before,
+    rounds_before,
 )
 from reports.criteria import Criteria
 from tests.harness.test_harness_lint import SOUND
@@ -58,11 +57,11 @@ def test_before_faults_which_restart_brokers_and_before_what_measures_nothing_th
 ) -> None:
     context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
     faulty = replace(SOUND, has_faults=True)
-    assert (Rest().rounds(SOUND), Rest().rounds(faulty)) == (ROUNDS_MAX, 1)
+    assert (rounds_before(SOUND), rounds_before(faulty)) == (ROUNDS_MAX, 1)
     least_ms = int(Criteria().steady_window_us_min / 1000)
     for measure_ms, rounds in ((least_ms - 1, 1), (least_ms, ROUNDS_MAX)):
         workload = SOUND.workload.model_copy(update={"measure_ms": measure_ms})
-        assert Rest().rounds(replace(SOUND, workload=workload)) == rounds
+        assert rounds_before(replace(SOUND, workload=workload)) == rounds
     assert plan_of(faulty, context, "127.0.0.1:1")["workload"]["measure_ms"] == ONLY_ROUND_MS
 
 
@@ -98,14 +97,14 @@ def test_it_does_not_end_while_the_compiler_takes_much() -> None:
         at_work.take(1_000, cost_us / 1_000, 0.0)
     assert at_work.has_settled()
     assert "still" not in at_work.describe()
-    assert after(*FLAT, *FLAT, compiler_us=300 * Rest().share_in_rounds / 2).has_settled()
+    assert after(*FLAT, *FLAT, compiler_us=300 * SHARE_MAX / 2).has_settled()
 
 
 def test_bursts_of_the_compiler_do_not_hide_that_records_grow_cheaper() -> None:
     warmth = after(*(400.0 for _ in FLAT))
     for cost_us in FLAT:  # as dear as before by the whole, which the compiler took
         warmth.take(1_000, 400.0 / 1_000, (400.0 - cost_us) / 1_000)
-    assert warmth.compiler_share() > Rest().share_in_rounds
+    assert warmth.compiler_share() > SHARE_MAX
     assert "perhaps still falling, compilers still take 2" in warmth.describe()
 
 
@@ -122,19 +121,3 @@ def test_a_round_without_acknowledgements_says_nothing() -> None:
     warmth.take(0, 3.0, 1.0)
     assert warmth.cpu_us_per_record == []
     assert warmth.describe() == ""
-
-
-def test_a_repetition_brings_its_brokers_as_far_as_those_it_is_held_against() -> None:
-    rest = rest_as_before(0.05)
-    assert rest.rounds(SOUND) == ROUNDS_MAX_OF_A_REPETITION
-    assert rest.share_in_rounds == pytest.approx(0.05 / RATE_FACTOR)
-    warm = after(*FLAT, *FLAT, compiler_us=12.0)  # 4 %
-    assert warm.has_settled()
-    warm.share_max = rest.share_in_rounds
-    assert not warm.has_settled()
-    assert "compilers still take 4%" in warm.describe()
-
-
-def test_a_repetition_asks_for_no_rest_that_cannot_be_and_no_less_than_any_run() -> None:
-    assert rest_as_before(0.0).share_in_rounds > 0
-    assert rest_as_before(0.9).share_in_rounds == Rest().share_in_rounds

@@ -25,6 +25,7 @@ SPACING = 8  # records between two plants
 DEFAULTS = {"reader": 0}  # of columns that no plant is about
 FAR_OFFSET = 100_000  # of events that concern no record of the case
 LATE_US = 400_000_000
+LATE_PRODUCERS = 500  # from here on; 100 and on are those of partitions that groups have for themselves
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,9 +72,18 @@ class Case:
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     plants: list[str] = field(default_factory=list)
     free: list[Record] = field(default_factory=list)  # where the next plants go
+    epochs_of: dict[int, str] = field(default_factory=dict)  # partition -> the plant whose leader epochs it has
 
     def take(self) -> Record:
         return self.free.pop()
+
+    def take_with_epochs(self, plant: str) -> Record | None:
+        """In a partition whose leader epochs no other plant has chosen: an older epoch of one is a newer of another."""
+        for record in reversed(self.free):
+            if self.epochs_of.setdefault(record.partition, plant) == plant:
+                self.free.remove(record)
+                return record
+        return None
 
     def tail_offset(self, partition: int) -> int:
         used = [record.offset for record in self.records[partition]]
@@ -168,7 +178,7 @@ def send_realtime_violation(case: Case) -> None:
     record = case.take()
     row = case.records[record.partition]
     late = Record(
-        producer=100 + len(case.plants),
+        producer=LATE_PRODUCERS + len(case.plants),
         seq=0,
         partition=record.partition,
         offset=record.offset,
@@ -212,7 +222,9 @@ def read_above_hw(case: Case) -> None:
 
 
 def acked_below_min_isr(case: Case) -> None:
-    record = case.take()
+    record = case.take_with_epochs("acked_below_min_isr")
+    if record is None:
+        return
     where = {"partition": record.partition, "leader_epoch": 1}
     case.event("isr_changed", record.sent_us + 100, broker=1, isr=[1], **where)
     case.event("appended", record.sent_us + 200, broker=1, base_offset=record.offset, last_offset=record.offset,
@@ -223,7 +235,9 @@ def acked_below_min_isr(case: Case) -> None:
 
 def two_leaders_ack(case: Case) -> None:
     """In a partition of its own kind of epochs: the newer leader appended far behind, then the older one here."""
-    record = case.take()
+    record = case.take_with_epochs("two_leaders_ack")
+    if record is None:
+        return
     far = FAR_OFFSET + record.offset
     common = {"partition": record.partition, "producer_id": -1, "producer_epoch": -1, "client_id": "p"}
     case.event("appended", record.sent_us + 50, broker=2, leader_epoch=1000 + record.offset, base_offset=far,
@@ -441,6 +455,8 @@ def make_case(number: int) -> Case:
         if case.free:
             plant(case)
             case.plants.append(plant.__name__)
+    identities = [record.identity for row in case.records.values() for record in row]
+    assert len(identities) == len(set(identities)), f"{case.cell_id}: {case.plants} made a record of one identity twice"
     return case
 
 

@@ -18,6 +18,7 @@ from reports.sweep.cell_means import cell_means
 from reports.sweep.effects import estimate_effects
 from reports.sweep.observations import observe
 from tests.reports.comparison_trials import trial
+from tests.reports.forked_trials import Truth, coverage
 from tests.reports.sweep_facts import BASELINE, Factors, one_at_a_time, planted_sweep
 
 FACTOR = {"4096": 1.5, "131072": 0.7, "0": 1.1, "50": 2.0, "lz4": 0.9}
@@ -94,6 +95,22 @@ def _effects(trials: int) -> Iterator[Claim]:
         )
 
 
+def _forks(trials: int) -> Iterator[Claim]:
+    """Rounds on clusters of their own: intervals of levels and differences, predictions of one more cluster."""
+    for name, between, forks, rounds in (
+        ("clusters alike, one round on each of 4", 0.0, 4, 1),
+        ("clusters scatter by 10 %, one round on each of 4", 0.1, 4, 1),
+        ("clusters scatter by 30 %, two rounds on each of 4", 0.3, 4, 2),
+        ("clusters scatter by 10 %, one round on each of 8", 0.1, 8, 1),
+    ):
+        truth = Truth(levels=tuple(0.1 * number for number in range(8)), between=between, own=between / 4)
+        found = coverage(truth, forks=forks, rounds=rounds, trials=trials, first_seed=1)
+        for what, count in (
+            ("level", found.level), ("difference", found.difference), ("one more cluster", found.one_more_cluster),
+        ):  # fmt: skip
+            yield Claim(text=f"{what} within its 95 % interval: {name}", count=count, total=trials, at_least=0.93)
+
+
 def _searches(trials: int) -> Iterator[Claim]:
     """A server whose limit wavers from try to try and which sometimes fails for no reason at all."""
     for name, noise, lapses in (
@@ -121,6 +138,7 @@ def main(trials: int = 300) -> int:
         _false_alarms(trials),
         _planted(max(50, trials // 3)),
         _effects(max(50, trials // 3)),
+        _forks(trials),
         _searches(trials),
     ):
         for claim in source:

@@ -31,6 +31,7 @@ def cell_facts(
     engine: str = "reference",
     wire_bytes: float = 500.0,
     repetition: int = 1,
+    fork: int = 1,
     baseline: bool = False,
     kind: str = "sweep",
     cell_id: str = "",
@@ -48,6 +49,7 @@ def cell_facts(
         "engine": engine,
         "title": " ".join(f"{key}={value}" for key, value in factors.items()),
         "repetition": repetition,
+        "fork": fork,
         "baseline": baseline,
         "factors": dict(factors),
         "knobs": dict(factors),
@@ -127,8 +129,10 @@ def planted_sweep(
     seed: int,
     round_noise: float = 0.0,
     baseline: Factors | None = None,
+    forks: int = 1,
 ) -> list[Judged]:
-    """Each configuration once a round; p99 = truth x round x noise, both log-normal with these deviations."""
+    """Each configuration once a round; p99 = truth x round x noise, both log-normal with these deviations. Rounds are
+    dealt over so many clusters."""
     rng = random.Random(seed)
     facts = []
     for repetition in range(1, repetitions + 1):
@@ -138,6 +142,7 @@ def planted_sweep(
                 factors,
                 p99_us=p99_of(factors) * math.exp(drift + rng.gauss(0, noise)),
                 repetition=repetition,
+                fork=(repetition - 1) * forks // repetitions + 1,
                 baseline=baseline is not None and dict(factors) == dict(baseline),
             )
             for factors in configurations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from reports.compare.comparison import (
     WORSE,
     Comparison,
     Pairs,
+    Row,
     compare,
     pair_up,
     search_row,
@@ -190,3 +192,42 @@ def test_two_rate_searches_are_compared_by_their_intervals(new: dict[str, object
 def test_a_run_that_has_no_figure_is_not_called_the_same() -> None:
     empty = [replace(item, values={}) for item in made_run(1, cells=2, repetitions=1)]
     assert compared(empty, empty).result == UNDECIDED
+
+
+def forked_run(seed: int, *, forks: int, change: float = 0.0, between: float = 0.2) -> list[Measurement]:
+    """One round on each cluster; what shifts a cluster shifts all of its cells."""
+    rng = random.Random(f"clusters/{seed}")
+    shifts = [math.exp(rng.gauss(0.0, between)) for _ in range(forks)]
+    return [
+        replace(
+            item, fork=item.round, values={name: value * shifts[item.round - 1] for name, value in item.values.items()}
+        )
+        for item in made_run(seed, cells=8, repetitions=forks, noise=0.02, change=change)
+    ]
+
+
+def whole_p99(base: list[Measurement], new: list[Measurement], seed: int = 1) -> Row:
+    rows = compare(pair_up(base, new), seed=seed).rows
+    return next(row for row in rows if row.cell == WHOLE_RUN and row.measure == "p99")
+
+
+def test_the_luck_of_clusters_is_not_taken_for_a_change_of_the_whole_run() -> None:
+    rows = [whole_p99(forked_run(2 * seed, forks=4), forked_run(2 * seed + 1, forks=4), seed) for seed in range(60)]
+    assert all(row.repetitions == (4, 4) for row in rows)
+    assert sum(row.p is not None and row.p <= 0.05 for row in rows) <= 0.05 * 60 + 3 * math.sqrt(0.05 * 0.95 * 60)
+
+
+def test_a_change_beyond_the_scatter_of_clusters_is_found() -> None:
+    row = whole_p99(forked_run(1, forks=6, between=0.03), forked_run(2, forks=6, between=0.03, change=0.3))
+    assert row.result == WORSE
+    assert row.change is not None
+    assert row.change.low < math.log(1.3) < row.change.high
+
+
+def test_two_rounds_on_a_cluster_are_one_sample() -> None:
+    base, new = (
+        [replace(item, fork=(item.round + 1) // 2) for item in made_run(seed, cells=4, repetitions=8)]
+        for seed in (1, 2)
+    )
+    rows = [row for row in compare(pair_up(base, new)).rows if row.measure == "p99"]
+    assert {row.repetitions for row in rows} == {(4, 4)}

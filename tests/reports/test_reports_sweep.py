@@ -140,6 +140,16 @@ def test_the_recommendation_takes_the_lowest_p99_and_says_how_sure_it_is() -> No
     assert "were not measured" in own.combination.sentence
 
 
+def test_a_backlog_from_before_the_window_is_no_merit() -> None:
+    """More was acknowledged than asked for, because the records before had waited: the rate must not decide by that."""
+    quick = cell_facts({**BASELINE, "linger.ms": "5"}, p99_us=40_000, baseline=True)
+    behind = cell_facts({**BASELINE, "linger.ms": "0"}, p99_us=200_000, throughput=2400.0)
+    sweep = analysed(judged([quick, behind]))
+    assert sweep.recommendation.point is not None
+    assert dict(sweep.recommendation.point.configuration)["linger.ms"] == "5"
+    assert max(point.levels["throughput"].value for point in sweep.points) == pytest.approx(math.log(2000.0))
+
+
 def test_where_another_has_the_better_p99_the_report_says_why_it_was_passed_over() -> None:
     noise = (0.97, 1.0, 1.04, 0.99)
     cells = [

@@ -1,0 +1,77 @@
+"""How long the cells of a plan take, with the clusters that are started for them: for the plan and for the live line.
+
+Which cells share a cluster is decided here too. Pure but for the scenarios that it reads; what starting and warming up
+cost is a guess until the first cluster of the run has shown it. Shown by tests/harness/test_harness_forks.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from harness.clusters.base import ClusterKey, Engine
+from harness.plan import PlannedCell
+from harness.run.warm_up import DRAIN_MS, ONLY_ROUND_MS, ROUND_MS, rounds_before
+from harness.scenarios import load_scenario
+
+CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read
+CHAOS_OVERHEAD_MS: Final = 5_000
+WARMED_ENGINES: Final = frozenset({"kafka"})  # those that run on a JVM
+_ROUND_OVERHEAD_MS: Final = 500  # of the warm-up: topic made and deleted; 60 rounds took 182 s on two cores
+_START_S: Final[Mapping[str, float]] = {"reference": 2.0, "kafka": 12.0, "docker": 12.0, "external": 0.0}
+
+
+def key_of(planned: PlannedCell, *, engine: Engine, brokers: int) -> ClusterKey:
+    """What the cell's cluster must be; cells in a row with equal keys share one. `brokers` unless the cell says."""
+    return ClusterKey(
+        engine=engine,
+        proxied=planned.proxied,
+        brokers=planned.brokers or brokers,
+        settings=tuple(sorted(planned.broker_settings.items())),
+        journal_appends=planned.kind == "chaos",
+        interposed=planned.kind == "chaos"
+        and engine == "kafka"
+        and load_scenario(planned.scenario_reference).is_interposed,
+        fork=planned.fork,
+    )
+
+
+@dataclass(slots=True)
+class TimeLeft:
+    """Ask `seconds`; tell `took` of every cluster, so that the next ones are expected to take as long."""
+
+    engine: Engine
+    brokers: int  # of the suite's cluster
+    start_s: float = 0.0
+    _warm_up_s: dict[int, float] = field(default_factory=dict)  # by the most rounds that it may have
+
+    def __post_init__(self) -> None:
+        self.start_s = self.start_s or _START_S[self.engine]
+
+    def took(self, first: PlannedCell, *, start_s: float, warm_up_s: float | None) -> None:
+        self.start_s = start_s
+        if warm_up_s is not None:
+            self._warm_up_s[rounds_before(first)] = warm_up_s
+
+    def of_clusters(self, cells: Sequence[PlannedCell], up: ClusterKey | None = None) -> tuple[int, float]:
+        """Clusters that these cells start, one after the other, and their seconds; `up` runs already."""
+        number, seconds = 0, 0.0
+        for cell in cells:
+            key = key_of(cell, engine=self.engine, brokers=self.brokers)
+            if key != up:
+                number, seconds, up = number + 1, seconds + self.start_s + self._warm_up(cell), key
+        return number, seconds
+
+    def seconds(self, cells: Sequence[PlannedCell], up: ClusterKey | None = None) -> float:
+        """For all of them."""
+        overhead_ms = {"sweep": CELL_OVERHEAD_MS, "search": CELL_OVERHEAD_MS, "chaos": CHAOS_OVERHEAD_MS}
+        own_ms = sum(cell.duration_ms + overhead_ms[cell.kind] for cell in cells)
+        return own_ms / 1000 + self.of_clusters(cells, up)[1]
+
+    def _warm_up(self, first: PlannedCell) -> float:
+        if self.engine not in WARMED_ENGINES:
+            return 0.0
+        rounds = rounds_before(first)
+        longest_ms = rounds * (ROUND_MS + _ROUND_OVERHEAD_MS) if rounds > 1 else ONLY_ROUND_MS + DRAIN_MS
+        return self._warm_up_s.get(rounds, longest_ms / 1000)
