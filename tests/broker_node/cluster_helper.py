@@ -1,15 +1,14 @@
 """A small launcher of real broker processes for tests: configuration, start, kill, restart, journals.
 
-The harness has its own launcher (harness.clusters); this one exists so that the broker is tested without it.
+The harness has its own launcher (harness.clusters); this one exists so that the broker is tested without it, but for
+its choice of free ports.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,29 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from broker.client import Admin, TimedOutError
+from harness.clusters.ports import PortAllocator
 
 CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
-PORTS = (10_000, 32_000)
 LISTENERS = (*CLIENT_LISTENERS, "INTERNAL", "CONTROLLER")
 
 
 def free_ports(count: int) -> list[int]:
     """Below those that the kernel gives to outgoing connections: one of them may take a port between this look and the
     broker's start, the more so the more tests run at once."""
-    sockets: list[socket.socket] = []
-    try:
-        while len(sockets) < count:
-            each = socket.socket()
-            try:
-                each.bind(("127.0.0.1", random.randrange(*PORTS)))
-            except OSError:  # taken
-                each.close()
-            else:
-                sockets.append(each)
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    ports = PortAllocator()
+    return [ports.take() for _ in range(count)]
 
 
 def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 10.0) -> Any:

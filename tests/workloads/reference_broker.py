@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from broker.client import Admin, KafkaError, NewTopic
+from harness.clusters.ports import PortAllocator
 
 PARTITIONS = 4
 
@@ -19,7 +19,8 @@ class ReferenceBroker:
     """`stop` ends it. Topics have four partitions."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
-        ports = _free_ports(3)
+        allocator = PortAllocator()
+        ports = [allocator.take() for _ in range(3)]
         self.address = f"127.0.0.1:{ports[0]}"
         listeners = zip(("EXTERNAL", "INTERNAL", "CONTROLLER"), ports, strict=True)
         properties = {
@@ -57,14 +58,3 @@ class ReferenceBroker:
         self._admin.close()
         self.process.kill()
         self.process.wait(timeout=10)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
