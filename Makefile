@@ -75,7 +75,7 @@ test-fast: setup-dev  ## the tests that need no process, Spark or browser
 
 .PHONY: prove-checker
 prove-checker: setup-dev  ## 1,000 run logs with planted anomalies of every kind: all found, nothing else
-	PLANTED_CASES=1000 $(BIN)/python -m pytest -q tests/reports/test_reports_planted.py --timeout 1800
+	PLANTED_CASES=1000 $(BIN)/python -m pytest -q tests/reports/test_reports_planted.py --timeout 3600
 
 .PHONY: torture
 torture: setup-dev  ## SIGKILL of the harness at 50 random moments of a run; each time all must be undone
