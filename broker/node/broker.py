@@ -292,7 +292,8 @@ class Broker:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._image_waiters.append(waiter)
         try:
-            await asyncio.wait_for(waiter, timeout_ms / 1000)
+            async with asyncio.timeout(timeout_ms / 1000):
+                await waiter
         except TimeoutError:
             return False
         return True

@@ -132,8 +132,8 @@ class Channel(asyncio.BufferedProtocol):
             address = self._address()
             if address is None:
                 raise OSError("no address known")
-            dial = loop.create_connection(lambda: self, address.host, address.port)
-            await asyncio.wait_for(dial, CONNECT_TIMEOUT_MS / 1000)
+            async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
+                await loop.create_connection(lambda: self, address.host, address.port)
         except (TimeoutError, OSError) as error:
             self._connecting = None
             self._drop(f"dial: {error or type(error).__name__}", is_failure=True)

@@ -100,7 +100,8 @@ class ControllerClient:
         request = LocalRequest(message=message, version=version, listener_name=self._config.controller_listener)
         self._handle_locally(api_key, request)
         try:
-            return await asyncio.wait_for(request.future, timeout_ms / 1000)
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await request.future
         except TimeoutError:
             raise ChannelError("the own controller did not answer in time") from None
 

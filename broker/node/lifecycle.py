@@ -70,7 +70,8 @@ class Lifecycle:
             if now_ms >= deadline_ms or now_ms - last_leader_ms >= NO_CONTROLLER_MS:
                 return False
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.may_stop.wait(), POLL_MS / 1000)
+                async with asyncio.timeout(POLL_MS / 1000):
+                    await self.may_stop.wait()
         return True
 
     async def _register(self) -> None:
@@ -122,7 +123,8 @@ class Lifecycle:
             is_hurried = error is not ErrorCode.none or (self._want_shut_down and not self.may_stop.is_set())
             wait_ms = RETRY_MS if is_hurried else interval_ms - (monotonic_ms() - sent_ms)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), max(1, wait_ms) / 1000)
+                async with asyncio.timeout(max(1, wait_ms) / 1000):
+                    await self._wake.wait()
 
     async def _heartbeat(self) -> ErrorCode:
         message = request(

@@ -39,7 +39,8 @@ class Peers:
         request = LocalRequest(message=message, version=version, listener_name=self._config.internal_listener)
         self._handle_locally(api_key, request)
         try:
-            return await asyncio.wait_for(request.future, timeout_ms / 1000)
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await request.future
         except TimeoutError:
             raise ChannelError(f"{api_key.name}: the own handler did not answer in {timeout_ms} ms") from None
 

@@ -1,0 +1,68 @@
+"""A stop is never lost: a wait that ends in the moment in which its task is cancelled must not swallow the cancellation.
+
+`asyncio.wait_for` of Python 3.11 does swallow it (python/cpython issue 86296), after which a broker that was asked to stop
+waited for its heartbeats for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from types import SimpleNamespace
+from typing import Any, cast
+
+from broker.node.channel import ChannelError
+from broker.node.lifecycle import Lifecycle
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+
+CONFIG = SimpleNamespace(
+    node_id=1,
+    advertised_listeners={},
+    harness_cluster_id="cluster",
+    controller_quorum_request_timeout_ms=1_000,
+    broker_heartbeat_interval_ms=1_000,
+    broker_session_timeout_ms=9_000,
+)
+
+
+class Control:
+    """A controller that registers the broker and answers every heartbeat at once; fenced, so that images wake it."""
+
+    def __init__(self) -> None:
+        self.heartbeats = 0
+
+    async def call_once(self, api_key: ApiKey, version: int, message: object, *, timeout_ms: int) -> object:
+        if api_key is ApiKey.BROKER_REGISTRATION:
+            return SimpleNamespace(error_code=ErrorCode.none, broker_epoch=7)
+        self.heartbeats += 1
+        if self.heartbeats > 3:
+            raise ChannelError("the test is over: the heartbeats should have ended")
+        return SimpleNamespace(error_code=ErrorCode.none, is_fenced=True, should_shut_down=False)
+
+
+def test_heartbeats_end_when_cancelled_in_the_moment_in_which_they_are_woken() -> None:
+    async def scenario() -> None:
+        control = Control()
+        lifecycle = Lifecycle(
+            config=cast("Any", CONFIG),
+            control=cast("Any", control),
+            metadata=cast("Any", SimpleNamespace(image=SimpleNamespace(offset=0))),
+            logger=cast("Any", SimpleNamespace(info=lambda *a, **k: None, warning=lambda *a, **k: None)),
+            rng=random.Random(1),
+        )
+        running = asyncio.create_task(lifecycle.run())
+        while not control.heartbeats:
+            await asyncio.sleep(0)
+        for _ in range(3):  # it waits for the next one now
+            await asyncio.sleep(0)
+        lifecycle.image_changed()
+        for _ in range(wakes_before_cancel):
+            await asyncio.sleep(0)
+        running.cancel()
+        done, _ = await asyncio.wait({running}, timeout=2)
+        assert done, "the heartbeats went on after the cancellation"
+        assert running.cancelled()
+
+    for wakes_before_cancel in range(4):
+        asyncio.run(scenario())
