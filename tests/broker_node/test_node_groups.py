@@ -106,9 +106,8 @@ def is_shared(members: list[Member], partitions: int) -> bool:
     """All of them, evenly: on the way to it each partition may have its one owner already."""
     shares = [member.partitions() for member in members]
     sizes = [len(share) for share in shares]
-    return max(sizes) - min(sizes) <= 1 and sorted(each for share in shares for each in share) == list(
-        range(partitions)
-    )
+    owned = sorted(each for share in shares for each in share)
+    return owned == list(range(partitions)) and max(sizes) - min(sizes) <= 1
 
 
 COORDINATOR_NOT_READY = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)

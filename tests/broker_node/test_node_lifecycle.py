@@ -1,7 +1,7 @@
-"""A stop is never lost: a wait that ends in the moment in which its task is cancelled must not swallow the cancellation.
+"""A stop is never lost: a wait that ends in the moment in which its task is cancelled must not swallow that.
 
-`asyncio.wait_for` of Python 3.11 does swallow it (python/cpython issue 86296), after which a broker that was asked to stop
-waited for its heartbeats for ever.
+`asyncio.wait_for` of Python 3.11 does swallow it (python/cpython issue 86296), after which a broker that was asked to
+stop waited for its heartbeats for ever.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Control:
 
 
 def test_heartbeats_end_when_cancelled_in_the_moment_in_which_they_are_woken() -> None:
-    async def scenario() -> None:
+    async def scenario(wakes_before_cancel: int) -> None:
         control = Control()
         lifecycle = Lifecycle(
             config=cast("Any", CONFIG),
@@ -65,4 +65,4 @@ def test_heartbeats_end_when_cancelled_in_the_moment_in_which_they_are_woken() -
         assert running.cancelled()
 
     for wakes_before_cancel in range(4):
-        asyncio.run(scenario())
+        asyncio.run(scenario(wakes_before_cancel))
