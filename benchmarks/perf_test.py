@@ -111,7 +111,7 @@ def warm(cluster: ProcessCluster, directory: Path, rates: Sequence[int], client:
         lambda: WorkloadProcess(directory / "warm-up.stderr.log"),
         rounds=warm_up.ROUNDS_MAX,
         replication_factor=min(3, len(cluster.broker_ids)),
-    )
+    ).line
 
 
 def run_ours(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from broker.controller.delta import diff
@@ -45,6 +45,18 @@ from broker.wire import apis
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ProtocolError
 from broker.wire.messages import Message
+
+END_TASKS_S = 2.0
+
+
+async def end_tasks(tasks: Sequence[asyncio.Task[None]], logger: Logger) -> None:
+    """Cancel them and wait until they have ended, but not for ever: what must reach the disk does not wait for them."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        _, left = await asyncio.wait(tasks, timeout=END_TASKS_S)
+        for name in sorted(getattr(task.get_coro(), "__qualname__", "unnamed") for task in left):
+            logger.warning("task_left", name=name, cause=f"it did not end within {END_TASKS_S:g} s of its cancellation")
 
 
 class Broker:
@@ -161,9 +173,7 @@ class Broker:
         """Bounded by controlled.shutdown.max.wait.ms; everything is on disk afterwards."""
         is_agreed = self.config.controlled_shutdown_enable and await self.lifecycle.shut_down()
         self.logger.info("stopping", controlled=is_agreed)
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(list(self._tasks), self.logger)
         self._fetchers.close()
         for coordinator in self.coordinators.values():
             coordinator.close()

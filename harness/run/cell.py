@@ -21,12 +21,12 @@ from harness.clusters.process_cluster import ProcessCluster, ignore_process_even
 from harness.clusters.security import without_secrets
 from harness.errors import CellError, hints
 from harness.plan import PlannedCell
-from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from harness.run.copies import read_copies
 from harness.run.deposed import answers_of, deposed_events
 from harness.run.document import cell_document
 from harness.run.final_read import FinalRead, read_log
+from harness.run.load_plan import load_plan
 from harness.run.members import MemberProcesses
 from harness.run.recorders import (
     EXIT_INTERVAL_S,
@@ -175,22 +175,19 @@ class CellRun:
         # How to be let in goes to the load alone, and into no file of the run: it holds passwords.
         access = dict(self._cluster.client_properties) if isinstance(self._cluster, ExternalCluster) else {}
         self._load.begin(
-            {
-                "run_dir": str(context.run_dir),
-                "cell_id": planned.cell_id,
-                "t0_monotonic_ns": context.clock.t0_monotonic_ns,
-                "client": planned.client,
-                "bootstrap_servers": self._cluster.bootstrap_servers,
-                "topic": planned.topic_name,
-                "partitions": planned.partitions,
-                "properties": {**access, **planned.properties},
-                "consumer_properties": access,
-                "workload": planned.workload.model_dump(mode="json"),
-                "seed": planned.seed,
-                "runtime": client_runtime(planned.client),
-                "web_port": context.web_port,
-                "log_append_time": self._outcome.effective["topic"].get("message.timestamp.type") == "LogAppendTime",
-            }
+            load_plan(
+                planned,
+                run_dir=context.run_dir,
+                cell_id=planned.cell_id,
+                t0_monotonic_ns=context.clock.t0_monotonic_ns,
+                bootstrap_servers=self._cluster.bootstrap_servers,
+                topic=planned.topic_name,
+                workload=planned.workload,
+                properties={**access, **planned.properties},
+                consumer_properties=access,
+                web_port=context.web_port,
+                log_append_time=self._outcome.effective["topic"].get("message.timestamp.type") == "LogAppendTime",
+            )
         )
         workload = planned.workload
         limit_us = (workload.warmup_ms + workload.measure_ms + workload.drain_ms) * 1000 + int(LOAD_OVERTIME_S * 1e6)

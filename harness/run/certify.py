@@ -26,9 +26,9 @@ from harness.run.certificates import (
     one_of_each,
     shape_text,
 )
-from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from harness.run.host import HostSampler
+from harness.run.load_plan import load_plan
 from harness.run.null_broker import NullBroker
 from harness.run.workload_process import WorkloadProcess
 from reports.criteria import Criteria
@@ -109,19 +109,15 @@ class Certifier:
         broker_cpu_s, window_s, foreign = 0.0, 0.0, None
         try:
             load.begin(
-                {
-                    "run_dir": str(self._directory),
-                    "cell_id": topic,
-                    "t0_monotonic_ns": self._context.clock.t0_monotonic_ns,
-                    "client": planned.client,
-                    "bootstrap_servers": broker.bootstrap_servers,
-                    "topic": topic,
-                    "partitions": planned.partitions,
-                    "properties": dict(planned.properties),
-                    "workload": workload.model_dump(mode="json"),
-                    "seed": planned.seed,
-                    "runtime": client_runtime(planned.client),
-                }
+                load_plan(
+                    planned,
+                    run_dir=self._directory,
+                    cell_id=topic,
+                    t0_monotonic_ns=self._context.clock.t0_monotonic_ns,
+                    bootstrap_servers=broker.bootstrap_servers,
+                    topic=topic,
+                    workload=workload,
+                )
             )
             deadline_s = time.monotonic() + (warmup_ms + MEASURE_MS + DRAIN_MS) / 1e3 + OVERTIME_S
             measure_us = 0

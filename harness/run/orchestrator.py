@@ -276,7 +276,7 @@ class Run:
         is_warmed = cluster.engine in WARMED_ENGINES
         if is_warmed:
             self._progress.phase(f"cluster warm-up{of_forks}")
-            line = warm_up(
+            warmed = warm_up(
                 cluster,
                 warm_up_plan(planned, self._context, cluster.bootstrap_servers),
                 self._take_fresh_load,
@@ -284,7 +284,10 @@ class Run:
                 replication_factor=planned.replication_factor,
                 should_stop=self._context.stop.is_set,
             )
-            self._manifest.setdefault("warm_ups", []).append(f"{of_forks.strip(' ()')}: {line}" if of_forks else line)
+            line = f"{of_forks.strip(' ()')}: {warmed.line}" if of_forks else warmed.line
+            self._manifest.setdefault("warm_ups", []).append(line)
+            if warmed.problem:
+                self._progress.say(f"warm-up{of_forks} ended early, the first cells may look slow: {warmed.problem}")
         warm_up_s = time.monotonic() - up_s if is_warmed else None
         self._time_left.took(planned, start_s=up_s - began_s, warm_up_s=warm_up_s)
         return cluster

@@ -27,9 +27,11 @@ from harness.errors import CellError
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
 from harness.run.jvm_threads import JvmThreads
+from harness.run.load_plan import load_plan
 from harness.run.recorders import HasPids, process_sample
 from harness.run.workload_process import WorkloadProcess
 from reports.criteria import Criteria
+from workloads.model import Constant
 
 TOPIC: Final = "harness-warm-up"
 CELL_ID: Final = "warm-up"
@@ -49,6 +51,12 @@ def rounds_before(planned: PlannedCell) -> int:
     """One where brokers will be young again, and where a window too short to be judged measures nothing anyway."""
     measures = planned.workload.measure_ms * 1000 >= Criteria().steady_window_us_min
     return ROUNDS_MAX if measures and not planned.has_faults else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUp:
+    line: str  # for the manifest
+    problem: str  # why it ended before its time; empty: it did not
 
 
 @dataclass(slots=True)
@@ -129,23 +137,23 @@ def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -
     properties = dict(planned.properties)
     if properties.get("acks") == "0":
         properties["acks"] = "1"  # what nobody acknowledges cannot be counted
-    workload = planned.workload.model_dump(mode="json")
-    round_ms = ROUND_MS if rounds_before(planned) > 1 else ONLY_ROUND_MS
-    workload |= {"warmup_ms": 0, "measure_ms": round_ms, "drain_ms": DRAIN_MS, "schedule": {"kind": "constant"}}
-    workload["rate_per_s"] = workload["rate_per_s"] * RATE_FACTOR
-    return {
-        "run_dir": str(context.run_dir / CELL_ID),
-        "cell_id": CELL_ID,
-        "t0_monotonic_ns": context.clock.t0_monotonic_ns,
-        "client": planned.client,
-        "bootstrap_servers": bootstrap_servers,
-        "topic": TOPIC,
-        "partitions": planned.partitions,
-        "properties": properties,
-        "consumer_properties": {},
-        "workload": workload,
-        "seed": planned.seed,
+    changed: dict[str, Any] = {
+        "warmup_ms": 0,
+        "measure_ms": ROUND_MS if rounds_before(planned) > 1 else ONLY_ROUND_MS,
+        "drain_ms": DRAIN_MS,
+        "schedule": Constant(kind="constant"),
+        "rate_per_s": planned.workload.rate_per_s * RATE_FACTOR,
     }
+    return load_plan(
+        planned,
+        run_dir=context.run_dir / CELL_ID,
+        cell_id=CELL_ID,
+        t0_monotonic_ns=context.clock.t0_monotonic_ns,
+        bootstrap_servers=bootstrap_servers,
+        topic=TOPIC,
+        workload=planned.workload.model_copy(update=changed),
+        properties=properties,
+    )
 
 
 def warm_up(
@@ -156,9 +164,9 @@ def warm_up(
     rounds: int,
     replication_factor: int,
     should_stop: Callable[[], bool] = lambda: False,
-) -> str:
-    """Load `cluster` by `plan` (`plan_of`) and throw the records away; returns a line for the manifest. A failure is a
-    note, not an error: the cells will show what is wrong, with their own evidence."""
+) -> WarmUp:
+    """Load `cluster` by `plan` (`plan_of`) and throw the records away. A failure is a note, not an error: the cells
+    will show what is wrong, with their own evidence."""
     directory = Path(plan["run_dir"])
     warmth = Warmth()
     acked = 0
@@ -177,7 +185,7 @@ def warm_up(
         warmth.take(acked_now, after.total_s - before.total_s, after.compiler_s - before.compiler_s)
         acked += acked_now
     words = f"{acked:,} records acknowledged in {time.monotonic() - began_s:.0f} s before anything was measured"
-    return "; ".join(part for part in (words, warmth.describe(), problem) if part)
+    return WarmUp(line="; ".join(part for part in (words, warmth.describe(), problem) if part), problem=problem)
 
 
 def _round(

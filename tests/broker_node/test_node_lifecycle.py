@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from broker.node import broker as node
 from broker.node.channel import ChannelError
 from broker.node.lifecycle import Lifecycle
 from broker.wire.apis import ApiKey
@@ -66,3 +70,28 @@ def test_heartbeats_end_when_cancelled_in_the_moment_in_which_they_are_woken() -
 
     for wakes_before_cancel in range(4):
         asyncio.run(scenario(wakes_before_cancel))
+
+
+def test_a_task_that_outlives_its_cancellation_is_named_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    warnings: list[dict[str, object]] = []
+
+    async def stubborn(is_over: asyncio.Event) -> None:
+        while not is_over.is_set():
+            with suppress(asyncio.CancelledError):
+                await is_over.wait()
+
+    async def scenario() -> None:
+        is_over = asyncio.Event()
+        tasks = [asyncio.create_task(stubborn(is_over)), asyncio.create_task(asyncio.sleep(60))]
+        await asyncio.sleep(0)
+        await node.end_tasks(tasks, cast("Any", SimpleNamespace(warning=lambda event, **facts: warnings.append(facts))))
+        assert [task.done() for task in tasks] == [False, True]
+        is_over.set()
+        await tasks[0]
+
+    monkeypatch.setattr(node, "END_TASKS_S", 0.05)
+    asyncio.run(scenario())
+    assert len(warnings) == 1
+    assert ".stubborn" in str(warnings[0]["name"])

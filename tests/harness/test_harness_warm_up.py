@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.run import load_plan
 from harness.run.context import RunContext
 from harness.run.warm_up import (
     CELL_ID,
@@ -50,6 +51,13 @@ def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path
     silent = replace(SOUND, properties={"acks": "0", "enable.idempotence": "false", "linger.ms": "7"})
     document: dict[str, Any] = plan_of(silent, context, "127.0.0.1:1")
     assert document["properties"] == {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
+
+
+def test_the_client_gets_what_it_needs_beside_its_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_plan, "client_runtime", lambda client: {"java.command": f"the JVM of {client}"})
+    context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
+    document = plan_of(replace(SOUND, client="java"), context, "127.0.0.1:1")
+    assert document["runtime"] == {"java.command": "the JVM of java"}
 
 
 def test_before_faults_which_restart_brokers_and_before_what_measures_nothing_there_is_one_round(
