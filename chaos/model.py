@@ -5,6 +5,7 @@ Kafka's settings keep Kafka's names and are kept as text. `workload` is checked 
 
 from __future__ import annotations
 
+import difflib
 import random
 import re
 from collections.abc import Mapping
@@ -107,7 +108,9 @@ class Step(_Model):
     def _check_fault(self) -> None:
         spec = FAULTS.get(self.fault or "")
         if spec is None:
-            raise ValueError(f"unknown fault {self.fault!r}, there are {', '.join(FAULTS)}")
+            close = difflib.get_close_matches(self.fault or "", FAULTS, n=1)
+            known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(FAULTS)}"
+            raise ValueError(f"unknown fault {self.fault!r}; {known}")
         try:
             spec.check_target(self.target or spec.default_target)
         except TargetError as error:

@@ -14,11 +14,14 @@ _HEAD = """# Scenarios
 
 Written by `python -m chaos.scenario_page > docs/scenarios.md`. Each is one YAML file in `chaos/scenarios`; write your
 own in the same form (`harness validate FILE`, JSON Schema by `harness schema scenario`) and run it with
-`harness chaos FILE`. Numbers like S06 are those of the catalogue that a Kafka engineer expects.
+`harness chaos FILE`. How each came out: [scenario-results.md](scenario-results.md). Numbers like S06 are this project's
+own and sort by subject: from S00 leaders, replicas and power, S20 producers, S30 consumers and topics, S40
+transactions, S50 controllers and networks, S60 slow or broken links, clocks and disks, S70 limits.
 
 Expected per damage: **none**; **predicted**, exactly the records that journals, log dumps or the wire foretell, and
-more than nothing; **exact**, those or nothing; **any**. All other anomalies ([lawful.md](lawful.md)) must be absent
-where they are unlawful. A fault without proof of its effect makes the cell inconclusive.
+more than nothing; **exact**, those or nothing; **any** number, none too. **passed_over some**: a group committed
+records that it did not process, at least one. All other anomalies ([lawful.md](lawful.md)) must be absent where they
+are unlawful. A fault without proof of its effect makes the cell inconclusive.
 """
 
 

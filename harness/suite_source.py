@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -21,6 +22,7 @@ from harness.errors import UsageError
 
 _ERRORS_SHOWN_MAX: Final = 12
 _SOURCE_BYTES_MAX: Final = 1 << 20
+_FILES_LOOKED_AT_MAX: Final = 1_000  # a misspelt name in a directory of very many files needs no suggestion
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 _Location = tuple[str | int, ...]
 
@@ -47,6 +49,8 @@ class Source:
 
 
 def read_source(path: Path) -> Source:
+    if problem := file_problem(path):
+        raise UsageError(problem)
     try:
         if path.stat().st_size > _SOURCE_BYTES_MAX:
             raise UsageError(f"{path}: larger than {_SOURCE_BYTES_MAX} bytes")
@@ -56,6 +60,22 @@ def read_source(path: Path) -> Source:
     source = parse_source(text, str(path))
     source.directory = path.parent
     return source
+
+
+def file_problem(path: Path) -> str:
+    """Why this cannot be the file that somebody meant, with the nearest one that is there; empty if it can."""
+    try:
+        if path.is_dir():
+            return f"{path}: is a directory, expected a file"
+        if path.exists():
+            return ""
+        if not path.parent.is_dir():
+            return f"{path}: no such file: there is no directory {path.parent.absolute()}"
+        beside = [entry.name for entry in islice(path.parent.iterdir(), _FILES_LOOKED_AT_MAX) if entry.is_file()]
+    except OSError as error:
+        return f"{path}: cannot be read: {error}"
+    close = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
+    return f"{path}: no such file in {path.parent.absolute()}" + (f"; did you mean {close[0]!r}?" if close else "")
 
 
 def parse_source(text: str, name: str) -> Source:
@@ -194,6 +214,8 @@ def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -
         return f"{place}: {name}: this key is required"
     message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     got = detail.get("input")
+    if detail["type"] == "value_error" and isinstance(got, dict | list):
+        return f"{place}: {name}: {message}"  # the sentence is ours and names the key inside that is wrong
     shown = f", got {got!r}" if not isinstance(got, dict | list) else f", got {_kind(got)}"
     return f"{place}: {name}: {message}{shown}"
 

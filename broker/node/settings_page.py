@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Final
 
 from broker.client.client_settings import NAMES_FILE as CLIENT_NAMES_FILE
 from broker.client.client_settings import SCOPES, kafka_client_settings
@@ -43,6 +44,23 @@ says so. Defaults are Kafka's; ours are named where they differ.
 
 Order of values, as in Kafka: the topic's own, the broker's own dynamic one, the cluster-wide dynamic one, the
 properties file, the default."""
+
+
+# What Apache Kafka's documentation cannot say of the settings that it does not have.
+_OWN_NOTES: Final[Mapping[str, str]] = {
+    "controlled.shutdown.max.wait.ms": "a stopping broker waits so long for the controller to move its leaders",
+    "harness.allow.remote": "lets listeners be reached from other machines; there is no authentication",
+    "harness.clock.control": "mapped file whose first int64 is added, in ns, to each look at the wall clock",
+    "harness.cluster.id": "the cluster's id in Metadata",
+    "harness.discard": "produce is checked and acknowledged, and not stored: calibrates load generators",
+    "harness.disk.faults": "control file of the storage: which calls fail, wait or lose their sync",
+    "harness.journal.appends": "the journal also has a line for each append",
+    "harness.journal.path": "where the broker writes what happened to it; none without",
+    "harness.mutant": "a deliberately wrong variant of the broker ([mutants.md](mutants.md))",
+    "harness.routes.controller": "`id@host:port,…`: where this node dials a peer's controller listener, e.g. a proxy",
+    "harness.routes.internal": "the same for the listener between brokers",
+    "log.initial.task.delay.ms": "time from the start to the first round of retention",
+}
 
 
 def names_from_jars(jars: Path, classes: Mapping[str, str]) -> str:
@@ -106,7 +124,7 @@ def _broker_rows(names: Iterable[str]) -> Iterable[str]:
         support = support_of(name)
         assert support is not None, f"{name} is in no table: broker/node/broker_settings.py"
         kafkas = kafka_settings("broker").get(name)
-        notes = [support.note] if support.note else []
+        notes = [note] if (note := support.note or _OWN_NOTES.get(name, "")) else []
         if name in DYNAMIC_BROKER_CONFIGS:
             notes.append("changes at run time")
         if name in COARSER_KEYS:

@@ -37,7 +37,7 @@ _KILL_WAIT_S: Final = 5.0
 def up(*, engine: str, brokers: int, settings: Sequence[str], name: str) -> None:
     """Prints the bootstrap addresses when all brokers answer. UsageError when a cluster of that name is up."""
     if engine not in _ENGINES:
-        raise UsageError(f"--cluster {engine}{nearest(engine, _ENGINES)}")
+        raise UsageError(f"--cluster {engine}: {_why_not(engine)}")
     path = _state_path(name)
     if path.exists():
         state = read_json(path)
@@ -71,6 +71,14 @@ def up(*, engine: str, brokers: int, settings: Sequence[str], name: str) -> None
         finally:
             lease.close()
     print(cluster.bootstrap_servers, flush=True)
+
+
+def _why_not(engine: str) -> str:
+    if engine == "external":
+        return "it is up without us; expected reference or kafka"
+    if engine == "docker":
+        return "containers stay up by `docker compose up -d` (docs/docker.md); expected reference or kafka"
+    return f"no such cluster{nearest(engine, _ENGINES)}"
 
 
 def _write_state(path: Path, name: str, directory: Path, cluster: ProcessCluster, settings: Mapping[str, str]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from harness.errors import ExitCode, UsageError
 from harness.run.progress import Progress
 from harness.run.reporting import make_report
+from harness.run.rundir import check_run_directory
 from harness.run.stop import StopFlag, signals_set
 from reports.compare.comparison import Row, compare, pair_up, search_row
 from reports.compare.likeness import Likeness, compare_surroundings
@@ -62,8 +63,7 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark_m
 def _read(directory: Path, spark_master: str | None) -> _Side:
     """Analyses the run first if that was not done, or was done by a version that wrote less."""
     directory = directory.resolve()
-    if not (directory / "manifest.json").is_file():
-        raise UsageError(f"{directory} is no run directory: it has no manifest.json")
+    check_run_directory(directory)
     try:
         cells = read_measurements(directory)
     except MeasurementsError:

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.cli.run import RUNS, RunOptions, run_suites
 from harness.errors import ExitCode, UsageError
-from harness.run.rundir import create_run_directory
+from harness.run.rundir import check_run_directory, create_run_directory
 from harness.suite import Suite
 from reports.measurements import read_measurements
 from reports.sweep.confirm import CompilerAside, Confirmation, compiler_aside, confirm, exit_code, values_of
@@ -36,12 +36,14 @@ class Recommended:
 
 def read_recommended(directory: Path, repetitions: int) -> Recommended:
     """UsageError if the run holds no sweep, or recommends nothing."""
+    check_run_directory(directory)
+    manifest = read_json(directory / "manifest.json")
     try:
-        manifest = read_json(directory / "manifest.json")
         sweep = read_json(directory / "results" / "sweep.json")
     except FileNotFoundError as error:
         raise UsageError(
-            f"{directory}: no {error.filename}; confirm needs an analysed sweep of two configurations"
+            f"{directory}: no results/sweep.json; confirm needs an analysed sweep of two configurations or more "
+            f"(`harness report {directory}` analyses it)"
         ) from error
     recommendation = sweep["recommendation"]
     if not recommendation or not recommendation.get("cell_id"):

@@ -20,6 +20,7 @@ from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import VERSION, cache_directory, has_jars, jar_directory, java_command
 from harness.clusters.ports import is_free
+from harness.clusters.proxies import check_proxy_choice
 from harness.errors import ExitCode, HarnessError
 
 _JAVA_MIN: Final = 17
@@ -42,6 +43,7 @@ class CheckFailed(Exception):
 
 def examine(toxiproxy: str) -> ExitCode:
     """Prints a line a check: ok, missing (optional) or FAIL, and the fix."""
+    check_proxy_choice(toxiproxy)
     code = ExitCode.PASS
     for check in _checks(toxiproxy):
         try:
@@ -77,7 +79,7 @@ def _checks(toxiproxy: str) -> list[Check]:
             name="Toxiproxy server",
             needed=toxiproxy not in ("auto", "embedded"),
             probe=lambda: _toxiproxy(toxiproxy),
-            fix="make setup (needs Go); without it the embedded server is used",
+            fix=_toxiproxy_fix(toxiproxy),
         ),
         Check(
             name="client confluent",
@@ -99,6 +101,12 @@ def _checks(toxiproxy: str) -> list[Check]:
             fix="`harness run demo --cluster kafka` fetches the jars when Maven is there: apt install maven",
         ),
     ]
+
+
+def _toxiproxy_fix(choice: str) -> str:
+    if choice not in ("auto", "embedded"):
+        return f"start a Toxiproxy server at {choice}, or leave --toxiproxy out"
+    return "make setup (needs Go) and HARNESS_CACHE_DIR=.cache; without it the embedded server is used"
 
 
 def _loopback() -> str:

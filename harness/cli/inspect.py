@@ -26,7 +26,7 @@ CLUSTERS = {
     "reference": "broker processes of this project, started and stopped by the harness",
     "docker": "the same brokers, each in a container on a network of its own",
     "kafka": "Apache Kafka 4.3.1 nodes, jars by Maven, no Docker",
-    "external": "somebody else's cluster by --bootstrap-server; no faults on its processes or links",
+    "external": "somebody else's cluster by --bootstrap-server; faults on the links of its clients only",
 }
 
 
@@ -67,7 +67,7 @@ def list_things(what: str, *, as_json: bool) -> None:
         "clusters": lambda: [{"name": name, "what": text} for name, text in CLUSTERS.items()],
     }
     if what not in tables:
-        raise UsageError(f"list {what}{nearest(what, list(tables))}")
+        raise UsageError(f"list {what}: nothing of that name to list{nearest(what, list(tables))}")
     rows = tables[what]()
     if as_json:
         print(json.dumps(rows, indent=2))
@@ -120,6 +120,7 @@ def print_schema(what: str) -> None:
         return
     models: dict[str, Any] = {"suite": Suite, "scenario": Scenario}
     if what not in models:
-        raise UsageError(f"schema {what}{nearest(what, ['suite', 'scenario', 'runlog', 'allowances', 'verdicts'])}")
+        known = [*models, "runlog", *written]
+        raise UsageError(f"schema {what}: no such schema{nearest(what, known)}")
     schema = models[what].model_json_schema(by_alias=True)
     print(json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2))

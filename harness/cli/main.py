@@ -29,8 +29,6 @@ app = typer.Typer(
 cluster_app = typer.Typer(help="A cluster that stays up until it is taken down.", no_args_is_help=True)
 app.add_typer(cluster_app, name="cluster")
 
-CLUSTER_ENGINES: Final = ("reference", "kafka", "docker", "external")
-
 # Newer versions of typer carry a click of their own, older ones import it: found through what typer itself exports.
 _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
@@ -72,6 +70,7 @@ _Artifacts = Annotated[
 _NoCertify = Annotated[
     bool, typer.Option("--no-certify", help="do not measure first what the load generator itself can do")
 ]
+_Name = Annotated[str, typer.Option("--name", help="as given to `harness cluster up`")]
 _NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]
 
 
@@ -116,7 +115,7 @@ def chaos(
     scenarios: Annotated[
         list[str] | None, typer.Argument(metavar="[SCENARIO...]", help="names or YAML files; default all")
     ] = None,
-    case: Annotated[list[str] | None, typer.Option("--case", help="only these cases")] = None,
+    case: Annotated[list[str] | None, typer.Option("--case", help="only these cases of the scenarios")] = None,
     cluster: _Cluster = "reference",
     bootstrap_server: _Bootstrap = None,
     client_config: _ClientConfig = None,
@@ -133,7 +132,10 @@ def chaos(
     artifacts: _Artifacts = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="one scenario for each kind of damage, six cells")] = False,
 ) -> None:
-    """Run chaos scenarios: all their cases, or those named."""
+    """Run chaos scenarios: all their cases, or those named.
+
+    What a scenario does not say of its load comes from the suite `demo`, which --set changes.
+    """
     from harness.cli.run import RunOptions, chaos_suite, run_suites, smoke_suite
 
     options = RunOptions(
@@ -181,7 +183,7 @@ def compare(
 @app.command()
 def confirm(
     directory: Annotated[Path, typer.Argument(metavar="RUN", help="directory of a run with a sweep")],
-    repetitions: Annotated[int, typer.Option("--repetitions", min=2, max=100)] = 4,
+    repetitions: Annotated[int, typer.Option("--repetitions", min=2, max=100, help="of the recommended cell")] = 4,
     bootstrap_server: _Bootstrap = None,
     toxiproxy: _Toxiproxy = "auto",
     spark_master: _Spark = None,
@@ -222,7 +224,7 @@ def list_(
 
 @app.command()
 def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog|allowances|verdicts")] = "suite") -> None:
-    """JSON Schema of suites or scenarios for an editor; or the columns of the run log."""
+    """JSON Schema of suites, scenarios or allowances for an editor, or of verdicts.json; or the run log's columns."""
     from harness.cli.inspect import print_schema
 
     print_schema(what)
@@ -246,8 +248,10 @@ def clean() -> None:
 
 @cluster_app.command("up")
 def cluster_up(
-    cluster: _Cluster = "reference",
-    brokers: Annotated[int, typer.Option("--brokers", min=1, max=9)] = 3,
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="reference, or kafka (Apache Kafka by Maven)")
+    ] = "reference",
+    brokers: Annotated[int, typer.Option("--brokers", min=1, max=9, help="so many processes on this host")] = 3,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a broker setting, e.g. num.partitions=4")
     ] = None,
@@ -262,7 +266,7 @@ def cluster_up(
 
 
 @cluster_app.command("status")
-def cluster_status(name: Annotated[str, typer.Option("--name")] = "default") -> None:
+def cluster_status(name: _Name = "default") -> None:
     """The brokers of a cluster that is up. Exit code 3 when it is not, or not whole."""
     from harness.cli.cluster import status
 
@@ -270,7 +274,7 @@ def cluster_status(name: Annotated[str, typer.Option("--name")] = "default") -> 
 
 
 @cluster_app.command("down")
-def cluster_down(name: Annotated[str, typer.Option("--name")] = "default") -> None:
+def cluster_down(name: _Name = "default") -> None:
     """Stop the cluster and remove its data. Nothing to do is no error."""
     from harness.cli.cluster import down
 

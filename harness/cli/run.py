@@ -13,6 +13,8 @@ from chaos.lease import default_root, reap
 from chaos.model import builtin_scenarios
 from harness.cli.fitting import fitting, property_problem
 from harness.clusters.base import Engine
+from harness.clusters.proxies import check_proxy_choice
+from harness.clusters.security import read_properties
 from harness.errors import ExitCode, HarnessError, Interrupted, UsageError
 from harness.lint import lint
 from harness.plan import PlannedCell, build_plan
@@ -21,7 +23,7 @@ from harness.run.orchestrator import Run, RunRequest
 from harness.run.progress import Progress
 from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
-from harness.run.rundir import create_run_directory
+from harness.run.rundir import check_run_directory, create_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.time_left import WARMED_ENGINES, TimeLeft
 from harness.scenarios import cases_of
@@ -104,7 +106,8 @@ def _lint(plans: Sequence[Sequence[PlannedCell]], *, strict: bool) -> None:
 
 def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     if options.engine not in ENGINES:
-        raise UsageError(f"--cluster {options.engine}{nearest(options.engine, ENGINES)}")
+        raise UsageError(f"--cluster {options.engine}: no such cluster{nearest(options.engine, ENGINES)}")
+    check_proxy_choice(options.toxiproxy)
     client = options.client or suite.client
     if client not in client_names():
         raise UsageError(f"client {client!r}: no such client{nearest(client, client_names())}")
@@ -119,6 +122,8 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
     elif options.client_config:
         raise UsageError(f"--client-config belongs to --cluster external, not to {options.engine}")
+    if options.client_config:
+        read_properties(options.client_config)  # the rest of it is checked when the run begins
     wanted = _wanted(fitting(_on_clusters(suite, cells, options.engine), options.engine), options.cells)
     for cell in wanted:
         if cell.kind != "chaos" and (problem := property_problem(cell)):
@@ -178,11 +183,16 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
             f"then a search between {search.low_per_s:g} and {search.high_per_s:g} records/s, at most "
             f"{search.probes_max} tries, and the latency at {fractions} of the limit"
         )
+    if not cells:
+        return
     time_left = TimeLeft(engine=cast(Engine, options.engine), brokers=suite.cluster.brokers)
     number, clusters_s = time_left.of_clusters(cells)
+    of_clusters = (
+        f", of it up to {_minutes(clusters_s)} for clusters that are started{_warmed(options.engine)}: {number}"
+    )
     print(
-        f"about {_minutes(time_left.seconds(cells))}{' without the search' if suite.search else ''}, of it up to "
-        f"{_minutes(clusters_s)} for clusters that are started{_warmed(options.engine)}: {number}"
+        f"about {_minutes(time_left.seconds(cells))}{' without the search' if suite.search else ''}"
+        f"{'' if options.engine == 'external' else of_clusters}"
     )
 
 
@@ -256,8 +266,7 @@ def report_directories(
     stop = StopFlag()
     with signals_set(stop):
         for directory in directories:
-            if not (directory / "manifest.json").is_file():
-                raise UsageError(f"{directory} is no run directory: it has no manifest.json")
+            check_run_directory(directory)
             for line in recover_run(directory):
                 print(line, file=sys.stderr)
             codes.append(_report(directory.resolve(), spark_master, stop, Progress(0), allow, artifacts))

@@ -8,6 +8,7 @@ another one, the two are chained, so that both kinds of toxic work on them.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import secrets
 from pathlib import Path
 from typing import Final
@@ -19,10 +20,21 @@ from harness.clusters.base import Address, Link
 from harness.clusters.kafka.jars import cache_directory
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process import popen_dying_with_us
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, UsageError
 
 AUTO: Final = "auto"
 EMBEDDED: Final = "embedded"
+_URL_SCHEMES: Final = ("http://", "https://")
+
+
+def check_proxy_choice(choice: str) -> None:
+    """UsageError for what `--toxiproxy` can never mean; whether a server answers is found when it is asked."""
+    if choice not in (AUTO, EMBEDDED) and not choice.startswith(_URL_SCHEMES):
+        close = difflib.get_close_matches(choice, (AUTO, EMBEDDED, f"http://{choice}"), n=1)
+        raise UsageError(
+            f"--toxiproxy {choice}: expected auto, embedded or a URL like http://127.0.0.1:8474"
+            + (f"; did you mean {close[0]!r}?" if close else "")
+        )
 
 
 class LinkProxies:

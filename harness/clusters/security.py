@@ -19,7 +19,7 @@ from typing import Final
 
 from harness.clusters.sasl import MECHANISMS
 from harness.errors import EnvironmentFault, UsageError
-from harness.suite_source import nearest
+from harness.suite_source import file_problem, nearest
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PEM: Final = "PEM"
@@ -111,6 +111,8 @@ def read_security(path: Path, scratch: Path) -> Security:
 
 def read_properties(path: Path) -> dict[str, str]:
     """A Java properties file: `name=value` lines, # and ! comments, a backslash at the end goes on."""
+    if problem := file_problem(path):
+        raise UsageError(f"--client-config {problem}")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

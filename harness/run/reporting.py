@@ -18,6 +18,7 @@ from harness.clusters.process import spawn, tail_text
 from harness.errors import ExitCode, HarnessError, UsageError
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
+from harness.suite_source import file_problem
 from reports.allowances import AllowanceError, read_allowances
 from runlog.events import read_json
 
@@ -29,6 +30,8 @@ def check_allowances(path: Path | None) -> None:
     """Before anything is started: UsageError when the file of `--allow` cannot be used."""
     if path is None:
         return
+    if problem := file_problem(path):
+        raise UsageError(f"--allow {problem}")
     try:
         read_allowances(path)
     except AllowanceError as error:

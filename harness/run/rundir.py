@@ -48,6 +48,14 @@ def create_run_directory(parent: Path, name: str, explicit: Path | None = None) 
     return directory.resolve()
 
 
+def check_run_directory(directory: Path) -> None:
+    """UsageError unless a run wrote this directory."""
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is no run directory: it does not exist")
+    if not (directory / "manifest.json").is_file():
+        raise UsageError(f"{directory} is no run directory: it has no manifest.json")
+
+
 def build_manifest(
     *,
     run_dir: Path,

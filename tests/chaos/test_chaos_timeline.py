@@ -494,7 +494,7 @@ STEP = {"id": "a", "fault": "kill", "at": "1s"}
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        ([STEP | {"fault": "kil"}], "unknown fault 'kil'"),
+        ([STEP | {"fault": "kil"}], "unknown fault 'kil'; did you mean 'kill'?"),
         ([STEP | {"at": 5}], "give a unit"),
         ([STEP | {"at": "5 parsecs"}], "is no duration"),
         ([STEP | {"colour": "red"}], "Extra inputs"),

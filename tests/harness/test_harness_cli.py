@@ -70,6 +70,64 @@ def test_usage_errors_exit_with_2(arguments: list[str], capsys: pytest.CaptureFi
     assert capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["run", "dmeo"], "no suite 'dmeo'; did you mean 'demo'?"),
+        (["run", "demo", "--cluster", "kafak"], "--cluster kafak: no such cluster; did you mean 'kafka'?"),
+        (["run", "demo", "--client", "conflunt"], "client 'conflunt': no such client; did you mean 'confluent'?"),
+        (["run", "demo", "--toxiproxy", "embeded"], "expected auto, embedded or a URL like http://127.0.0.1:8474; did"),
+        (["run", "demo", "--toxiproxy", "localhost:1"], "did you mean 'http://localhost:1'?"),
+        (
+            ["run", "demo", "--set", "workload.rate_per_sec=5"],
+            "workload.rate_per_sec: no such key; did you mean 'rate_per_s'?",
+        ),
+        (
+            ["run", "demo", "--set", "sweep.baseline.linger.mss=5"],
+            "unknown property 'linger.mss', nearest is 'linger.ms'",
+        ),
+        (["chaos", "leader-los"], "no scenario 'leader-los'; did you mean 'leader-loss'?"),
+        (["chaos", "leader-loss", "--case", "acks-al"], "no case 'acks-al'; did you mean 'acks-all'?"),
+        (
+            ["run", "demo", "--allow", "/no/such/file"],
+            "--allow /no/such/file: no such file: there is no directory /no/such",
+        ),
+        (["list", "suits"], "list suits: nothing of that name to list; did you mean 'suites'?"),
+        (["schema", "suit"], "schema suit: no such schema; did you mean 'suite'?"),
+        (["report", "/no/such/run"], "/no/such/run is no run directory: it does not exist"),
+        (["confirm", "/no/such/run"], "/no/such/run is no run directory: it does not exist"),
+        (["cluster", "up", "--cluster", "docker"], "docker compose up -d"),
+        (["cluster", "up", "--cluster", "refrence"], "--cluster refrence: no such cluster; did you mean 'reference'?"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_nearest_right_one(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plans = arguments[0] in ("run", "chaos")
+    assert execute([*arguments, "--dry-run"] if plans else arguments) == ExitCode.USAGE
+    assert told in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_named_with_the_nearest_that_is(
+    suite_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = suite_file.with_name("mien.yaml")
+    assert execute(["validate", str(wrong)]) == ExitCode.USAGE
+    assert f"{wrong}: no such file in {suite_file.parent}; did you mean 'mine.yaml'?" in capsys.readouterr().err
+    assert execute(["validate", f"{suite_file.parent}/"]) == ExitCode.USAGE
+    assert "is a directory, expected a file" in capsys.readouterr().err
+
+
+def test_a_client_config_is_read_before_anything_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    at = ["run", "smoke", "--cluster", "external", "--bootstrap-server", "localhost:9092", "--dry-run"]
+    path = tmp_path / "client.properties"
+    assert execute([*at, "--client-config", str(path)]) == ExitCode.USAGE
+    assert f"--client-config {path}: no such file" in capsys.readouterr().err
+    path.write_text("security.protocol: SSL\n")
+    assert execute([*at, "--client-config", str(path)]) == ExitCode.USAGE
+    assert f"{path}:1: expected name=value" in capsys.readouterr().err
+
+
 def test_an_external_cluster_gets_what_works_from_the_clients_side(capsys: pytest.CaptureFixture[str]) -> None:
     at = ["--cluster", "external", "--bootstrap-server", "localhost:9092", "--dry-run"]
     assert execute(["chaos", *at]) == ExitCode.PASS

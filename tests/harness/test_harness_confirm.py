@@ -54,7 +54,10 @@ def test_a_sweep_that_recommends_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_a_directory_without_a_sweep_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["confirm", str(tmp_path)]) == ExitCode.USAGE
-    assert "confirm needs an analysed sweep" in capsys.readouterr().err
+    assert f"{tmp_path} is no run directory: it has no manifest.json" in capsys.readouterr().err
+    (tmp_path / "manifest.json").write_text("{}")
+    assert execute(["confirm", str(tmp_path)]) == ExitCode.USAGE
+    assert "no results/sweep.json; confirm needs an analysed sweep" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -44,6 +44,31 @@ def test_every_make_target_of_the_readme_exists() -> None:
         assert set() == named - targets, f"{document} names make targets that do not exist"
 
 
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+    )
+    pages = [ROOT / name for name in tracked.stdout.split()]
+    dead = set()
+    for page in pages:
+        prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if re.match(r"[a-z]+:", link):
+                continue
+            if not target.exists() or (anchor and anchor not in _anchors(target)):
+                dead.add(f"{page.relative_to(ROOT)}: {link}")
+    assert dead == set()
+
+
+def _anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    headings = (heading.strip().lower() for heading in re.findall(r"^#+ (.*)$", prose, flags=re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
+
+
 def test_the_project_names_no_registry_host() -> None:
     hosts = re.compile(r"(pypi\.org|pythonhosted|repo1?\.maven|maven\.org|proxy\.golang|registry\.npmjs)")
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)

@@ -1,4 +1,4 @@
-"""OffsetCommit (key 8), versions 2-10 (10: topics by id). Answered once the offsets are replicated.
+"""OffsetCommit (key 8), versions 2-10: since 10 with topics by id. Answered once the offsets are replicated.
 
 retention_time of versions 2-4 is ignored, as by Kafka since KIP-211: offsets live as long as their group is used.
 """

@@ -1,4 +1,4 @@
-"""BrokerRegistration (key 62), versions 0-4, on the controller listener.
+"""BrokerRegistration (key 62), versions 0-4, on the controller listener: a broker joins the cluster, fenced at first.
 
 Not done: features, log directory ids, migration from ZooKeeper, previous broker epoch.
 """

@@ -1,4 +1,7 @@
-"""BrokerHeartbeat (key 63), versions 0-1, on the controller listener. Not done: offline log directories."""
+"""BrokerHeartbeat (key 63), versions 0-1, on the controller listener: a broker lives, and may ask to stop.
+
+Not done: offline log directories.
+"""
 
 from __future__ import annotations
 
