@@ -11,38 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
-from pathlib import Path
 
 from broker.controller.topic_configs import Effect
-
-NAMES_FILE = Path(__file__).with_name("kafka_settings.tsv")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaSetting:
-    """As Apache Kafka documents it."""
-
-    name: str
-    kind: str
-    default: str
+from broker.kafka_settings import kafka_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
     effect: Effect
     note: str = ""
-
-
-@cache
-def kafka_settings(scope: str) -> Mapping[str, KafkaSetting]:
-    """`broker` or `topic`: by name, from the file that settings_page wrote from Kafka's own documentation."""
-    found: dict[str, KafkaSetting] = {}
-    for line in NAMES_FILE.read_text().splitlines():
-        of_scope, name, kind, default = line.split("\t")
-        if of_scope == scope:
-            found[name] = KafkaSetting(name=name, kind=kind, default=default)
-    return found
 
 
 _ONE_LOOP = "one event loop does all the work"

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from broker.controller.topic_configs import Effect
-from broker.node.broker_settings import asks_for_nothing, kafka_settings, support_of
+from broker.kafka_settings import kafka_settings
+from broker.node.broker_settings import asks_for_nothing, support_of
 
 LONG_MAX = 2**63 - 1
 

@@ -21,7 +21,8 @@ from broker.client.client_settings import support_of as client_support_of
 from broker.client.core.settings import property_name
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect
-from broker.node.broker_settings import NAMES_FILE, kafka_settings, support_of
+from broker.kafka_settings import NAMES_FILE, kafka_settings
+from broker.node.broker_settings import support_of
 from broker.node.config import COARSER_KEYS, NodeConfig, key_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"

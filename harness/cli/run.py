@@ -16,6 +16,7 @@ from harness.clusters.base import Engine
 from harness.clusters.proxies import check_proxy_choice
 from harness.clusters.security import read_properties
 from harness.errors import ExitCode, HarnessError, Interrupted, UsageError
+from harness.kafka_settings import settings_problem
 from harness.lint import lint
 from harness.plan import PlannedCell, build_plan
 from harness.run.artifacts import collect_artifacts
@@ -128,6 +129,10 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     for cell in wanted:
         if cell.kind != "chaos" and (problem := property_problem(cell)):
             raise UsageError(f"cell {cell.cell_id}: {problem}")
+        if options.engine != "external":
+            for scope, settings in (("topic", cell.topic_config), ("broker", cell.broker_settings)):
+                if problem := settings_problem(scope, settings):
+                    raise UsageError(f"cell {cell.cell_id}: {problem}")
     return wanted
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect, topic_config_problem
-from broker.node.broker_settings import NAMES_FILE, REFUSED, WITHOUT_EFFECT, kafka_settings, support_of
+from broker.kafka_settings import NAMES_FILE, kafka_settings
+from broker.node.broker_settings import REFUSED, WITHOUT_EFFECT, support_of
 from broker.node.config import ConfigError, NodeConfig, key_of, load_config, with_dynamic
 from broker.node.settings_page import CLASSES, PAGE, names_from_jars, page
 from broker.node.topic_config import parse_topic_config, topic_defaults

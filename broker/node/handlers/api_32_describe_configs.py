@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, ConfigType, Effect
 from broker.controller.topics import is_legal_name
-from broker.node.broker_settings import kafka_settings, support_of
+from broker.kafka_settings import kafka_settings
+from broker.node.broker_settings import support_of
 from broker.node.config import NodeConfig, key_of, text_of
 from broker.node.control import AnyRequest
 from broker.wire.apis import ApiKey

@@ -1,0 +1,34 @@
+"""Name, type and default of every broker and topic setting of Kafka 4.3, from Kafka's own documentation of itself.
+
+Both the broker, which says of each what it does with it, and whoever writes settings for a broker need the names.
+`python -m broker.node.settings_page --jars DIR` reads them anew from Apache Kafka's jars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+NAMES_FILE = Path(__file__).with_name("kafka_settings.tsv")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSetting:
+    """As Apache Kafka documents it."""
+
+    name: str
+    kind: str
+    default: str
+
+
+@cache
+def kafka_settings(scope: str) -> Mapping[str, KafkaSetting]:
+    """`broker` or `topic`: by name."""
+    found: dict[str, KafkaSetting] = {}
+    for line in NAMES_FILE.read_text().splitlines():
+        of_scope, name, kind, default = line.split("\t")
+        if of_scope == scope:
+            found[name] = KafkaSetting(name=name, kind=kind, default=default)
+    return found

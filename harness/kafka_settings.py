@@ -1,0 +1,47 @@
+"""Settings of topics and brokers that Kafka does not have, found before anything is started.
+
+Apache Kafka ignores a broker setting that it does not know, with a warning in its log: a misspelt one goes unnoticed
+for a whole benchmark. Names and types are those of Kafka 4.3 (broker/kafka_settings.tsv). On a cluster that is not ours
+nothing is said: what it runs may know more. Pure. Shown by tests/harness/test_harness_settings.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Final
+
+from broker.kafka_settings import kafka_settings
+
+OWN: Final = "harness."  # settings that only the reference broker has
+_SHOWN_AS: Final = {"topic": "topic.config", "broker": "cluster.settings"}
+_WHOLE: Final = ("short", "int", "long")
+
+
+def settings_problem(scope: str, settings: Mapping[str, str]) -> str:
+    """What is wrong with the first wrong one of `topic` or `broker`; empty if nothing."""
+    known = kafka_settings(scope)
+    for name, value in settings.items():
+        if name.startswith(OWN):
+            continue
+        setting = known.get(name)
+        if setting is None:
+            close = difflib.get_close_matches(name, known, n=1)
+            advice = f"; did you mean {close[0]!r}?" if close else "; docs/settings.md has them all"
+            return f"{_SHOWN_AS[scope]}: Kafka has no {scope} setting {name!r}{advice}"
+        if not _fits(setting.kind, str(value).strip()):
+            return f"{_SHOWN_AS[scope]}: {name}: expected {setting.kind}, got {value!r}"
+    return ""
+
+
+def _fits(kind: str, text: str) -> bool:
+    if kind == "boolean":
+        return text.lower() in ("true", "false")
+    try:
+        if kind in _WHOLE:
+            int(text)
+        elif kind == "double":
+            float(text)
+    except ValueError:
+        return False
+    return True
