@@ -48,7 +48,7 @@ class Combination:
     """The best level of each setting together: a prediction to be confirmed, never a measurement."""
 
     settings: Configuration
-    p99: Estimate
+    p99: Estimate | None  # None where nothing was repeated: luck, multiplied, foretells nothing
     sentence: str
 
 
@@ -422,14 +422,13 @@ def _combination(inputs: Inputs) -> Combination | None:
     value = start.value + sum(estimate.value for _, estimate in best.values())
     error = math.sqrt(start.standard_error**2 + sum(estimate.standard_error**2 for _, estimate in best.values()))
     df = min(start.df, *(estimate.df for _, estimate in best.values()))
-    predicted = interval(value, error, df)
+    predicted = interval(value, error, df) if p99.repeated else None
     settings = tuple(sorted({**base, **{name: level for name, (level, _) in best.items()}}.items()))
     changed = " ".join(f"{name}={level}" for name, (level, _) in sorted(best.items()))
-    return Combination(
-        settings=settings,
-        p99=predicted,
-        sentence=(
-            f"Worth a run: {changed} together were not measured; if their effects multiply, p99 would be "
-            f"{figure(predicted, BY_NAME['p99'])}. Only a run of that configuration confirms it."
-        ),
+    hope = "each had the lower p99 by itself, in its one run"
+    if predicted is not None:
+        hope = f"if their effects multiply, p99 would be {figure(predicted, BY_NAME['p99'])}"
+    sentence = (
+        f"Worth a run: {changed} together were not measured; {hope}. Only a run of that configuration confirms it."
     )
+    return Combination(settings=settings, p99=predicted, sentence=sentence)

@@ -38,7 +38,7 @@ def as_json(analysis: SweepAnalysis) -> Json:
             "predicted": _predicted(recommendation.point, analysis) if recommendation.point else None,
             "combination": {
                 "settings": _settings(combination.settings),
-                "predicted_p99": _level(combination.p99, "p99"),
+                "predicted_p99": _level(combination.p99, "p99") if combination.p99 else None,
             }
             if combination
             else None,

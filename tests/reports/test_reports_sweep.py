@@ -135,6 +135,7 @@ def test_the_recommendation_takes_the_lowest_p99_and_says_how_sure_it_is() -> No
     # Two settings help, each alone: together they were not measured, and the report says so.
     assert own.combination is not None
     assert dict(own.combination.settings)["compression.type"] == "lz4"
+    assert own.combination.p99 is not None
     low, high = own.combination.p99.ratio[1:]
     assert low <= 20_000 * 0.7 * 0.9 <= high
     assert "were not measured" in own.combination.sentence
@@ -186,6 +187,15 @@ def test_one_run_of_each_is_never_called_a_clear_choice() -> None:
     ]
     own = analysed(judged(cells)).recommendation
     assert own.sentences[0].startswith("Likely choice: run ")
+
+
+def test_settings_that_ran_once_are_put_together_without_a_figure() -> None:
+    """Each is the best of its tries by luck too, and luck multiplied foretells nothing."""
+    own = oaat(7, noise=0.01, repetitions=1).recommendation.combination
+    assert own is not None
+    assert own.p99 is None
+    assert "were not measured" in own.sentence
+    assert " ms" not in own.sentence
 
 
 def test_in_noise_no_choice_is_called_clear() -> None:
