@@ -28,8 +28,9 @@ def test_a_request_in_the_turn_in_which_a_late_dial_is_given_up_fails_and_does_n
     class Late(Channel):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
-            dial.cancel()
-            asyncio.get_running_loop().call_soon(self.ask)
+            loop = asyncio.get_running_loop()
+            limits[-1].reschedule(loop.time())
+            loop.call_soon(self.ask)
 
         def ask(self) -> None:
             was_written.append(self._transport is not None)
@@ -41,27 +42,24 @@ def test_a_request_in_the_turn_in_which_a_late_dial_is_given_up_fails_and_does_n
     def _never(frame: memoryview) -> Message:
         raise AssertionError("nobody answers")
 
-    async def give_up_when_cancelled(task: Any, limit_s: float) -> Any:
-        nonlocal dial
-        dial = asyncio.ensure_future(task)
-        try:
-            return await dial
-        except asyncio.CancelledError:
-            raise TimeoutError from None
+    def limit(seconds: float) -> asyncio.Timeout:
+        limits.append(own_timeout(seconds))
+        return limits[-1]
 
     async def scene() -> None:
         server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         channel = Late(name="peer", address=lambda: Address(host="127.0.0.1", port=port), client_id="us", logger=SILENT)
         channel.exchange(lambda number, client: [b"x"], _never, timeout_ms=5_000, answer=answers.append)
-        async with asyncio.timeout(5):
+        async with own_timeout(5):
             while len(answers) < 2:
                 await asyncio.sleep(0.01)
         channel.close()
         server.close()
 
-    dial: Any = None
-    monkeypatch.setattr(module.asyncio, "wait_for", give_up_when_cancelled)
+    limits: list[asyncio.Timeout] = []
+    own_timeout = asyncio.timeout
+    monkeypatch.setattr(module.asyncio, "timeout", limit)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(scene())
     assert was_written == [True], "the second request met the closed connection"

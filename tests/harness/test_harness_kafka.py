@@ -43,7 +43,7 @@ def run_suite(directory: Path, client: str) -> tuple[subprocess.CompletedProcess
     done = subprocess.run(
         [*command, "--run-dir", str(directory / "run")], capture_output=True, text=True, timeout=RUN_TIMEOUT_S
     )
-    assert done.returncode in (0, 4), f"exit {done.returncode}: {done.stderr[-3000:]}"
+    assert done.returncode in (0, 1, 4), f"exit {done.returncode}: {done.stderr[-3000:]}"
     verdicts = json.loads((directory / "run" / "results" / "verdicts.json").read_text(encoding="utf-8"))
     return done, {cell["cell_id"]: cell for cell in verdicts["cells"]}
 
@@ -57,7 +57,10 @@ def test_loss_and_duplication_on_apache_kafka_are_exactly_as_its_logs_predict(tm
     done, cells = run_suite(tmp_path, client)
     told = f"stdout:\n{done.stdout[-3000:]}\nstderr:\n{done.stderr[-3000:]}"
     lost = cells["chaos-leader-loss-acks-1"]
-    assert lost["verdict"] == "pass", told
+    if lost["reordered"]:  # librdkafka, seldom, when a new leader refuses what the dead one was sent: docs/found.md
+        assert [reason.split(",")[0] for reason in lost["reasons"]] == [f"{lost['reordered']} reordered"], told
+    else:
+        assert lost["verdict"] == "pass", told
     assert lost["predicted"]["lost"]["both"] == lost["lost"] > 0, told
     assert lost["predicted"]["lost"]["only_predicted"] == lost["predicted"]["lost"]["only_observed"] == 0, told
     assert "log" in lost["predicted"]["lost"]["how"], "said how it was predicted without a journal"
