@@ -1,7 +1,8 @@
-"""Name, type and default of every broker and topic setting of Kafka 4.3, from Kafka's own documentation of itself.
+"""Name, type and default of every setting of Kafka 4.3, from Kafka's own documentation of itself.
 
-Both the broker, which says of each what it does with it, and whoever writes settings for a broker need the names.
-`python -m broker.node.settings_page --jars DIR` reads them anew from Apache Kafka's jars.
+Both the broker, which says of each what it does with it, and whoever writes settings for a broker need the names; the
+client has a file of the same form for its own. `python -m broker.node.settings_page --jars DIR` reads them anew from
+Apache Kafka's jars.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ class KafkaSetting:
 @cache
 def kafka_settings(scope: str) -> Mapping[str, KafkaSetting]:
     """`broker` or `topic`: by name."""
+    return read_settings(NAMES_FILE, scope)
+
+
+def read_settings(path: Path, scope: str) -> Mapping[str, KafkaSetting]:
+    """Those of a scope in a file of lines `scope, name, type, default`, separated by tabs: by name."""
     found: dict[str, KafkaSetting] = {}
-    for line in NAMES_FILE.read_text().splitlines():
+    for line in path.read_text().splitlines():
         of_scope, name, kind, default = line.split("\t")
         if of_scope == scope:
             found[name] = KafkaSetting(name=name, kind=kind, default=default)

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 from broker.client.core.config import ConsumerConfig, ProducerConfig
 from broker.client.core.errors import ConfigurationError
 from broker.client.core.settings import property_name
+from broker.kafka_settings import KafkaSetting, read_settings
 
 _LOG = logging.getLogger(__name__)
 NAMES_FILE = Path(__file__).with_name("client_settings.tsv")
@@ -27,15 +28,6 @@ SCOPES: Mapping[str, type[ProducerConfig] | type[ConsumerConfig]] = {
     "consumer": ConsumerConfig,
 }
 HONOURED, WITHOUT, REFUSED_ = "honoured", "accepted without effect", "refused"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaClientSetting:
-    """As Apache Kafka documents it."""
-
-    name: str
-    kind: str
-    default: str
 
 
 _NO_TELEMETRY = "metrics() is read by the caller; averages are over the client's life"
@@ -91,14 +83,9 @@ NOTES: Mapping[str, Mapping[str, str]] = {
 
 
 @cache
-def kafka_client_settings(scope: str) -> Mapping[str, KafkaClientSetting]:
+def kafka_client_settings(scope: str) -> Mapping[str, KafkaSetting]:
     """`producer` or `consumer`: by name."""
-    found: dict[str, KafkaClientSetting] = {}
-    for line in NAMES_FILE.read_text().splitlines():
-        of_scope, name, kind, default = line.split("\t")
-        if of_scope == scope:
-            found[name] = KafkaClientSetting(name=name, kind=kind, default=default)
-    return found
+    return read_settings(NAMES_FILE, scope)
 
 
 @cache

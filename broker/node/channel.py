@@ -8,7 +8,6 @@ of this project speak, so there is no ApiVersions exchange between brokers.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import TypeAlias, cast
 
@@ -90,10 +89,7 @@ class Channel(asyncio.BufferedProtocol):
         if self._timer is None or deadline_s < self._timer_s:
             self._set_timer(deadline_s)
         if self._transport is not None:
-            # uvloop closes a connection whose dial is cancelled in the very turn in which it succeeds, and says so only
-            # by this error; `_connect` hears of the cancellation a turn later and fails what waits here.
-            with contextlib.suppress(RuntimeError):
-                self._transport.writelines(buffers)
+            self._transport.writelines(buffers)
             return
         self._unsent.append((correlation_id, buffers))
         if self._connecting is None:

@@ -16,11 +16,13 @@ from broker.wire.messages import Message
 SILENT: Any = type("Silent", (), {"warning": lambda *_, **__: None})()
 
 
+@pytest.mark.parametrize("is_a_turn_later", [False, True])
 def test_a_request_in_the_turn_in_which_a_late_dial_is_given_up_fails_and_does_not_raise(
-    monkeypatch: pytest.MonkeyPatch,
+    is_a_turn_later: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection stands, its time limit strikes before the dial has returned: uvloop has closed the connection, and
-    whoever writes to it gets a RuntimeError, which ended a broker under load."""
+    """The connection stands, its time limit strikes before the dial has returned. Whoever writes to a connection that
+    uvloop has closed gets a RuntimeError, which ended a broker under load: the channel must have let go of it by then.
+    """
     answers: list[Message | None] = []
     was_written: list[bool] = []
     raised: list[RuntimeError] = []
@@ -30,7 +32,10 @@ def test_a_request_in_the_turn_in_which_a_late_dial_is_given_up_fails_and_does_n
             super().connection_made(transport)
             loop = asyncio.get_running_loop()
             limits[-1].reschedule(loop.time())
-            loop.call_soon(self.ask)
+            if is_a_turn_later:
+                loop.call_soon(self.ask)
+            else:
+                self.ask()
 
         def ask(self) -> None:
             was_written.append(self._transport is not None)
@@ -62,6 +67,6 @@ def test_a_request_in_the_turn_in_which_a_late_dial_is_given_up_fails_and_does_n
     monkeypatch.setattr(module.asyncio, "timeout", limit)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(scene())
-    assert was_written == [True], "the second request met the closed connection"
+    assert was_written == [True], "the second request met a connection"
     assert raised == []
     assert answers == [None, None]

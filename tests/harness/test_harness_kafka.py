@@ -60,6 +60,7 @@ def test_loss_and_duplication_on_apache_kafka_are_exactly_as_its_logs_predict(tm
     if lost["reordered"]:  # librdkafka, seldom, when a new leader refuses what the dead one was sent: docs/found.md
         assert [reason.split(",")[0] for reason in lost["reasons"]] == [f"{lost['reordered']} reordered"], told
     else:
+        assert done.returncode != 1, told
         assert lost["verdict"] == "pass", told
     assert lost["predicted"]["lost"]["both"] == lost["lost"] > 0, told
     assert lost["predicted"]["lost"]["only_predicted"] == lost["predicted"]["lost"]["only_observed"] == 0, told
