@@ -16,12 +16,14 @@ from typing import Any, Final
 
 import duckdb
 
+from reports.analyse import UNTIL_ACKNOWLEDGED
 from reports.anomalies import ANOMALIES
 from reports.model import QUANTILES
 
 MEMORY_LIMIT: Final = "4GB"
 THREADS: Final = 2
 BIN_WIDTH: Final = 0.01  # relative
+_ENDLESS_US: Final = 10**15
 _LATENCIES: Final = {
     "corrected": ("send", "acked_us - intended_us", "status = 0"),
     "uncorrected": ("send", "acked_us - sent_us", "status = 0"),
@@ -136,10 +138,16 @@ class Oracle:
         start, end = self._window()
         shares = ", ".join(str(share) for _, share in QUANTILES)
         for kind, (stream, value, condition) in _LATENCIES.items():
+            inside = f"intended_us >= {start} AND intended_us < {end}"
             n, largest, mean, quantiles = self._ask(
                 f"SELECT count(*), max(us), avg(us), quantile_disc(us, [{shares}]) FROM (SELECT {value} AS us "
-                f"FROM {stream} WHERE {condition} AND intended_us >= {start} AND intended_us < {end})"
+                f"FROM {stream} WHERE {condition} AND {inside})"
             )
+            if kind in UNTIL_ACKNOWLEDGED:  # what never was acknowledged ranks above all that was
+                (quantiles,) = self._ask(
+                    f"SELECT quantile_disc(us, [{shares}]) FROM (SELECT IF({condition}, {value}, {_ENDLESS_US}) AS us "
+                    f"FROM {stream} WHERE {inside})"
+                )
             found = cell["latency_us"][kind]
             self._same(f"{kind} n", found["n"], n)
             self._same(f"{kind} max", found["max"], largest)

@@ -44,6 +44,7 @@ RANGES_PER_SET_MAX = 400
 STORIES_PER_KIND = 2
 SLOT_US_MIN = 100_000
 SLOTS_MAX = 600
+UNTIL_ACKNOWLEDGED = ("corrected", "uncorrected")
 TRANSACTION_COLUMNS = {
     "cell": TEXT,
     "copier": LONG,
@@ -80,7 +81,6 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
             "gaps": kept.collect(queries.GAPS),
             "batches": kept.collect(queries.BATCHES),
         }
-        kept.keep("latency_bins", queries.LATENCY_BINS)
         frames["latencies"] = kept.collect(queries.LATENCIES)
         kept.keep("slot_latencies", queries.SLOT_LATENCIES)
         frames["latency_blocks"] = kept.collect(queries.LATENCY_BLOCKS)
@@ -334,7 +334,11 @@ def _facts(
         steady_ratio=steady_ratio(per_slot),
         latency={
             kind: summarise(
-                _of_kind(frames["latencies"], kind), _of_kind(frames["latency_blocks"], kind), criteria, seed
+                _of_kind(frames["latencies"], kind),
+                _of_kind(frames["latency_blocks"], kind),
+                criteria,
+                seed,
+                endless=counts.failed + counts.unknown if kind in UNTIL_ACKNOWLEDGED else 0,
             )
             for kind in LATENCY_KINDS
         },

@@ -53,8 +53,9 @@ DEFINITIONS: tuple[Definition, ...] = (
     Definition(
         name="corrected latency",
         unit="ms",
-        text="Acknowledgement minus intended send time: waiting that a stall caused is counted. Of acknowledged "
-        "records due in the window; failed and unknown ones stand beside it as a count (censored).",
+        text="Acknowledgement minus intended send time: waiting that a stall caused is counted. Of "
+        "records due in the window. Failed and unknown ones never end and rank above all others (censored): a "
+        "percentile that falls on them has no value. Mean and maximum are of the acknowledged ones.",
     ),
     Definition(
         name="uncorrected latency",

@@ -20,10 +20,13 @@ def bin_middle_us(bins: IntArray, per_e_fold: int = LATENCY_BINS_PER_E_FOLD) -> 
     return np.asarray(np.exp((bins + 0.5) / per_e_fold), dtype=np.float64)
 
 
-def quantile_us(bins: IntArray, counts: IntArray, quantile: float) -> float:
-    """The value that at least `quantile` of the samples do not exceed. `bins` ascending, one sample at least."""
+def quantile_us(bins: IntArray, counts: IntArray, quantile: float, endless: int = 0) -> float | None:
+    """The value that at least `quantile` of the samples do not exceed. `bins` ascending, one sample at least; `endless`
+    more samples lie above all of them. None if the value is one of those."""
     cumulative = np.cumsum(counts)
-    rank = max(1, int(np.ceil(quantile * cumulative[-1] - 1e-9)))
+    rank = max(1, int(np.ceil(quantile * (cumulative[-1] + endless) - 1e-9)))
+    if rank > cumulative[-1]:
+        return None
     return float(bin_middle_us(bins)[int(np.searchsorted(cumulative, rank))])
 
 
@@ -32,8 +35,12 @@ def carries(n: int, quantile: float, criteria: Criteria) -> bool:
     return n * (1.0 - quantile) >= criteria.samples_beyond_percentile_min - 1e-9
 
 
-def summarise(frame: pd.DataFrame, blocks: pd.DataFrame, criteria: Criteria, seed: int) -> Latency:
-    """One cell's and kind's rows of `LATENCIES` (bin, n, low, high, total, negative) and of `LATENCY_BLOCKS`."""
+def summarise(frame: pd.DataFrame, blocks: pd.DataFrame, criteria: Criteria, seed: int, *, endless: int = 0) -> Latency:
+    """One cell's and kind's rows of `LATENCIES` (bin, n, low, high, total, negative) and of `LATENCY_BLOCKS`.
+
+    `endless` records belong to the sample and never got their answer: they rank above all others, so that who gives up
+    on slow records is none the faster for it. n, mean and maximum are of the answered ones.
+    """
     if frame.empty:
         return Latency()
     whole = frame.groupby("bin", sort=True)["n"].sum()
@@ -41,26 +48,27 @@ def summarise(frame: pd.DataFrame, blocks: pd.DataFrame, criteria: Criteria, see
     n, high, low = int(counts.sum()), int(frame["high"].max()), int(frame["low"].min())
 
     def value(quantile: float) -> float | None:
-        if not carries(n, quantile, criteria):
-            return None
-        return round(min(max(quantile_us(bins, counts, quantile), low), high), 1)
+        found = quantile_us(bins, counts, quantile, endless) if carries(n + endless, quantile, criteria) else None
+        return None if found is None else round(min(max(found, low), high), 1)
 
-    carried = [quantile for quantile in _CURVE if quantile == 0.0 or carries(n, quantile, criteria)]
-    curve = [(q, float(min(max(quantile_us(bins, counts, q), low), high))) for q in carried]
+    carried = [quantile for quantile in _CURVE if quantile == 0.0 or carries(n + endless, quantile, criteria)]
+    found = [(quantile, quantile_us(bins, counts, quantile, endless)) for quantile in carried]
+    curve = [(quantile, float(min(max(us, low), high))) for quantile, us in found if us is not None]
     p99 = value(0.99)
     return Latency(
         n=n,
         quantiles={name: value(quantile) for name, quantile in QUANTILES},
         max_us=high,
         mean_us=round(float(frame["total"].sum()) / n, 1),
-        p99_interval_us=_p99_interval(blocks, p99, seed) if p99 is not None and len(blocks) else None,
+        p99_interval_us=_p99_interval(blocks, p99, seed, 1 + endless / n) if p99 is not None and len(blocks) else None,
         curve=tuple(curve),
         negative=int(frame["negative"].sum()),
     )
 
 
-def _p99_interval(frame: pd.DataFrame, p99: float, seed: int) -> tuple[float, float]:
-    """95 % interval of the p99: whole blocks of time are drawn again, because neighbouring latencies are alike."""
+def _p99_interval(frame: pd.DataFrame, p99: float, seed: int, whole: float) -> tuple[float, float]:
+    """95 % interval of the p99: whole blocks of time are drawn again, because neighbouring latencies are alike. `whole`
+    is the sample with its endless ones, over the answered ones."""
     bins = np.unique(frame["bin"].to_numpy(dtype=np.int64))
     matrix = np.zeros((BOOTSTRAP_BLOCKS, len(bins)), dtype=np.int64)
     columns = np.searchsorted(bins, frame["bin"].to_numpy(dtype=np.int64))
@@ -70,7 +78,7 @@ def _p99_interval(frame: pd.DataFrame, p99: float, seed: int) -> tuple[float, fl
     weights = np.stack([np.bincount(row, minlength=BOOTSTRAP_BLOCKS) for row in drawn])
     cumulative = np.cumsum(weights @ matrix, axis=1)
     totals = cumulative[:, -1]
-    places = (cumulative < np.ceil(0.99 * totals)[:, None]).sum(axis=1)[totals > 0]
+    places = (cumulative < np.ceil(0.99 * whole * totals)[:, None]).sum(axis=1)[totals > 0]
     values = bin_middle_us(bins, SLOT_BINS_PER_E_FOLD)[np.minimum(places, len(bins) - 1)]
     low, high = np.quantile(values, (0.025, 0.975))
     # The blocks' bins are coarser than those of the p99 itself, which must not fall outside for that alone.

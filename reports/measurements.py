@@ -67,6 +67,11 @@ def with_compiler(cell: Measurement) -> Measurement:
     return replace(cell, values=values, compiler_us_per_record=None)
 
 
+def configuration_name(cell_id: str) -> str:
+    """Without the number of the repetition, which a cell that ran once does not have."""
+    return re.sub(r"-r\d+$", "", cell_id)
+
+
 def measure(judged: Sequence[Judged]) -> list[Measurement]:
     observations = {item.cell_id: item for item in observe(judged)}
     return [_measurement(item, observations.get(item.facts.cell.cell_id)) for item in judged]
@@ -76,7 +81,7 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
     facts, cell = item.facts, item.facts.cell
     return Measurement(
         cell_id=cell.cell_id,
-        name=re.sub(r"-r\d+$", "", cell.cell_id),
+        name=configuration_name(cell.cell_id),
         title=cell.title,
         kind=cell.kind,
         round=int(cell.document.get("repetition") or 1),

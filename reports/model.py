@@ -209,7 +209,8 @@ class SetComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Quantiles in microseconds; None where the sample does not carry the percentile."""
+    """Quantiles in microseconds; None where the sample does not carry the percentile, or it is a record that was never
+    acknowledged."""
 
     n: int = 0
     quantiles: Mapping[str, float | None] = field(default_factory=dict)

@@ -121,9 +121,10 @@ def _safety(analysis: SweepAnalysis | None) -> Sentence | None:
         difference = means.between(configuration, safe) if safe is not None else None
         if difference is None:
             continue
-        ratio, low, high = difference.ratio
+        ratio, (low, high) = difference.ratio[0], difference.bounds
         told = "" if difference.excludes_zero else ": this run cannot tell whether it costs anything"
-        text = f"acks=all has {ratio:.2f} x the p99 of acks=1, all else equal (95 %: {low:.2f} to {high:.2f}){told}."
+        sure = "its interval is not known" if low is None or high is None else f"95 %: {low:.2f} to {high:.2f}"
+        text = f"acks=all has {ratio:.2f} x the p99 of acks=1, all else equal ({sure}){told}."
         return Sentence(text=text, target="analysis")
     return None
 

@@ -467,30 +467,25 @@ FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.intended_us, w.start_us, w.end_us, w.
 WHERE us IS NOT NULL
 """
 
-# Fine bins of every time bucket: for few records about as many rows as they, for many far fewer. Schedule lag has no
-# buckets of time.
-LATENCY_BINS = f"""
-SELECT cell, element_at({LATENCY_KIND_NAMES}, kind + 1) AS kind, slot, inside, bin, n, low, high, total, negative
-FROM (SELECT cell, kind, slot, inside,
-             CAST(floor(ln(CAST(greatest(us, 1L) AS DOUBLE)) * {LATENCY_BINS_PER_E_FOLD}) AS INT) AS bin,
-             count(*) AS n, min(us) AS low, max(us) AS high, sum(us) AS total, count_if(us < 0) AS negative
-      FROM ({_SAMPLES})
-      GROUP BY cell, kind, slot, inside,
-               CAST(floor(ln(CAST(greatest(us, 1L) AS DOUBLE)) * {LATENCY_BINS_PER_E_FOLD}) AS INT))
+def _bin(per_e_fold: int) -> str:
+    return f"CAST(floor(ln(CAST(greatest(us, 1L) AS DOUBLE)) * {per_e_fold}) AS INT)"
+
+
+# The measured window of each cell, in fine bins. It and the next are two scans of all samples: fine bins of every time
+# bucket, from which both could be added up, would be nearly as many groups as there are samples.
+LATENCIES = f"""
+SELECT cell, element_at({LATENCY_KIND_NAMES}, kind + 1) AS kind, bin, n, low, high, total, negative
+FROM (SELECT cell, kind, {_bin(LATENCY_BINS_PER_E_FOLD)} AS bin, count(*) AS n, min(us) AS low, max(us) AS high,
+             sum(us) AS total, count_if(us < 0) AS negative
+      FROM ({_SAMPLES}) WHERE inside GROUP BY cell, kind, {_bin(LATENCY_BINS_PER_E_FOLD)})
 """
 
-# The measured window of each cell, in fine bins.
-LATENCIES = """
-SELECT cell, kind, bin, sum(n) AS n, min(low) AS low, max(high) AS high, sum(total) AS total, sum(negative) AS negative
-FROM latency_bins WHERE inside GROUP BY cell, kind, bin
-"""
-
-# Every time bucket in coarse bins (3 % wide).
+# Every time bucket in coarse bins (3 % wide). Schedule lag has no buckets of time.
 SLOT_LATENCIES = f"""
-SELECT cell, kind, slot, bin DIV {LATENCY_BINS_PER_E_FOLD // SLOT_BINS_PER_E_FOLD} AS bin, sum(n) AS n,
-       min(low) AS low, max(high) AS high, sum(total) AS total
-FROM latency_bins WHERE slot >= 0 AND kind <> 'schedule_lag'
-GROUP BY cell, kind, slot, bin DIV {LATENCY_BINS_PER_E_FOLD // SLOT_BINS_PER_E_FOLD}
+SELECT cell, element_at({LATENCY_KIND_NAMES}, kind + 1) AS kind, slot, bin, n, low, high, total
+FROM (SELECT cell, kind, slot, {_bin(SLOT_BINS_PER_E_FOLD)} AS bin, count(*) AS n, min(us) AS low, max(us) AS high,
+             sum(us) AS total
+      FROM ({_SAMPLES}) WHERE kind <> 2 AND slot >= 0 GROUP BY cell, kind, slot, {_bin(SLOT_BINS_PER_E_FOLD)})
 """
 
 # The window's buckets folded into a few blocks, to draw from for the interval of the p99.

@@ -112,7 +112,8 @@ def _recovery() -> Schema:
 
 
 def _latency() -> Schema:
-    quantiles = {name: _about(_NUMBER_OR_NULL, "null: the sample does not carry it") for name, _ in QUANTILES}
+    why_null = "null: the sample does not carry it, or it falls on sends that never were acknowledged"
+    quantiles = {name: _about(_NUMBER_OR_NULL, why_null) for name, _ in QUANTILES}
     return _closed(
         {**quantiles, "max": _NUMBER_OR_NULL, "mean": _NUMBER_OR_NULL, "n": _COUNT, "p99_interval": _INTERVAL}
     )

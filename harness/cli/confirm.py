@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli.run import RUNS, RunOptions, run_suites
+from harness.designs import LATIN_HYPERCUBE
 from harness.errors import ExitCode, UsageError
 from harness.run.rundir import check_run_directory, create_run_directory
 from harness.suite import Suite
-from reports.measurements import read_measurements
+from reports.measurements import configuration_name, read_measurements
 from reports.sweep.confirm import CompilerAside, Confirmation, compiler_aside, confirm, exit_code, values_of
 from runlog.events import read_json
 
@@ -48,7 +49,7 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
     recommendation = sweep["recommendation"]
     if not recommendation or not recommendation.get("cell_id"):
         raise UsageError(f"{directory}: this sweep recommends nothing; report.html says why")
-    name = str(recommendation["cell_id"]).rpartition("-r")[0]
+    name = configuration_name(str(recommendation["cell_id"]))
     document = dict(manifest["suite_document"])
     document.update(chaos=[], search=None, name=f"{document['name']}-confirm")
     document["sweep"] = {**document["sweep"], "repetitions": repetitions, "forks": 1}
@@ -58,7 +59,8 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
         cells=tuple(f"{name}-r{number}" for number in range(1, repetitions + 1)),
         engine=str(manifest["engine"]),
         client=str(manifest["client"]),
-        seed=int(manifest["seed"]) + 1,
+        # Other payloads and another order; a Latin hypercube would have other points as well.
+        seed=int(manifest["seed"]) + (document["sweep"].get("design") != LATIN_HYPERCUBE),
         predicted=recommendation["predicted"],
     )
 
@@ -117,6 +119,6 @@ def text(
     return lines
 
 
-def _interval(figures: tuple[float, float, float]) -> str:
+def _interval(figures: tuple[float, float | None, float | None]) -> str:
     value, low, high = figures
-    return f"{value:,.4g} ({low:,.4g} to {high:,.4g})"
+    return f"{value:,.4g}" if low is None or high is None else f"{value:,.4g} ({low:,.4g} to {high:,.4g})"

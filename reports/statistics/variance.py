@@ -69,8 +69,22 @@ class Estimate:
         return math.exp(self.value), math.exp(self.low), math.exp(self.high)
 
     @property
+    def is_bounded(self) -> bool:
+        """False where nothing tells how far the value may be off."""
+        return math.isfinite(self.standard_error)
+
+    @property
+    def bounds(self) -> tuple[float, float] | tuple[None, None]:
+        """The interval as ratios, for what is shown."""
+        return self.ratio[1:] if self.is_bounded else (None, None)
+
+    @property
     def excludes_zero(self) -> bool:
         return self.low > 0 or self.high < 0
+
+
+def unbounded(value: float) -> Estimate:
+    return Estimate(value=value, low=-math.inf, high=math.inf, standard_error=math.inf, df=0.0)
 
 
 def interval(value: float, standard_error: float, df: float, comparisons: int = 1) -> Estimate:
@@ -112,8 +126,12 @@ def contrast(
 
     What the groups share counts by the square of the weights' sum, so that it cancels in a difference. With
     `new_noise`, a group's variance from block to block, it is the interval in which that group lies in one more block.
+    A variance that is infinite is unknown, and so is the interval.
     """
-    parts = weights**2 * mean_variances
+    used = weights != 0
+    if not np.isfinite(mean_variances[used]).all():
+        return unbounded(float(weights @ means))
+    parts = np.where(used, weights**2, 0.0) * np.where(used, mean_variances, 0.0)
     noisy = parts > 0
     own = float(parts.sum())
     doubt = float((parts[noisy] ** 2 / np.maximum(dfs[noisy], 0.5)).sum())

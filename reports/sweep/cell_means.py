@@ -2,11 +2,13 @@
 
 Repetitions are interleaved in rounds, each configuration once a round, so a host that slows down shows as a round and
 not as a setting. Scatter between repetitions gives the variance, drawn together over configurations; the block
-bootstrap inside the cells is its floor, and all there is where nothing was repeated.
+bootstrap inside the cells is its floor, and all there is where nothing was repeated; where that says nothing either,
+the variance is infinite, which stands for unknown.
 
 Where the rounds are dealt over clusters of their own (forks), a cluster is the unit: the cells of a configuration on
-one cluster become one figure, and what is fitted and freed are clusters instead of rounds. A cluster's common shift
-cancels in differences; a level carries it. docs/decisions/0007-forks.md has the rule and its grounds. Pure numpy.
+one cluster become one figure, and what is fitted and freed are clusters instead of rounds. The common shift of a
+round or a cluster cancels in differences; a level carries it. docs/decisions/0007-forks.md has the rule and its
+grounds. Pure numpy.
 """
 
 from __future__ import annotations
@@ -47,10 +49,11 @@ class CellMeans:
     dfs: FloatArray
     counts: tuple[int, ...]  # repetitions that were used; with forks: clusters
     repeated: bool  # the variance is that between repetitions; else only that inside one run
-    scatter: float  # standard deviation of ln(value) of one repetition (of one cluster's mean), typical of the sweep
+    # Standard deviation of ln(value) of one repetition (of one cluster's mean), typical of the sweep; inf: unknown.
+    scatter: float
     scatter_df: float
     forks: Forks | None = None  # None: all on one cluster, whose scatter is all that any interval holds
-    shared: SharedScatter | None = None  # shifts of whole clusters
+    shared: SharedScatter | None = None  # shifts of whole clusters; without forks, of whole rounds
     projection: FloatArray | None = None  # onto the model of a factorial design: every cell then speaks for every other
 
     def index(self, configuration: Configuration) -> int | None:
@@ -117,7 +120,8 @@ class _Samples:
     values: FloatArray  # ln
     groups: npt.NDArray[np.int64]  # configuration of each
     blocks: tuple[int, ...]  # round or cluster of each
-    inside: FloatArray  # variance of each as the block bootstrap inside its cells says
+    inside: FloatArray  # variance of each as the block bootstrap inside its cells says; 0 where it says nothing
+    inside_is_known: npt.NDArray[np.bool_]
 
 
 def cell_means(observations: Sequence[Observation], measure: str) -> CellMeans | None:
@@ -147,10 +151,12 @@ def cell_means(observations: Sequence[Observation], measure: str) -> CellMeans |
         spread, dfs = np.maximum(moderated.variances, inside), moderated.dfs
         scatter = math.sqrt(float((variances * own_df).sum() / own_df.sum()))
     else:
-        spread, dfs = inside, np.full(number, math.inf)
-        scatter = math.sqrt(float(np.mean(inside)))
+        known = np.bincount(samples.groups, weights=samples.inside_is_known, minlength=number) == counts
+        spread, dfs = np.where(known, inside, math.inf), np.full(number, math.inf)
+        scatter = math.sqrt(float(np.mean(inside[known]))) if known.any() else math.inf
+    # Rounds of one cluster differ too, and so would one more round of it: that is part of a level's doubt.
     shared = None
-    if has_forks and blocked and fit.df > 0:
+    if blocked and fit.df > 0:
         shared = SharedScatter(variance=float(fit.offsets.var(ddof=1)), blocks=len(blocks), groups=number)
     return CellMeans(
         measure=measure,
@@ -173,6 +179,7 @@ def _by_cell(used: Sequence[Observation], configurations: Sequence[Configuration
         groups=np.array([configurations.index(item.configuration) for item in used]),
         blocks=tuple(item.round for item in used),
         inside=np.array([item.log_errors.get(measure, 0.0) ** 2 for item in used]),
+        inside_is_known=np.array([measure in item.log_errors for item in used]),
     )
 
 
@@ -183,6 +190,7 @@ def _by_fork(used: Sequence[Observation], cells: _Samples, number: int) -> _Samp
     groups: list[int] = []
     blocks: list[int] = []
     inside: list[float] = []
+    known: list[bool] = []
     fork_of = np.array([item.fork for item in used])
     for fork in sorted({item.fork for item in used}):
         for group in range(number):
@@ -193,9 +201,14 @@ def _by_fork(used: Sequence[Observation], cells: _Samples, number: int) -> _Samp
                 groups.append(group)
                 blocks.append(fork)
                 inside.append(float(cells.inside[own].sum()) / count**2)
+                known.append(bool(cells.inside_is_known[own].all()))
     return _Samples(
-        values=np.array(values), groups=np.array(groups), blocks=tuple(blocks), inside=np.array(inside)
-    )  # fmt: skip
+        values=np.array(values),
+        groups=np.array(groups),
+        blocks=tuple(blocks),
+        inside=np.array(inside),
+        inside_is_known=np.array(known),
+    )
 
 
 def _forks(used: Sequence[Observation], samples: _Samples, blocks: Sequence[int], fit: _Fit, number: int) -> Forks:

@@ -33,7 +33,7 @@ class Confirmation:
     measure: str
     title: str
     unit: str
-    predicted: tuple[float, float, float]  # value, low, high
+    predicted: tuple[float, float | None, float | None]  # value, low, high; None: the sweep could not tell
     measured: tuple[float, float, float] | None
     repetitions: int
     result: str
@@ -89,9 +89,9 @@ def _one(
     name: str, predicted: Mapping[str, Any], measured: Mapping[str, Sequence[float]], relevant: float
 ) -> Confirmation:
     measure = BY_NAME[name]
-    expected = (float(predicted["value"]), float(predicted["low"]), float(predicted["high"]))
+    expected = (float(predicted["value"]), _number(predicted["low"]), _number(predicted["high"]))
     values = [value * measure.scale for value in measured.get(name, ()) if value > 0]
-    if len(values) < _REPETITIONS_MIN or min(expected) <= 0:
+    if len(values) < _REPETITIONS_MIN or expected[0] <= 0:
         return Confirmation(
             measure=name, title=measure.title, unit=measure.unit, predicted=expected, measured=None,
             repetitions=len(values), result=UNKNOWN,
@@ -101,14 +101,23 @@ def _one(
     found = interval(float(logs.mean()), error, len(values) - 1)
     value, low, high = found.ratio
     difference = found.value - math.log(expected[0])
-    measured_half, predicted_half = (found.high - found.low) / 2, math.log(expected[2] / expected[1]) / 2
+    measured_half, predicted_half = (found.high - found.low) / 2, _half_width(expected[1], expected[2])
     of_new_cluster = int(predicted.get("forks", 1)) > 1 and len(values) >= int(predicted.get("rounds", 1))
     allowed = predicted_half if of_new_cluster else math.hypot(measured_half, predicted_half)
     if abs(difference) <= max(allowed, math.log1p(relevant)):
-        result = CONFIRMED if math.hypot(measured_half, predicted_half) <= _DOUBT_MAX else UNDECIDED
+        result = CONFIRMED if allowed <= _DOUBT_MAX else UNDECIDED
     else:
         result = BETTER if (difference > 0) == measure.more_is_better else WORSE
     return Confirmation(
         measure=name, title=measure.title, unit=measure.unit, predicted=expected, measured=(value, low, high),
         repetitions=len(values), result=result,
     )  # fmt: skip
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _half_width(low: float | None, high: float | None) -> float:
+    """Of an interval, in logarithms; endless where it is not known."""
+    return math.log(high / low) / 2 if low and high else math.inf

@@ -188,7 +188,8 @@ def smooth(means: CellMeans, effects: Effects, baseline: Configuration | None) -
     room = count - int(np.linalg.matrix_rank(design))
     projection = design @ np.linalg.pinv(design)
     residuals = means.means - projection @ means.means
-    if room < 1 or float((residuals**2).sum()) / room > _MISFIT_MAX * float(means.mean_variances.mean()):
+    noise = float(means.mean_variances.mean())
+    if room < 1 or math.isinf(noise) or float((residuals**2).sum()) / room > _MISFIT_MAX * noise:
         return means
     return replace(means, projection=projection)
 
@@ -202,7 +203,8 @@ def _is_full_grid(configurations: Sequence[Configuration]) -> bool:
 
 
 def _misfit(means: CellMeans, design: FloatArray) -> tuple[float, int] | None:
-    """Variance that effects alone leave unexplained, and its degrees of freedom; None if that is no more than noise.
+    """Variance that effects alone leave unexplained, and its degrees of freedom; None if that is no more than noise,
+    as far as noise is known.
 
     A sample of the grid (fractional, Latin hypercube) mixes interactions that the model does not hold into each main
     effect; an interval of the noise alone would make it look more certain than it is.
@@ -212,15 +214,18 @@ def _misfit(means: CellMeans, design: FloatArray) -> tuple[float, int] | None:
         return None
     residuals = means.means - design @ (np.linalg.pinv(design) @ means.means)
     variance = float((residuals**2).sum()) / room
-    return (variance, room) if variance > float(means.mean_variances.mean()) else None
+    noise = float(means.mean_variances.mean())
+    return (variance, room) if variance > noise or math.isinf(noise) else None
 
 
 def _with_misfit(estimate: Estimate, weights: FloatArray, misfit: tuple[float, int] | None) -> Estimate:
     if misfit is None:
         return estimate
     variance, room = misfit
-    wider = interval(estimate.value, math.sqrt(variance * float(weights @ weights)), room)
-    return wider if wider.high - wider.low > estimate.high - estimate.low else estimate
+    by_misfit = interval(estimate.value, math.sqrt(variance * float(weights @ weights)), room)
+    if not estimate.is_bounded:
+        return by_misfit  # all that there is
+    return by_misfit if by_misfit.high - by_misfit.low > estimate.high - estimate.low else estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,8 @@ class ForkScatter:
     rounds: int  # on each cluster
     between: float  # relative standard deviation of clusters, common to all configurations
     within: float  # relative standard deviation of a configuration's figure on one cluster, freed of the cluster's
-    offsets: tuple[float, ...]  # of each cluster, as a share: 0.03 = 3 % above the mean of all
+    numbers: tuple[int, ...]  # of the clusters that have a figure
+    offsets: tuple[float, ...]  # of each of these, as a share: 0.03 = 3 % above the mean of all
 
 
 def fork_scatters(means: Mapping[str, CellMeans]) -> tuple[ForkScatter, ...]:
@@ -39,6 +40,7 @@ def fork_scatters(means: Mapping[str, CellMeans]) -> tuple[ForkScatter, ...]:
                 rounds=one.forks.rounds,
                 between=math.sqrt(variance),
                 within=one.scatter,
+                numbers=one.forks.numbers,
                 offsets=tuple(math.expm1(float(offset)) for offset in one.forks.offsets),
             )
         )

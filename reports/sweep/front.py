@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -32,10 +32,11 @@ class Damage:
     """What faults did to chaos cells that make the same promises (acks and ISR, idempotence, requests in flight)."""
 
     cells: int = 0
-    sent: int = 0
     lost: int = 0
     duplicated: int = 0
     reordered: int = 0
+    # Each kind of damage is judged by cells of its own, those whose settings promise the same of it.
+    sent: Mapping[str, int] = field(default_factory=dict)  # kind -> records that those cells sent
 
     @property
     def total(self) -> int:
@@ -43,12 +44,19 @@ class Damage:
 
     @property
     def per_million(self) -> float:
-        return self.total * 1e6 / self.sent if self.sent else 0.0
+        """Of a million records sent under faults, all kinds added up."""
+        counts = {"lost": self.lost, "duplicated": self.duplicated, "reordered": self.reordered}
+        return sum(count * 1e6 / self.sent[kind] for kind, count in counts.items() if self.sent.get(kind))
 
     def text(self) -> str:
         if not self.cells:
             return "not tried under faults"
-        return f"{self.lost:,} lost, {self.duplicated:,} duplicated, {self.reordered:,} reordered of {self.sent:,} sent"
+        counts = {"lost": self.lost, "duplicated": self.duplicated, "reordered": self.reordered}
+        numbers = sorted(set(self.sent.values()))
+        if len(numbers) == 1:
+            return f"{', '.join(f'{count:,} {kind}' for kind, count in counts.items())} of {numbers[0]:,} sent"
+        parts = (f"{count:,} {kind} of {self.sent.get(kind, 0):,}" for kind, count in counts.items())
+        return f"{', '.join(parts)} sent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +130,13 @@ def _damage(cell: Cell, chaos: Sequence[CellFacts]) -> Damage:
         for kind in PREDICTED_KINDS
     }
     counts = {kind: sum(facts.set_count(kind) for facts in group) for kind, group in like.items()}
-    tried = {facts.cell.cell_id: facts for group in like.values() for facts in group}
-    return Damage(cells=len(tried), sent=sum(facts.counts.sent_total for facts in tried.values()), **counts)
+    sent = {kind: sum(facts.counts.sent_total for facts in group) for kind, group in like.items()}
+    return Damage(cells=len({facts.cell.cell_id for group in like.values() for facts in group}), sent=sent, **counts)
 
 
 def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]]) -> list[float]:
-    """In what share of the draws each row is on the front. A figure that is missing is the worst of all."""
+    """In what share of the draws each row is on the front. A figure that is missing is the worst of all; one whose
+    scatter is unknown stands as it was measured."""
     if not rows:
         return []
     generator = np.random.default_rng(20_240_917)
@@ -139,7 +148,8 @@ def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]]) -> list[
             for column, name in enumerate(names):
                 level = levels.get(name)
                 if level is not None:
-                    drawn = level.value + level.standard_error * generator.standard_normal()
+                    error = level.standard_error if level.is_bounded else 0.0
+                    drawn = level.value + error * generator.standard_normal()
                     table[row, column] = -drawn if BY_NAME[name].more_is_better else drawn
             table[row, -2] = _RISK[safety]
             table[row, -1] = math.log1p(damage.per_million)

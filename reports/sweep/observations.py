@@ -39,8 +39,11 @@ MEASURES: Final = (
 )
 BY_NAME: Final = {measure.name: measure for measure in MEASURES}
 
-OK, UNSTEADY, NOT_SUSTAINED, CLIENT_BOUND, UNUSABLE = "ok", "unsteady", "not sustained", "client-bound", "unusable"
+OK, UNSTEADY, NOT_SUSTAINED, CLIENT_BOUND = "ok", "unsteady", "not sustained", "client-bound"
+FAILED, UNUSABLE = "failed", "unusable"
+NO_FIGURES: Final = (FAILED, UNUSABLE)
 SUSTAINED_MIN: Final = 0.95
+P99_MISSING_MAX: Final = 0.01  # with more sends that never were answered, the p99 is one of them
 JVM_ENGINES: Final = frozenset({"kafka"})
 
 SAFE, MAY_LOSE, NO_PROMISE = "loses none by contract", "may lose acknowledged records", "promises nothing (acks=0)"
@@ -147,7 +150,7 @@ def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
     """How far the figures of a cell may be used, and why no further."""
     facts = item.facts
     if item.verdict.result == FAIL:
-        return UNUSABLE, f"failed: {item.verdict.reasons[0]}"
+        return FAILED, f"failed: {item.verdict.reasons[0]}"
     if facts.cell.outcome.get("status") != "done":
         return UNUSABLE, f"not measured: {item.verdict.reasons[0]}"
     if not facts.throughput_records_per_s:
@@ -164,8 +167,16 @@ def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
         if share is not None and share >= criteria.generator_cpu_share_max:
             return CLIENT_BOUND, f"{reason}, with the generator at {share:.0%} of a core"
         return NOT_SUSTAINED, reason
+    if facts.throughput_basis == "acknowledged" and (share_without := _share_without_answer(facts)) > P99_MISSING_MAX:
+        return NOT_SUSTAINED, f"{share_without:.1%} of the records failed or stayed unknown, so that none is the p99"
     unsteady = next((c.reason for c in item.verdict.checks if c.name == "steady" and c.result != "pass"), "")
     return (UNSTEADY, unsteady) if unsteady else (OK, "")
+
+
+def _share_without_answer(facts: CellFacts) -> float:
+    """Of the records due in the window, those that failed or whose fate is unknown."""
+    counts = facts.counts
+    return (counts.failed + counts.unknown) / counts.sent if counts.sent else 0.0
 
 
 def _share_of_a_core(facts: CellFacts) -> float | None:
@@ -182,7 +193,7 @@ def _values(facts: CellFacts, behaviour: Behaviour, state: str) -> tuple[dict[st
     """Figures that may be compared. Behind a queue that grows without end a p99 only tells how long the run was; a
     client at its limit tells nothing of the cluster; acks=0 has no acknowledgement whose latency could be compared.
     More acknowledgements than records were asked for are a backlog of before the window, which is no merit."""
-    if state in (UNUSABLE, CLIENT_BOUND):
+    if state in (*NO_FIGURES, CLIENT_BOUND):
         return {}, {}
     asked = asked_per_s(facts)
     values = {"throughput": min(facts.throughput_records_per_s, asked or math.inf)}

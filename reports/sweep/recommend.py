@@ -15,13 +15,14 @@ from typing import Final
 
 import numpy as np
 
-from reports.statistics.variance import Estimate, interval
+from reports.statistics.variance import Estimate
 from reports.sweep.cell_means import CellMeans
 from reports.sweep.effects import ONE_AT_A_TIME, Effects
 from reports.sweep.fork_scatter import how_many_clusters
 from reports.sweep.front import MARGIN, Point
 from reports.sweep.observations import (
     BY_NAME,
+    FAILED,
     MAY_LOSE,
     NOT_SUSTAINED,
     OK,
@@ -153,16 +154,25 @@ def _none(sentence: str) -> Recommendation:
 
 
 def _eligible(point: Point, observations: Sequence[Observation]) -> bool:
-    own = [item.state for item in observations if item.configuration == point.configuration]
-    usable = sum(state == OK for state in own)
-    return point.comparable and point.safety == SAFE and point.damage.total == 0 and usable * 2 > len(own)
+    return point.comparable and _is_sound(point, observations, usable=(OK,), excluded=(FAILED, NOT_SUSTAINED))
 
 
 def _eligible_by_rate(point: Point, observations: Sequence[Observation]) -> bool:
     """Where no configuration carried the asked rate: those whose brokers, not the client, were the limit."""
-    own = [item.state for item in observations if item.configuration == point.configuration]
-    usable = sum(state in (OK, NOT_SUSTAINED) for state in own)
-    return "throughput" in point.levels and point.safety == SAFE and point.damage.total == 0 and usable * 2 > len(own)
+    return "throughput" in point.levels and _is_sound(
+        point, observations, usable=(OK, NOT_SUSTAINED), excluded=(FAILED,)
+    )
+
+
+def _is_sound(
+    point: Point, observations: Sequence[Observation], *, usable: Sequence[str], excluded: Sequence[str]
+) -> bool:
+    """Safe, undamaged, measured more often than not, and never seen to do what is excluded: the good repetitions of a
+    configuration that failed in another one would flatter it. What the host did to a cell is not held against it."""
+    own = [item for item in observations if item.configuration == point.configuration]
+    bad = [item for item in own if item.state in excluded and not (item.state == NOT_SUSTAINED and item.disturbed)]
+    good = sum(item.state in usable for item in own)
+    return point.safety == SAFE and point.damage.total == 0 and not bad and good * 2 > len(own)
 
 
 def _nothing(inputs: Inputs) -> str:
@@ -217,8 +227,9 @@ def _cheapest(winner: Point, ties: Sequence[Point], means: Mapping[str, CellMean
 def _certainty(chosen: Point, contenders: Sequence[Point], measure: Measure) -> float:
     generator = np.random.default_rng(20_240_917)
     centre = np.array([_goodness(point, measure) for point in contenders])
-    error = np.array([point.standing[measure.name].standard_error for point in contenders])
-    df = np.array([min(point.standing[measure.name].df, 1e6) for point in contenders])
+    standing = [point.standing[measure.name] for point in contenders]
+    error = np.array([one.standard_error if one.is_bounded else 0.0 for one in standing])
+    df = np.array([min(max(one.df, 1.0), 1e6) for one in standing])
     drawn = centre + error * generator.standard_t(df, size=(_DRAWS, len(contenders)))
     place = next(i for i, point in enumerate(contenders) if point is chosen)
     return float((drawn[:, place] <= drawn.min(axis=1) + MARGIN).mean())
@@ -231,7 +242,7 @@ def figure(level: Estimate, measure: Measure) -> str:
     """`12.3 ms (11.8 to 12.9)`."""
     value, low, high = (number * measure.scale for number in level.ratio)
     text = f"{significant(value)} {measure.unit}"
-    return text if level.standard_error == 0 else f"{text} ({significant(low)} to {significant(high)})"
+    return f"{text} ({significant(low)} to {significant(high)})" if 0 < level.standard_error < math.inf else text
 
 
 def significant(value: float) -> str:
@@ -249,6 +260,8 @@ def effect_size(share: float) -> str:
 def change(difference: Estimate) -> str:
     """`-32 % (-40 to -22)`."""
     value, low, high = ((ratio - 1) * 100 for ratio in difference.ratio)
+    if not difference.is_bounded:
+        return f"{value:+.1f} % (interval unknown)"
     digits = 0 if max(abs(value), abs(high - low)) >= 10 else 1
     return f"{value:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
 
@@ -269,7 +282,8 @@ def _no_p99(objective: Measure) -> list[str]:
     if objective.name == "p99":
         return []
     return [
-        "No safe configuration carried the asked rate, so they are ranked by the rate that they did carry; latency at "
+        "No safe configuration carried the asked rate every time, so they are ranked by the rate that they did carry; "
+        "latency at "
         "that point is the length of the queue and is not compared."
     ]
 
@@ -416,18 +430,25 @@ def _combination(inputs: Inputs) -> Combination | None:
             continue
         if effect.setting not in best or effect.estimate.value < best[effect.setting][1].value:
             best[effect.setting] = (effect.value, effect.estimate)
-    start = p99.level(inputs.baseline)
+    start = p99.index(inputs.baseline)
     if len(best) < 2 or start is None:
         return None
-    value = start.value + sum(estimate.value for _, estimate in best.values())
-    error = math.sqrt(start.standard_error**2 + sum(estimate.standard_error**2 for _, estimate in best.values()))
-    df = min(start.df, *(estimate.df for _, estimate in best.values()))
-    predicted = interval(value, error, df) if p99.repeated else None
+    # All effects share the baseline, so one contrast: each chosen level, and the baseline as often as it is too much.
+    weights = np.zeros(len(p99.configurations))
+    weights[start] = 1 - len(best)
+    for name, (level, _) in best.items():
+        place = p99.index(tuple(sorted({**base, name: level}.items())))
+        assert place is not None, "an effect was estimated from it"
+        weights[place] = 1.0
+    predicted = p99.difference(weights) if p99.repeated else None
     settings = tuple(sorted({**base, **{name: level for name, (level, _) in best.items()}}.items()))
     changed = " ".join(f"{name}={level}" for name, (level, _) in sorted(best.items()))
     hope = "each had the lower p99 by itself, in its one run"
     if predicted is not None:
-        hope = f"if their effects multiply, p99 would be {figure(predicted, BY_NAME['p99'])}"
+        hope = (
+            f"if their effects multiply, p99 would be {figure(predicted, BY_NAME['p99'])}, which being the best of "
+            "several flatters"
+        )
     sentence = (
         f"Worth a run: {changed} together were not measured; {hope}. Only a run of that configuration confirms it."
     )

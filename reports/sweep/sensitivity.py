@@ -34,7 +34,7 @@ def sensitivities(means: Mapping[str, CellMeans], *, factorial: bool) -> tuple[S
     found: list[Sensitivity] = []
     for measure in MEASURES:
         one = means.get(measure.name)
-        if one is None or one.scatter <= 0:
+        if one is None or not 0 < one.scatter < math.inf:
             continue
         # Where a cluster had several rounds, its mean is one sample, and a further sample costs that many rounds.
         rounds = 1 if one.forks is None else one.forks.rounds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from reports.model import Json
@@ -81,7 +82,7 @@ def _settings(configuration: Configuration) -> dict[str, str]:
 
 def _level(level: Estimate, name: str) -> Json:
     scale = BY_NAME[name].scale
-    value, low, high = (round(number * scale, 6) for number in level.ratio)
+    value, low, high = _rounded_all((level.ratio[0], *level.bounds), 6, scale)
     return {"value": value, "low": low, "high": high, "unit": BY_NAME[name].unit}
 
 
@@ -106,7 +107,16 @@ def _predicted(point: Point, analysis: SweepAnalysis) -> Json:
 
 _EFFECTS = ["measure", "setting", "reference", "value", "ratio", "low", "high", "judgement", "basis"]
 _INTERACTIONS = ["measure", "first", "second", "ratio", "low", "high", "clear", "inseparable"]
-_SURFACE = ["settings", "contract", "faults_tried", "lost", "duplicated", "reordered", "sent_under_faults", "on_front"]
+_SURFACE = [
+    "settings",
+    "contract",
+    "faults_tried",
+    "lost",
+    "duplicated",
+    "reordered",
+    "damaged_per_million",
+    "on_front",
+]
 _FORKS = ["measure", "clusters", "rounds_on_each", "between_clusters", "within_a_cluster", "cluster", "offset"]
 _SENSITIVITY = ["measure", "scatter_of_one_repetition", "repetitions", "smallest_effect", "repetitions_for_5_percent"]
 
@@ -122,7 +132,7 @@ def effect_table(analysis: SweepAnalysis) -> Table:
     rows: list[list[object]] = []
     for effects in analysis.effects.values():
         for effect in effects.effects:
-            ratio, low, high = (round(number, 5) for number in effect.estimate.ratio)
+            ratio, low, high = _rounded_all((effect.estimate.ratio[0], *effect.estimate.bounds), 5)
             basis = "between repetitions" if effect.repeated else "inside one run only"
             rows.append(
                 [
@@ -137,7 +147,7 @@ def interaction_table(analysis: SweepAnalysis) -> Table:
     rows: list[list[object]] = []
     for effects in analysis.effects.values():
         for item in effects.interactions:
-            ratio, low, high = (round(number, 5) for number in item.estimate.ratio)
+            ratio, low, high = _rounded_all((item.estimate.ratio[0], *item.estimate.bounds), 5)
             rows.append(
                 [
                     *(item.measure, item.first, item.second, ratio, low, high),
@@ -153,10 +163,10 @@ def surface_table(analysis: SweepAnalysis) -> Table:
     for point in analysis.points:
         damage = point.damage
         row: list[object] = [configuration_text(point.configuration), point.contract, damage.cells, damage.lost]
-        row += [damage.duplicated, damage.reordered, damage.sent, round(point.share_on_front, 3)]
+        row += [damage.duplicated, damage.reordered, round(damage.per_million, 1), round(point.share_on_front, 3)]
         for measure in MEASURES:
             level = point.levels.get(measure.name)
-            row += [None] * 3 if level is None else [round(x * measure.scale, 5) for x in level.ratio]
+            row += [None] * 3 if level is None else _rounded_all((level.ratio[0], *level.bounds), 5, measure.scale)
         rows.append(row)
     return header, rows
 
@@ -173,7 +183,7 @@ def fork_table(analysis: SweepAnalysis) -> Table:
     return _FORKS, [
         [s.measure, s.forks, s.rounds, round(s.between, 5), round(s.within, 5), number, round(offset, 5)]
         for s in analysis.fork_scatters
-        for number, offset in enumerate(s.offsets, start=1)
+        for number, offset in zip(s.numbers, s.offsets, strict=True)
     ]
 
 
@@ -187,6 +197,10 @@ def behaviour_table(analysis: SweepAnalysis) -> Table:
             for item in analysis.observations
         ],
     )
+
+
+def _rounded_all(numbers: Sequence[float | None], digits: int, scale: float = 1.0) -> list[float | None]:
+    return [None if number is None else round(number * scale, digits) for number in numbers]
 
 
 def _rounded(value: float | None) -> float | None:
@@ -219,13 +233,14 @@ def effect_rows(analysis: SweepAnalysis) -> dict[str, list[Json]]:
                 "label": f"{_SHORT.get(effect.setting, effect.setting)}={effect.value}",
                 "setting": effect.setting,
                 "reference": effect.reference,
-                "ratio": round(effect.estimate.ratio[0], 4),
-                "low": round(effect.estimate.ratio[1], 4),
-                "high": round(effect.estimate.ratio[2], 4),
+                "ratio": ratio,
+                "low": low,
+                "high": high,
                 "judgement": judgement(effect),
                 "text": change(effect.estimate),
             }
             for effect in effects.effects
+            for ratio, low, high in [_rounded_all((effect.estimate.ratio[0], *effect.estimate.bounds), 4)]
         ]
         for name, effects in analysis.effects.items()
         if effects.effects
@@ -260,7 +275,7 @@ def surface_rows(analysis: SweepAnalysis) -> dict[str, list[Json]]:
             level = point.levels.get(measure.name)
             if level is None:
                 continue
-            value, low, high = (round(x * measure.scale, 4) for x in level.ratio)
+            value, low, high = _rounded_all((level.ratio[0], *level.bounds), 4, measure.scale)
             rows.append(
                 {
                     "title": point.title,
@@ -281,4 +296,6 @@ def surface_rows(analysis: SweepAnalysis) -> dict[str, list[Json]]:
 
 
 def _damage_text(damage: Damage) -> str:
-    return f"{damage.total:,} of {damage.sent:,} damaged by faults" if damage.cells else "not tried under faults"
+    if not damage.cells:
+        return "not tried under faults"
+    return f"{damage.per_million:,.0f} of a million damaged by faults" if damage.total else "nothing damaged by faults"

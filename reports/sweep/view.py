@@ -9,7 +9,7 @@ from reports.model import Json
 from reports.sweep import tables
 from reports.sweep.analysis import SweepAnalysis
 from reports.sweep.fork_scatter import how_many_clusters, words
-from reports.sweep.observations import BY_NAME, MEASURES, SAFE, UNUSABLE
+from reports.sweep.observations import BY_NAME, MEASURES, NO_FIGURES, SAFE
 from reports.sweep.recommend import effect_size, figure, significant
 from reports.sweep.why import explain
 
@@ -102,7 +102,7 @@ def recommendation_view(analysis: SweepAnalysis) -> Json:
         "sentences": list(own.sentences),
         "properties": properties,
         "safe": safe,
-        "unusable": sum(item.state == UNUSABLE for item in analysis.observations),
+        "unusable": sum(item.state in NO_FIGURES for item in analysis.observations),
     }
 
 
@@ -124,9 +124,8 @@ def charts(analysis: SweepAnalysis) -> dict[str, Json]:
 
 def ratio_limits(analysis: SweepAnalysis | None) -> dict[str, float]:
     """One scale for all effect charts: the widest estimate with room for its interval, at least 0.8 to 1.25."""
-    ratios = [
-        effect.estimate.ratio for one in (analysis.effects.values() if analysis else ()) for effect in one.effects
-    ]
+    effects = [effect.estimate for one in (analysis.effects.values() if analysis else ()) for effect in one.effects]
+    ratios = [one.ratio if one.is_bounded else (one.ratio[0],) * 3 for one in effects]
     low = min([0.8, *(max(lower, value / 3) for value, lower, _ in ratios)])
     high = max([1.25, *(min(upper, value * 3) for value, _, upper in ratios)])
     return {"ratio_low": round(low * 0.95, 4), "ratio_high": round(high * 1.05, 4)}

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Final
 
 from reports.sweep.behaviour import Behaviour
-from reports.sweep.observations import UNUSABLE, Configuration, Observation, by_value
+from reports.sweep.observations import NO_FIGURES, Configuration, Observation, by_value
 from reports.sweep.recommend import significant
 
 _TOLD: Final = 0.15  # a figure that moved by less than this explains nothing
@@ -40,7 +40,7 @@ def explain(observations: Sequence[Observation], baseline: Configuration | None)
         return []
     groups: dict[Configuration, list[Behaviour]] = {}
     for item in observations:
-        if item.state != UNUSABLE:
+        if item.state not in NO_FIGURES:
             groups.setdefault(item.configuration, []).append(item.behaviour)
     if baseline not in groups:
         return []

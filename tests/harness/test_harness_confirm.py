@@ -10,6 +10,8 @@ import pytest
 from harness.cli.confirm import read_recommended
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
+from harness.plan import build_plan
+from harness.scenarios import cases_of
 from harness.suite import load_suite
 from reports.measurements import read_measurements
 from reports.sweep.confirm import confirm, exit_code
@@ -45,6 +47,23 @@ def test_the_recommended_cell_alone_runs_as_often_as_asked(tmp_path: Path) -> No
     assert found.suite.sweep is not None
     assert (found.suite.sweep.repetitions, found.suite.sweep.forks) == (3, 1)
     assert (found.suite.name, found.suite.chaos, found.seed) == ("two-confirm", [], 5)
+
+
+def test_a_sweep_without_repetitions_has_no_number_to_take_off(tmp_path: Path) -> None:
+    found = read_recommended(run_directory(tmp_path, {"cell_id": "sweep-baseline", "predicted": {}}), 2)
+    assert found.cells == ("sweep-baseline-r1", "sweep-baseline-r2")
+
+
+def test_a_latin_hypercube_keeps_its_points(tmp_path: Path) -> None:
+    directory = run_directory(tmp_path, {"cell_id": "sweep-100_all-r1", "predicted": {}})
+    manifest = json.loads((directory / "manifest.json").read_text())
+    values = list(range(0, 100, 5))
+    manifest["suite_document"]["sweep"].update(design="latin-hypercube", samples=6, vary={"linger.ms": values})
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+    found = read_recommended(directory, 2)
+    planned = build_plan(found.suite, cases_of, seed=found.seed, client="reference")
+    of_the_sweep = build_plan(found.suite, cases_of, seed=4, client="reference")
+    assert {cell.cell_id for cell in planned} == {cell.cell_id for cell in of_the_sweep}
 
 
 def test_a_sweep_that_recommends_nothing_is_refused(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def cell_facts(
     damage: Mapping[str, int] | None = None,
     health: Mapping[str, Any] | None = None,
     properties: Mapping[str, str] | None = None,
+    failed: int = 0,
 ) -> CellFacts:
     """One cell that ran to its end, with these figures. `compiler_us` comes to `cpu_us`, in one burst in the middle of
     the window, and makes the broker a JVM whose collector takes `collector_us` of `cpu_us`."""
@@ -73,7 +74,10 @@ def cell_facts(
     for column in ("intended", "sent", "acked", "received"):
         slots[column] = throughput * SLOT_US / 1e6
     faults = ({"id": "f", "phase": "applied", "kind": "kill"}, {"id": "f", "phase": "proved"}) if damage else ()
-    counts = Counts(sent=records, acked=records, sent_total=records, acked_total=records, log_total=records)
+    counts = Counts(
+        sent=records, acked=records - failed, failed=failed, sent_total=records, acked_total=records - failed,
+        failed_total=failed, log_total=records - failed,
+    )  # fmt: skip
     own = {kind_: IdentitySet(count=number) for kind_, number in (damage or {}).items()}
     return CellFacts(
         cell=Cell(cell_id=name, document=document, stats=tuple(stats), faults=faults),

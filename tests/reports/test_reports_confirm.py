@@ -72,3 +72,17 @@ def test_a_run_of_what_was_predicted_is_confirmed_95_times_of_100() -> None:
         [found] = confirm({"p99": {"value": value, "low": low, "high": high}}, {"p99": new})
         confirmed += found.result == CONFIRMED
     assert confirmed >= 0.95 * 400 - 3 * (0.95 * 0.05 * 400) ** 0.5
+
+
+@pytest.mark.parametrize(("of_clusters", "result"), [(1, UNDECIDED), (4, CONFIRMED)])
+def test_a_prediction_for_one_more_cluster_alone_decides(of_clusters: int, result: str) -> None:
+    """Two repetitions have an interval of many times themselves; that says nothing against a narrow prediction."""
+    predicted = {"p99": {**P99["p99"], "forks": of_clusters, "rounds": 1}}
+    [found] = confirm(predicted, {"p99": (9_300, 10_700)})
+    assert found.result == result
+
+
+def test_a_prediction_without_an_interval_confirms_nothing_and_is_shown_without_one() -> None:
+    predicted = {"wire_bytes": {"value": 500.0, "low": None, "high": None, "unit": "B"}}
+    [found] = confirm(predicted, {"wire_bytes": (500, 501, 499)})
+    assert (found.result, found.predicted) == (UNDECIDED, (500.0, None, None))

@@ -72,7 +72,9 @@ def test_rounds_on_one_cluster_are_no_substitute_for_clusters() -> None:
     assert wide is not None
     assert narrow is not None
     assert wide.standard_error > 3 * narrow.standard_error
-    assert (as_if_one.forks, as_if_one.shared, as_if_one.in_new_fork(configuration(0))) == (None, None, None)
+    assert (as_if_one.forks, as_if_one.in_new_fork(configuration(0))) == (None, None)
+    assert as_if_one.shared is not None, "rounds differ too"
+    assert (by_cluster.shared and by_cluster.shared.blocks, as_if_one.shared.blocks) == (2, 16)
 
 
 def test_a_cell_that_is_missing_on_one_cluster_does_not_take_that_clusters_shift_along() -> None:
@@ -92,6 +94,14 @@ def test_the_scatter_of_clusters_is_told_without_that_of_cells() -> None:
     assert found.between == pytest.approx(0.10, rel=0.25)
     assert found.within == pytest.approx(0.05, rel=0.15)
     assert len(found.offsets) == 60
+
+
+def test_a_cluster_without_a_figure_leaves_the_numbers_of_the_others() -> None:
+    made = [item for item in made_sweep(Truth(levels=LEVELS, between=0.10), forks=4, seed=2) if item.fork != 2]
+    means = cell_means(made, "p99")
+    assert means is not None
+    [found] = fork_scatters({"p99": means})
+    assert (found.forks, found.numbers, len(found.offsets)) == (3, (1, 3, 4), 3)
 
 
 def test_the_best_of_eight_equals_is_flattered_and_the_clusters_that_did_not_choose_it_say_so() -> None:

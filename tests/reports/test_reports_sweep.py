@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from reports import generator
-from reports.model import CellFacts
+from reports.model import CellFacts, IdentitySet, SetComparison
+from reports.sweep import recommend, tables
 from reports.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.sweep.effects import FACTORIAL, ONE_AT_A_TIME
-from reports.sweep.observations import CLIENT_BOUND, NOT_SUSTAINED
+from reports.sweep.observations import BY_NAME, CLIENT_BOUND, FAILED, NOT_SUSTAINED
 from reports.sweep.results import write_sweep
 from tests.reports.sweep_facts import BASELINE, Factors, cell_facts, judged, one_at_a_time, planted_sweep
 
@@ -118,6 +119,101 @@ def test_a_cell_that_did_not_carry_the_rate_is_named_and_its_p99_is_not_compared
     assert any("batch.size=2048" in line and "client-bound" in line for line in found.warnings)
     assert found.recommendation.point is not None
     assert dict(found.recommendation.point.configuration)["batch.size"] == "16384"
+
+
+def test_what_failed_once_or_missed_the_rate_once_is_not_recommended_for_its_good_repetitions() -> None:
+    fast = {**BASELINE, "batch.size": "1024"}
+    base = [cell_facts(BASELINE, p99_us=10_000 + 10 * r, repetition=r, baseline=True) for r in range(1, 5)]
+    good = [cell_facts(fast, p99_us=8_000 + 10 * r, repetition=r) for r in range(1, 4)]
+    other = cell_facts(fast, p99_us=8_000, repetition=4)
+    three = IdentitySet(count=3)
+    comparison = SetComparison(only_observed=three)
+    lossy = replace(
+        other, observed={"lost": three}, predictions={**other.predictions, "lost": comparison},
+    )  # fmt: skip
+    slow = cell_facts(fast, p99_us=8_000, repetition=4, throughput=1_500)
+    for fourth, state in ((lossy, FAILED), (slow, NOT_SUSTAINED)):
+        found = analysed(judged([*base, *good, fourth]))
+        assert found.observations[-1].state == state
+        assert found.recommendation.point is not None
+        assert dict(found.recommendation.point.configuration)["batch.size"] == "16384"
+    found = analysed(judged([*base, *good, other]))
+    assert found.recommendation.point is not None
+    assert dict(found.recommendation.point.configuration)["batch.size"] == "1024"
+
+
+def test_who_gives_up_on_slow_records_is_none_the_faster_for_it() -> None:
+    cells = [cell_facts(BASELINE, p99_us=20_000, baseline=True)]
+    cells.append(cell_facts({**BASELINE, "batch.size": "1024"}, p99_us=9_000, failed=800))
+    found = analysed(judged(cells))
+    dropping = found.observations[1]
+    assert dropping.state == NOT_SUSTAINED
+    assert dropping.reason == "4.0% of the records failed or stayed unknown, so that none is the p99"
+    assert "p99" not in dropping.values
+    assert found.recommendation.point is not None
+    assert dict(found.recommendation.point.configuration)["batch.size"] == "16384"
+
+
+def test_what_nobody_knows_the_scatter_of_is_not_called_better() -> None:
+    """One run each: of wire bytes nothing tells how far a second run would differ."""
+    cells = [cell_facts(BASELINE, p99_us=10_000, wire_bytes=500.0, baseline=True)]
+    cells.append(cell_facts({**BASELINE, "linger.ms": "50"}, p99_us=10_000, wire_bytes=500.4))
+    found = analysed(judged(cells))
+    [effect] = found.effects["wire_bytes"].effects
+    assert not effect.clear
+    [row] = [row for row in tables.effect_table(found)[1] if row[0] == "wire_bytes"]
+    assert row[4:8] == [pytest.approx(1.0008), None, None, "not clear"]
+    level = found.points[0].levels["wire_bytes"]
+    assert "(" not in recommend.figure(level, BY_NAME["wire_bytes"])
+    json.dumps(tables.as_json(found), allow_nan=False)
+
+
+def test_a_level_on_one_cluster_holds_the_scatter_of_its_rounds() -> None:
+    held = 0
+    for seed in range(60):
+        items = planted_sweep(
+            one_at_a_time(CHANGES), truth, repetitions=4, noise=0.02, seed=seed, round_noise=0.2, baseline=BASELINE
+        )
+        found = analysed(items)
+        base = next(item.configuration for item in found.observations if item.baseline)
+        level = found.means["p99"].level(base)
+        assert level is not None
+        held += level.low <= math.log(truth(BASELINE)) <= level.high
+    assert held >= 51, "95 % intervals"
+
+
+def test_the_forecast_of_a_combination_is_one_contrast() -> None:
+    """With k settings together the baseline counts k - 1 times: its noise weighs more than once for each."""
+    found = oaat(3, repetitions=5)
+    own, means = found.recommendation.combination, found.means["p99"]
+    assert own is not None
+    assert own.p99 is not None
+    variances = [float(v) for v in means.mean_variances]
+    changed = [name for name, value in own.settings if BASELINE[name] != value]
+    configurations = [dict(one) for one in means.configurations]
+    base = next(place for place, one in enumerate(configurations) if all(BASELINE[n] == v for n, v in one.items()))
+    chosen = [configurations.index({**configurations[base], name: dict(own.settings)[name]}) for name in changed]
+    k, shared = len(chosen), means.shared
+    assert k >= 2
+    assert shared is not None
+    noise = (k - 1) ** 2 * variances[base] + sum(variances[place] for place in chosen)
+    noise *= 1 - 1 / (shared.groups * ((k - 1) ** 2 + k))
+    assert own.p99.standard_error == pytest.approx(math.sqrt(noise + shared.variance / shared.blocks))
+
+
+def test_each_kind_of_damage_is_held_against_the_cells_that_promised_the_same_of_it() -> None:
+    loose = {"acks": "1", "enable.idempotence": "false"}
+    cells = [cell_facts(BASELINE, p99_us=20_000, baseline=True)]
+    one = {**loose, "max.in.flight.requests.per.connection": "1"}
+    cells.append(cell_facts({**BASELINE, "acks": "1"}, p99_us=5_000, properties=one))
+    cells.append(
+        cell_facts({}, cell_id="chaos-a", kind="chaos", p99_us=5e4, throughput=1_000.0, damage={"lost": 412},
+                   properties={**loose, "max.in.flight.requests.per.connection": "5"})
+    )  # fmt: skip
+    cells.append(cell_facts({}, cell_id="chaos-b", kind="chaos", p99_us=5e4, throughput=1_000.0))
+    damage = {dict(point.configuration)["acks"]: point.damage for point in analysed(judged(cells)).points}["1"]
+    assert (damage.lost, damage.sent["lost"], damage.sent["reordered"]) == (412, 10_000, 10_000)
+    assert damage.per_million == pytest.approx(41_200)
 
 
 def test_where_every_cell_carries_the_rate_the_report_says_that_throughput_shows_nothing() -> None:
@@ -307,9 +403,9 @@ def test_in_a_factorial_design_every_cell_speaks_for_every_configuration() -> No
         assert own is not None
         best = dict(own.configuration)
         hits += (best["batch.size"], best["linger.ms"]) == ("2", "2")
-        level = own.levels["p99"]
+        level = own.standing["p99"]
         widths.append(level.high - level.low)
-        raw = replace(found.means["p99"], projection=None).level(own.configuration)
+        raw = replace(found.means["p99"], projection=None).standing(own.configuration)
         assert raw is not None
         plain.append(raw.high - raw.low)
     assert hits >= 5
