@@ -14,7 +14,6 @@ from typing import Final
 from broker.kafka_settings import kafka_settings
 
 OWN: Final = "harness."  # settings that only the reference broker has
-_SHOWN_AS: Final = {"topic": "topic.config", "broker": "cluster.settings"}
 _WHOLE: Final = ("short", "int", "long")
 
 
@@ -28,9 +27,9 @@ def settings_problem(scope: str, settings: Mapping[str, str]) -> str:
         if setting is None:
             close = difflib.get_close_matches(name, known, n=1)
             advice = f"; did you mean {close[0]!r}?" if close else "; docs/settings.md has them all"
-            return f"{_SHOWN_AS[scope]}: Kafka has no {scope} setting {name!r}{advice}"
+            return f"Kafka has no {scope} setting {name!r}{advice}"
         if not _fits(setting.kind, str(value).strip()):
-            return f"{_SHOWN_AS[scope]}: {name}: expected {setting.kind}, got {value!r}"
+            return f"{scope} setting {name!r}: expected {setting.kind}, got {value!r}"
     return ""
 
 

@@ -24,6 +24,7 @@ from harness.clusters.metadata import BrokerProbe
 from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.settings_check import check_settings
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
+from harness.kafka_settings import settings_problem
 from harness.run.stop import StopFlag, signals_set
 from harness.suite import kafka_text
 from harness.suite_source import nearest, parse_override
@@ -47,6 +48,8 @@ def up(*, engine: str, brokers: int, settings: Sequence[str], name: str) -> None
             )
         _forget(path, state)
     wanted = _settings(settings)
+    if problem := settings_problem("broker", wanted):
+        raise UsageError(f"--set: {problem}")
     key = ClusterKey(
         engine=cast(Engine, engine), proxied=False, brokers=brokers, settings=tuple(sorted(wanted.items()))
     )
