@@ -137,14 +137,15 @@ def search_row(base: Mapping[str, Any], new: Mapping[str, Any], relevant: float)
 
 
 def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[Row], *, measured: bool) -> str:
-    """Anything worse is worse. Cells that stay undecided one by one do not matter where the whole run is decided,
-    except those of which one side has no figure at all."""
+    """Anything worse is worse. Cells that stay undecided one by one do not matter where the whole run is judged by the
+    same measure, except those of which one side has no figure at all."""
     everything = [*whole, *correctness, *cells]
     if any(row.result == WORSE for row in everything):
         return WORSE
     one_sided = [row for row in cells if (row.base is None) != (row.new is None)]
     # Correctness alone decides for chaos; a run that was to measure something and has no figure decides nothing.
-    figures = [*(whole or cells), *one_sided]
+    judged_whole = {row.measure for row in whole}
+    figures = [*whole, *(row for row in cells if row.measure not in judged_whole), *one_sided]
     deciding = [*figures, *correctness] if figures or not measured else []
     if not deciding or any(row.result == UNDECIDED for row in deciding):
         return UNDECIDED

@@ -275,6 +275,39 @@ def test_a_change_beyond_the_scatter_of_clusters_is_found() -> None:
     assert row.change.low < math.log(1.3) < row.change.high
 
 
+def test_a_measure_that_is_not_judged_over_the_whole_run_is_judged_by_its_cells() -> None:
+    """p99 of two cells only, ten times worse, beside throughput and CPU of four that are the same."""
+    base, new = (
+        [
+            replace(item, values={**values, "p99": p99} if item.name in ("cell-0", "cell-1") else values)
+            for item in made_run(seed, cells=4, repetitions=2, noise=0.001)
+            for values in [{name: value for name, value in item.values.items() if name != "p99"}]
+        ]
+        for seed, p99 in ((1, 5_000.0), (2, 50_000.0))
+    )
+    item = compared(base, new)
+    assert {row.result for row in item.rows if row.cell == WHOLE_RUN} == {SAME}
+    assert results(item, "p99") == {"cell-0": UNDECIDED, "cell-1": UNDECIDED}
+    assert (item.result, item.exit_code) == (UNDECIDED, 4)
+
+
+def test_the_gaps_of_two_chaos_cells_are_not_hidden_by_a_sweep_that_is_the_same() -> None:
+    def run(seed: int, gap_ms: float) -> list[Measurement]:
+        cells = made_run(seed, cells=4, repetitions=2, noise=0.001)
+        chaos = [replace(item, kind="chaos", values={}, gap_ms=gap_ms) for item in cells[:4]]
+        return [*cells, *(replace(item, name=f"chaos-{item.name}") for item in chaos)]
+
+    item = compared(run(1, 300.0), run(2, 3_000.0))
+    assert results(item, "gap") == {"chaos-cell-0": UNDECIDED, "chaos-cell-1": UNDECIDED}
+    assert item.result == UNDECIDED
+
+
+def test_cells_that_stay_open_one_by_one_do_not_matter_where_the_whole_run_is_judged() -> None:
+    item = trial(1, cells=12, repetitions=1, noise=0.002)
+    assert set(results(item, "p99").values()) == {SAME, UNDECIDED}
+    assert item.result == SAME
+
+
 def test_two_rounds_on_a_cluster_are_one_sample() -> None:
     base, new = (
         [replace(item, fork=(item.round + 1) // 2) for item in made_run(seed, cells=4, repetitions=8)]
