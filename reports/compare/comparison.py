@@ -2,8 +2,8 @@
 
 The unit is the repetition: what happens inside one run says nothing of the next run. In a sweep on several clusters it
 is the cluster: its repetitions of a cell become one, and its cells share its shift, so that the whole run is judged by
-clusters (docs/decisions/0007-forks.md). A cell needs four repetitions a side to be judged alone; the whole run is
-judged over all cells together. Shown by
+clusters or not at all (reports/compare/clusters.py, docs/decisions/0007-forks.md). A cell needs four repetitions a side
+to be judged alone; the whole run is judged over all cells together. Shown by
 tests/reports/test_reports_comparison.py; `make prove` runs hundreds of A/A and planted comparisons.
 """
 
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from reports.compare.clusters import ClusterLevels, cluster_levels
 from reports.measurements import Measurement, knows_compiler, with_compiler
 from reports.statistics.distributions import t_cdf
 from reports.statistics.permutation import (
@@ -35,6 +36,7 @@ GAP: Final = Measure(name="gap", title="longest gap without acknowledgement", un
 SUSTAINED: Final = Measure(name="sustained_rate", title="sustained rate", unit="records/s", more_is_better=True)
 CORRECTNESS: Final = "correctness"
 _CELLS_MIN: Final = 3  # fewer cells make no whole
+_ROUNDING: Final = 1e-9  # of logarithms that are equal, as throughput is where every cell carried its rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,9 @@ def compare(pairs: Pairs, *, relevant: float = RELEVANT, seed: int = 1, limit: R
         cells, whole = _measure(measure, pairs, relevant, seed)
         cell_rows += cells
         whole_rows += whole
+    # Two families: the cells are the same data once more, and their number is not to decide whether a change of the
+    # whole run is found. Each holds its false discoveries at 5 %. Together they call runs that are alike worse in at
+    # most 5 of 100 comparisons (`make prove`): they mostly find the same, and half of it is better.
     cell_rows = _adjusted(cell_rows, relevant)
     whole_rows = _adjusted(whole_rows, relevant)
     correctness = [_correctness(name, base, new) for name, (base, new) in pairs.items()]
@@ -135,37 +140,41 @@ def search_row(base: Mapping[str, Any], new: Mapping[str, Any], relevant: float)
 
 
 def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[Row], *, measured: bool) -> str:
-    """Anything worse is worse. Cells that stay undecided one by one do not matter where the whole run is decided,
-    except those of which one side has no figure at all."""
+    """Anything worse is worse. Cells that stay undecided one by one do not matter where the whole run is judged by the
+    same measure, except those of which one side has no figure at all."""
     everything = [*whole, *correctness, *cells]
     if any(row.result == WORSE for row in everything):
         return WORSE
     one_sided = [row for row in cells if (row.base is None) != (row.new is None)]
     # Correctness alone decides for chaos; a run that was to measure something and has no figure decides nothing.
-    figures = [*(whole or cells), *one_sided]
+    judged_whole = {row.measure for row in whole}
+    figures = [*whole, *(row for row in cells if row.measure not in judged_whole), *one_sided]
     deciding = [*figures, *correctness] if figures or not measured else []
     if not deciding or any(row.result == UNDECIDED for row in deciding):
         return UNDECIDED
     return BETTER if any(row.result == BETTER for row in everything) else SAME
 
 
+def _figures(measure: Measure, cells: Sequence[Measurement]) -> list[tuple[Measurement, float]]:
+    """The cells that have the figure, with it. Gaps are those of chaos cells: without a fault there is none."""
+    found = []
+    for cell in cells:
+        value = cell.values.get(measure.name)
+        if measure is GAP:
+            value = cell.gap_ms if cell.kind == "chaos" else None
+        if value is not None and value > 0:
+            found.append((cell, value))
+    return found
+
+
 def _values(measure: Measure, cells: Sequence[Measurement]) -> FloatArray:
     """Logarithms, one a cell; one a cluster where the cells ran on several."""
-    if measure is GAP and any(cell.kind != "chaos" for cell in cells):
-        return np.zeros(0)
-    by_cluster = _logs_by_cluster(measure, cells)
+    by_cluster: dict[int, list[float]] = {}
+    for cell, value in _figures(measure, cells):
+        by_cluster.setdefault(cell.fork, []).append(math.log(value))
     if len({cell.fork for cell in cells}) > 1:
         return np.array([np.mean(own) for own in by_cluster.values()], dtype=np.float64)
     return np.array([value for own in by_cluster.values() for value in own], dtype=np.float64)
-
-
-def _logs_by_cluster(measure: Measure, cells: Sequence[Measurement]) -> dict[int, list[float]]:
-    found: dict[int, list[float]] = {}
-    for cell in cells:
-        value = cell.gap_ms if measure is GAP else cell.values.get(measure.name)
-        if value is not None and value > 0:
-            found.setdefault(cell.fork, []).append(math.log(value))
-    return found
 
 
 def _measure(measure: Measure, pairs: Pairs, relevant: float, seed: int) -> tuple[list[Row], list[Row]]:
@@ -194,11 +203,9 @@ def _measure(measure: Measure, pairs: Pairs, relevant: float, seed: int) -> tupl
                 reason=_why_untested(measure, *pairs[name], len(base), len(new), estimates.get(name), relevant),
             )
         )
-    whole = _whole(measure, [sides[name] for name in usable], seed)
-    clusters = [_clusters(measure, [pairs[name][side] for name in usable]) for side in (0, 1)]
-    if whole is not None and min(len(side) for side in clusters) > 1:
-        whole = _whole_by_clusters(whole, clusters[0], clusters[1])
-    return rows, [whole] if whole else []
+    if len(usable) < _CELLS_MIN:
+        return rows, []
+    return rows, [_whole(measure, {name: pairs[name] for name in usable}, [sides[name] for name in usable], seed)]
 
 
 def _level(values: FloatArray, measure: Measure) -> float | None:
@@ -243,55 +250,69 @@ def _estimates(sides: Sequence[tuple[FloatArray, FloatArray]]) -> list[Estimate 
         assert moderated is not None
         value = float(new.mean() - base.mean())
         if not dfs.any():
-            result.append(Estimate(value=value, low=-math.inf, high=math.inf, standard_error=math.inf, df=0.0))
+            result.append(_of_unknown_scatter(value))
             continue
         error = math.sqrt(float(moderated.variances[place]) * (1 / len(base) + 1 / len(new)))
         result.append(interval(value, error, float(moderated.dfs[place])))
     return result
 
 
-def _whole(measure: Measure, sides: Sequence[tuple[FloatArray, FloatArray]], seed: int) -> Row | None:
-    """The mean change over all cells; its interval is made of how much the cells differ among themselves."""
-    if len(sides) < _CELLS_MIN:
-        return None
+def _of_unknown_scatter(value: float) -> Estimate:
+    return Estimate(value=value, low=-math.inf, high=math.inf, standard_error=math.inf, df=0.0)
+
+
+def _whole(measure: Measure, pairs: Pairs, sides: Sequence[tuple[FloatArray, FloatArray]], seed: int) -> Row:
+    """The mean change over all cells, judged by clusters where one of the runs had several, else by cells."""
     changes = np.array([new.mean() - base.mean() for base, new in sides])
-    error = float(changes.std(ddof=1)) / math.sqrt(len(changes))
-    return Row(
+    row = Row(
         cell=WHOLE_RUN,
         title=f"{WHOLE_RUN}, {len(sides)} cells",
         measure=measure.name,
         unit=measure.unit,
         base=None,
         new=None,
-        change=interval(float(changes.mean()), error, len(changes) - 1),
+        change=_of_unknown_scatter(float(changes.mean())),
         repetitions=(sum(len(base) for base, _ in sides), sum(len(new) for _, new in sides)),
-        p=stratified_p_value(sides, seed),
+        p=None,
         q=None,
         result=UNDECIDED,
-        reason=f"the {len(sides)} cells differ too much among themselves",
+        reason="",
+    )
+    base, new = ([cell for pair in pairs.values() for cell in pair[side]] for side in (0, 1))
+    if any(len({cell.fork for cell in run}) > 1 for run in (base, new)):
+        levels = [cluster_levels(_figures(measure, run)) for run in (base, new)]
+        return _whole_by_clusters(row, levels[0], levels[1])
+    return _whole_by_cells(row, changes, stratified_p_value(sides, seed))
+
+
+def _whole_by_cells(row: Row, changes: FloatArray, p: float) -> Row:
+    """The interval is made of how much the cells differ among themselves."""
+    error = float(changes.std(ddof=1)) / math.sqrt(len(changes))
+    return replace(
+        row,
+        change=interval(float(changes.mean()), error, len(changes) - 1),
+        p=p,
+        reason=f"the {len(changes)} cells differ too much among themselves",
     )
 
 
-def _clusters(measure: Measure, cells: Sequence[Sequence[Measurement]]) -> FloatArray:
-    """Each cluster's mean over all cells; of those clusters that have a figure of every cell."""
-    found = [_logs_by_cluster(measure, own) for own in cells]
-    whole = [fork for fork in (found[0] if found else ()) if all(fork in one for one in found)]
-    return np.array([np.mean([np.mean(one[fork]) for one in found]) for fork in whole], dtype=np.float64)
-
-
-def _whole_by_clusters(row: Row, base: FloatArray, new: FloatArray) -> Row:
-    """Student's t over the clusters' means: all cells of a cluster share its shift, so that exchanging labels cell by
-    cell would take one cluster's luck for as many findings as it has cells."""
-    df = len(base) + len(new) - 2
-    squares = float(((base - base.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum())
-    error = math.sqrt(squares / df * (1 / len(base) + 1 / len(new)))
-    value = float(new.mean() - base.mean())
+def _whole_by_clusters(row: Row, base: ClusterLevels, new: ClusterLevels) -> Row:
+    """Student's t over the clusters' levels: all cells of a cluster share its shift, so that exchanging labels cell by
+    cell would take one cluster's luck for as many findings as it has cells. Where clusters cannot be told apart the
+    row stays open, with neither p nor interval."""
+    row = replace(row, repetitions=(base.count, new.count))
+    unknown = [f"{name} {side.unknown}" for name, side in (("BASE", base), ("NEW", new)) if side.unknown]
+    if unknown:
+        return replace(row, reason="; ".join(unknown))
+    df = base.count + new.count - 2
+    squares = sum(float(((side.levels - side.levels.mean()) ** 2).sum()) for side in (base, new))
+    error = max(math.sqrt(squares / df * (1 / base.count + 1 / new.count)), _ROUNDING)
+    value = float(new.levels.mean() - base.levels.mean())
     return replace(
         row,
         change=interval(value, error, df),
-        repetitions=(len(base), len(new)),
-        p=2 * (1 - t_cdf(abs(value) / error, df)) if error > 0 else None,
-        reason=f"{len(base)} and {len(new)} clusters scatter too much",
+        p=2 * (1 - t_cdf(abs(value) / error, df)),
+        reason=f"{base.count} and {new.count} clusters scatter too much",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 
@@ -47,6 +48,41 @@ def made_run(
                 replace(_pattern(), cell_id=f"{name}-r{repetition}", name=name, round=repetition, values=values)
             )
     return found
+
+
+def forked_run(
+    seed: int,
+    *,
+    forks: int,
+    cells: int = 8,
+    change: float = 0.0,
+    between: float = 0.2,
+    noise: float = 0.02,
+    without_p99: Collection[tuple[int, int]] = (),
+) -> list[Measurement]:
+    """One round on each cluster; what shifts a cluster shifts all measures of all of its cells, so that luck is worse
+    in one measure or the other whichever way it falls. `without_p99` are (cell, cluster)."""
+    rng = random.Random(f"clusters/{seed}")
+    shifts = [math.exp(rng.gauss(0.0, between)) for _ in range(forks)]
+    missing = {(f"cell-{cell}", fork) for cell, fork in without_p99}
+    return [
+        replace(
+            item,
+            fork=item.round,
+            values={
+                name: value * shifts[item.round - 1]
+                for name, value in item.values.items()
+                if name != "p99" or (item.name, item.round) not in missing
+            },
+        )
+        for item in made_run(seed, cells=cells, repetitions=forks, noise=noise, change=change)
+    ]
+
+
+def forked_trial(seed: int, *, without_p99: Collection[tuple[int, int]] = ()) -> Comparison:
+    """A/A on four clusters a side, which scatter by far more than their cells; BASE lacks some figures."""
+    base = forked_run(2 * seed, forks=4, between=0.15, without_p99=without_p99)
+    return compare(pair_up(base, forked_run(2 * seed + 1, forks=4, between=0.15)), seed=seed + 1)
 
 
 def trial(

@@ -17,7 +17,7 @@ from reports.compare.comparison import WHOLE_RUN, WORSE
 from reports.sweep.cell_means import cell_means
 from reports.sweep.effects import estimate_effects
 from reports.sweep.observations import observe
-from tests.reports.comparison_trials import trial
+from tests.reports.comparison_trials import forked_trial, trial
 from tests.reports.forked_trials import Truth, coverage
 from tests.reports.sweep_facts import BASELINE, Factors, one_at_a_time, planted_sweep
 
@@ -52,6 +52,11 @@ def _false_alarms(trials: int) -> Iterator[Claim]:
         (
             "8 cells, 5 repetitions, some four times as noisy",
             lambda seed: trial(seed, cells=8, repetitions=5, noise=0.04, unequal=True).result,
+        ),
+        ("8 cells on 4 clusters", lambda seed: forked_trial(seed).result),
+        (
+            "8 cells on 4 clusters, each without p99 of one cell",
+            lambda seed: forked_trial(seed, without_p99=[(0, 1), (3, 2), (6, 3), (7, 4)]).result,
         ),
     ]
     for name, run in settings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from reports.compare.comparison import (
 from reports.compare.likeness import compare_surroundings
 from reports.compare.outputs import Compared, text, write
 from reports.measurements import Measurement, MeasurementsError, measure, read_measurements, write_measurements
-from tests.reports.comparison_trials import made_run, trial
+from tests.reports.comparison_trials import forked_run, forked_trial, made_run, trial
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
 
 HOST = {"system": "Linux 6", "machine": "x86_64", "cpu": "a", "cores": 2, "memory_bytes": 8_000_000_000}
@@ -194,18 +193,6 @@ def test_a_run_that_has_no_figure_is_not_called_the_same() -> None:
     assert compared(empty, empty).result == UNDECIDED
 
 
-def forked_run(seed: int, *, forks: int, change: float = 0.0, between: float = 0.2) -> list[Measurement]:
-    """One round on each cluster; what shifts a cluster shifts all of its cells."""
-    rng = random.Random(f"clusters/{seed}")
-    shifts = [math.exp(rng.gauss(0.0, between)) for _ in range(forks)]
-    return [
-        replace(
-            item, fork=item.round, values={name: value * shifts[item.round - 1] for name, value in item.values.items()}
-        )
-        for item in made_run(seed, cells=8, repetitions=forks, noise=0.02, change=change)
-    ]
-
-
 def whole_p99(base: list[Measurement], new: list[Measurement], seed: int = 1) -> Row:
     rows = compare(pair_up(base, new), seed=seed).rows
     return next(row for row in rows if row.cell == WHOLE_RUN and row.measure == "p99")
@@ -217,11 +204,108 @@ def test_the_luck_of_clusters_is_not_taken_for_a_change_of_the_whole_run() -> No
     assert sum(row.p is not None and row.p <= 0.05 for row in rows) <= 0.05 * 60 + 3 * math.sqrt(0.05 * 0.95 * 60)
 
 
+ONE_CELL_MISSING_ON_EACH = [(0, 1), (3, 2), (6, 3), (7, 4)]
+
+
+def test_a_cell_missing_on_every_cluster_does_not_bring_the_luck_of_clusters_back() -> None:
+    trials = [forked_trial(seed, without_p99=ONE_CELL_MISSING_ON_EACH) for seed in range(60)]
+    rows = [row for item in trials for row in item.rows if row.cell == WHOLE_RUN and row.measure == "p99"]
+    most = 0.05 * 60 + 3 * math.sqrt(0.05 * 0.95 * 60)
+    assert {row.repetitions for row in rows} == {(4, 4)}
+    assert sum(row.p is not None and row.p <= 0.05 for row in rows) <= most
+    assert sum(item.result == WORSE for item in trials) <= most
+
+
+@pytest.mark.parametrize("missing", [ONE_CELL_MISSING_ON_EACH, [(cell, 2) for cell in range(7)]])
+def test_what_clusters_show_does_not_depend_on_the_cells_that_they_lack(missing: list[tuple[int, int]]) -> None:
+    new = forked_run(2, forks=4, noise=0.0)
+    whole, with_gaps = (
+        whole_p99(forked_run(1, forks=4, noise=0.0, without_p99=gaps), new) for gaps in ([], missing)
+    )  # fmt: skip
+    assert whole.change is not None
+    assert with_gaps.change is not None
+    assert with_gaps.p == pytest.approx(whole.p)
+    assert (with_gaps.change.low, with_gaps.change.high) == pytest.approx((whole.change.low, whole.change.high))
+
+
+EVERY_CELL = range(8)
+UNKNOWN_CLUSTERS = {
+    "BASE on one cluster": (
+        [replace(item, fork=1) for item in forked_run(1, forks=4)],
+        (1, 4),
+        "BASE has figures of one cluster alone: how far clusters lie apart cannot be told",
+    ),
+    "figures of one cluster alone": (
+        forked_run(1, forks=4, without_p99=[(cell, fork) for cell in EVERY_CELL for fork in (2, 3, 4)]),
+        (1, 4),
+        "BASE has figures of one cluster alone: how far clusters lie apart cannot be told",
+    ),
+    "two pairs of clusters without a cell in common": (
+        forked_run(1, forks=4, without_p99=[(c, f) for c in EVERY_CELL for f in ((1, 2) if c % 2 else (3, 4))]),
+        (4, 4),
+        "BASE has clusters with too few cells in common to be set side by side",
+    ),
+    "each cell on one cluster": (
+        forked_run(1, forks=4, without_p99=[(c, f) for c in EVERY_CELL for f in (1, 2, 3, 4) if f != c % 4 + 1]),
+        (4, 4),
+        "BASE has clusters with too few cells in common to be set side by side",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNKNOWN_CLUSTERS)
+def test_where_clusters_cannot_be_told_apart_the_whole_run_stays_open_and_says_why(case: str) -> None:
+    base, clusters, reason = UNKNOWN_CLUSTERS[case]
+    row = whole_p99(base, forked_run(2, forks=4, change=1.0))
+    assert (row.result, row.p, row.repetitions, row.reason) == (UNDECIDED, None, clusters, reason)
+    assert row.change is not None
+    assert not row.change.excludes_zero
+
+
+def test_what_is_the_same_on_every_cluster_needs_no_scatter_to_be_told_from_another() -> None:
+    base, new = (forked_run(1, forks=4, between=0.0, noise=0.0, change=change) for change in (0.0, 0.3))
+    assert whole_p99(base, new).result == WORSE
+    assert whole_p99(base, base).result == SAME
+
+
 def test_a_change_beyond_the_scatter_of_clusters_is_found() -> None:
     row = whole_p99(forked_run(1, forks=6, between=0.03), forked_run(2, forks=6, between=0.03, change=0.3))
     assert row.result == WORSE
     assert row.change is not None
     assert row.change.low < math.log(1.3) < row.change.high
+
+
+def test_a_measure_that_is_not_judged_over_the_whole_run_is_judged_by_its_cells() -> None:
+    """p99 of two cells only, ten times worse, beside throughput and CPU of four that are the same."""
+    base, new = (
+        [
+            replace(item, values={**values, "p99": p99} if item.name in ("cell-0", "cell-1") else values)
+            for item in made_run(seed, cells=4, repetitions=2, noise=0.001)
+            for values in [{name: value for name, value in item.values.items() if name != "p99"}]
+        ]
+        for seed, p99 in ((1, 5_000.0), (2, 50_000.0))
+    )
+    item = compared(base, new)
+    assert {row.result for row in item.rows if row.cell == WHOLE_RUN} == {SAME}
+    assert results(item, "p99") == {"cell-0": UNDECIDED, "cell-1": UNDECIDED}
+    assert (item.result, item.exit_code) == (UNDECIDED, 4)
+
+
+def test_the_gaps_of_two_chaos_cells_are_not_hidden_by_a_sweep_that_is_the_same() -> None:
+    def run(seed: int, gap_ms: float) -> list[Measurement]:
+        cells = made_run(seed, cells=4, repetitions=2, noise=0.001)
+        chaos = [replace(item, kind="chaos", values={}, gap_ms=gap_ms) for item in cells[:4]]
+        return [*cells, *(replace(item, name=f"chaos-{item.name}") for item in chaos)]
+
+    item = compared(run(1, 300.0), run(2, 3_000.0))
+    assert results(item, "gap") == {"chaos-cell-0": UNDECIDED, "chaos-cell-1": UNDECIDED}
+    assert item.result == UNDECIDED
+
+
+def test_cells_that_stay_open_one_by_one_do_not_matter_where_the_whole_run_is_judged() -> None:
+    item = trial(1, cells=12, repetitions=1, noise=0.002)
+    assert set(results(item, "p99").values()) == {SAME, UNDECIDED}
+    assert item.result == SAME
 
 
 def test_two_rounds_on_a_cluster_are_one_sample() -> None:
