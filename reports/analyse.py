@@ -16,6 +16,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from reports import queries
+from reports.asked import CHANGING_KINDS, schedule_kind
 from reports.criteria import Criteria
 from reports.group_story import DELIVERY_STORIES
 from reports.happenings import findings, suspect_intervals
@@ -316,6 +317,8 @@ def _facts(
     first_us = cell.span_us()[0]
     first_slot, end_slot = -(-(start_us - first_us) // slot_us), (end_us - first_us) // slot_us
     per_slot = slots["received" if from_log else "acked"].to_numpy(dtype=np.float64)[first_slot:end_slot]
+    changes = schedule_kind(cell) in CHANGING_KINDS
+    due_per_slot = slots["intended"].to_numpy(dtype=np.float64)[first_slot:end_slot] if changes else None
     done = counts.log_in_window if from_log else counts.acks_in_window
     batches = frames["batches"]
     size = int(batches["size_bytes"].sum()) if len(batches) else 0
@@ -331,7 +334,7 @@ def _facts(
         throughput_records_per_s=round(done / seconds, 1) if seconds else 0.0,
         throughput_interval=rate_interval(per_slot, slot_us / 1e6, seed),
         throughput_basis="found in the log" if from_log else "acknowledged",
-        steady_ratio=steady_ratio(per_slot),
+        steady_ratio=steady_ratio(per_slot, due_per_slot),
         latency={
             kind: summarise(
                 _of_kind(frames["latencies"], kind),

@@ -75,6 +75,13 @@ DEFINITIONS: tuple[Definition, ...] = (
         "the p99 is 95 %, by drawing twenty blocks of time again and again.",
     ),
     Definition(
+        name="asked rate sent",
+        unit="%",
+        text="Records handed to the client over those that the schedule had due, in the measured window: with a ramp, "
+        "steps, a spike, a sine, a replay or Poisson arrivals those of the run log and those never sent. None in a "
+        "closed loop, whose rate is a ceiling.",
+    ),
+    Definition(
         name="schedule lag",
         unit="ms",
         text="Hand-over to the client minus intended time: how late the generator or a full client buffer was.",

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import altair as alt
 
+from reports.asked import achieved_ratio
 from reports.broker_cpu import still_warming
 from reports.criteria import Criteria
 from reports.model import Json
 from reports.noise import disturbance, host_noise
 from reports.outputs import Judged
-from reports.verdict import achieved_ratio, ceiling_share, generator_ceiling_per_s
+from reports.verdict import ceiling_share, generator_ceiling_per_s
 
 _SERIES: Final = {
     "cpu_share_busiest": "generator CPU, of a core",

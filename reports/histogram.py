@@ -13,6 +13,7 @@ from reports.queries import BOOTSTRAP_BLOCKS, LATENCY_BINS_PER_E_FOLD, SLOT_BINS
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 _RESAMPLES = 400
+_DUE_SHARE_MIN = 0.05  # a third in which fewer of the records were due tells by its few records only of their latency
 _CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99995, 0.99999)
 
 
@@ -98,9 +99,14 @@ def rate_interval(per_slot: FloatArray, slot_s: float, seed: int) -> tuple[float
     return round(float(low), 1), round(float(high), 1)
 
 
-def steady_ratio(per_slot: FloatArray) -> float | None:
-    """Rate of the slowest third of the time over that of the fastest; 1.0 is calm. None below nine slots."""
+def steady_ratio(per_slot: FloatArray, due_per_slot: FloatArray | None = None) -> float | None:
+    """Rate of the slowest third of the time over that of the fastest; 1.0 is calm. None below nine slots.
+
+    `due_per_slot`, of a schedule whose rate changes: then each third counts over what was due in it."""
     if len(per_slot) < 9:
         return None
-    rates = [float(third.mean()) for third in np.array_split(per_slot, 3)]
-    return round(min(rates) / max(rates), 3) if max(rates) > 0 else None
+    thirds = [float(third.sum()) for third in np.array_split(per_slot, 3)]
+    lengths = np.array_split(np.ones(len(per_slot)) if due_per_slot is None else due_per_slot, 3)
+    due = [float(third.sum()) for third in lengths]
+    rates = [done / own for done, own in zip(thirds, due, strict=True) if own > _DUE_SHARE_MIN * sum(due)]
+    return round(min(rates) / max(rates), 3) if len(rates) > 1 and max(rates) > 0 else None

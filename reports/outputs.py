@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from reports.anomalies import BY_NAME
+from reports.asked import achieved_ratio
 from reports.model import QUANTILES, CellFacts, Json, Run
 from reports.results_schema import VERDICTS_VERSION
 from reports.verdict import (
@@ -22,7 +23,6 @@ from reports.verdict import (
     INCONCLUSIVE,
     PASS,
     Verdict,
-    achieved_ratio,
     expectation,
     is_any_allowed,
     worst,

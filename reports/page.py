@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from reports import chart_data, generator, search, waterfall
 from reports.anomalies import ANOMALIES, BY_NAME
+from reports.asked import achieved_ratio
 from reports.charts import specifications
 from reports.criteria import Criteria
 from reports.definitions import DEFINITIONS
@@ -28,7 +29,7 @@ from reports.replica_logs import pictures
 from reports.sweep import charts as sweep_charts
 from reports.sweep import view as sweep_view
 from reports.sweep.analysis import analyse_sweep
-from reports.verdict import PASS, achieved_ratio, expectation, is_any_allowed
+from reports.verdict import PASS, expectation, is_any_allowed
 
 RANGES_SHOWN = 60
 TABLE_ROWS_MAX = 150  # longer time tables are in results/time.csv

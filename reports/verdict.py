@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reports.anomalies import ANOMALIES, BY_NAME
+from reports.asked import CHANGING_KINDS, achieved_ratio, schedule_kind
 from reports.broker_cpu import still_warming
 from reports.criteria import Criteria
 from reports.lawful import LAWFUL, Configuration, configuration_of, rule
@@ -263,19 +264,6 @@ def _figure(facts: CellFacts, figure: str) -> float | None:
     return None if value is None else value / 1e6
 
 
-def achieved_ratio(facts: CellFacts) -> float | None:
-    """Records handed to the client over records asked for, in the measured window."""
-    start_us, end_us = facts.cell.window_us()
-    asked = facts.cell.part("workload").get("rate_per_s")
-    if not isinstance(asked, int | float) or asked <= 0 or end_us <= start_us:
-        return None
-    slots = facts.slots
-    inside = slots[(slots["t_us"] >= start_us) & (slots["t_us"] + facts.slot_us <= end_us)] if len(slots) else slots
-    if not len(inside):
-        return None
-    return float(inside["sent"].sum()) / (float(asked) * len(inside) * facts.slot_us / 1e6)
-
-
 def _health(facts: CellFacts, name: str) -> float | None:
     health = facts.cell.outcome.get("health")
     value = health.get(name) if isinstance(health, dict) else None
@@ -341,13 +329,14 @@ def _steady(facts: CellFacts, criteria: Criteria) -> Check:
     start_us, end_us = facts.cell.window_us()
     ratio = facts.steady_ratio
     name = "steady"
+    of = "rate, of what was due" if schedule_kind(facts.cell) in CHANGING_KINDS else "rate"
     if ratio is None or end_us - start_us < criteria.steady_window_us_min:
         return Check(name=name, result=PASS, reason="the window is too short to judge steadiness")
     return _check(
         name,
         ratio >= criteria.steady_ratio_min,
-        f"the slowest third had {ratio:.0%} of the fastest third's rate",
-        f"unsteady: the slowest third had {ratio:.0%} of the fastest third's rate; repeat on a quieter host",
+        f"the slowest third had {ratio:.0%} of the fastest third's {of}",
+        f"unsteady: the slowest third had {ratio:.0%} of the fastest third's {of}; repeat on a quieter host",
     )
 
 

@@ -124,6 +124,7 @@ class LoadProcess:
             "late_sends": sum(loop.late_sends for loop in producers),
             "backpressure_sends": sum(loop.backpressure_sends for loop in producers),
             "unsent": sum(loop.unsent for loop in producers),
+            "unsent_for_space": sum(loop.unsent_for_space for loop in producers),
             "foreign_records": sum(loop.foreign for loop in self.members.consumers),
             "redelivery": self.context.redelivery_reports(),
             "payload_zlib_ratio": round(pool.achieved_ratio(), 3),
@@ -224,7 +225,7 @@ def merge_reports(reports: list[Json]) -> Json:
         "gc_ms_max": max((report["gc_ms_max"] for report in reports), default=0.0),
         **{
             name: sum(report[name] for report in reports)
-            for name in ("late_sends", "backpressure_sends", "unsent", "foreign_records")
+            for name in ("late_sends", "backpressure_sends", "unsent", "unsent_for_space", "foreign_records")
         },
         "payload_zlib_ratio": next((report["payload_zlib_ratio"] for report in reports), 0.0),
         "stages": stages.figures(),

@@ -67,6 +67,7 @@ class ProducerUserLoop:
         self.late_sends = 0
         self.backpressure_sends = 0
         self.unsent = 0
+        self.unsent_for_space = 0  # of those: due while the client had no room, which is no fault of the generator
         self.lag = LogHistogram()
         self._blocked_until_ns = 0
         self._measure_ns = 0  # when the measured window begins
@@ -108,7 +109,7 @@ class ProducerUserLoop:
         while self.handed < total and not stopped.is_set():
             now_ns = time.monotonic_ns()
             if now_ns >= phases.drain_end_ns or (self._is_closed_loop and now_ns >= phases.end_ns):
-                break  # the cluster took no more: the rest stays unsent and is reported as such
+                break  # out of time: the rest stays unsent and is reported as such
             if now_ns < next_ns:
                 client.poll(min((next_ns - now_ns) / 1e9, IDLE_POLL_S))
                 continue
@@ -117,7 +118,10 @@ class ProducerUserLoop:
             client.poll(0)
             next_ns = max(self._next_intended_ns(phases), now_ns + TURN_NS)
         # In a closed loop the schedule is a ceiling, and what was not reached is not owed.
-        self.unsent = 0 if stopped.is_set() or self._is_closed_loop else total - self.handed
+        if not stopped.is_set() and not self._is_closed_loop:
+            self.unsent = total - self.handed
+            refused = share.count_until(self._blocked_until_ns - phases.start_ns) - self.handed
+            self.unsent_for_space = max(0, min(refused, self.unsent))
 
     def _next_intended_ns(self, phases: Phases) -> int:
         if self.handed >= self._share.total:

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
+from reports.asked import CHANGING_KINDS, CONSTANT
 from reports.criteria import Criteria
 from reports.histogram import steady_ratio
 from reports.noise import disturbance_of
@@ -50,10 +52,11 @@ def why_again(
     started_us: int,
     window_us: tuple[int, int] | None,
     may_repeat: Callable[[], bool],
+    schedule_kind: str = CONSTANT,
 ) -> str | None:
     """Why the cell is to be run once more; None if its figures stand, or if it stays as it is, marked by the report.
     `may_repeat` is asked only for a cell that others disturbed."""
-    why = unsteady(run_dir, cell_id, acks=acks, started_us=started_us, window_us=window_us)
+    why = unsteady(run_dir, cell_id, acks=acks, started_us=started_us, window_us=window_us, schedule_kind=schedule_kind)
     if why is not None:
         return why
     taken = disturbed(run_dir, cell_id, window_us)
@@ -69,7 +72,13 @@ def disturbed(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) ->
 
 
 def unsteady(
-    run_dir: Path, cell_id: str, *, acks: str, started_us: int, window_us: tuple[int, int] | None
+    run_dir: Path,
+    cell_id: str,
+    *,
+    acks: str,
+    started_us: int,
+    window_us: tuple[int, int] | None,
+    schedule_kind: str = CONSTANT,
 ) -> str | None:
     """Why the cell's figures should not be believed; None when they are steady, or too short to tell."""
     criteria = Criteria()
@@ -77,16 +86,20 @@ def unsteady(
         return None
     start_us, end_us = window_us
     stream, column = ("recv", "polled_us") if acks == "0" else ("send", "acked_us")
-    table = read_stream(run_dir, stream, cell_id)
-    times_us = table[column].to_numpy()
     # Slots count from the cell's start, as in the report, or a case near the limit would be judged twice differently.
     first, end = -(-(start_us - started_us) // SLOT_US), (end_us - started_us) // SLOT_US
-    slots = (times_us[times_us >= started_us] - started_us) // SLOT_US
-    per_slot = np.bincount(slots[slots < end], minlength=end)[first:end]
-    ratio = steady_ratio(per_slot.astype(np.float64))
+
+    def per_slot(stream: str, column: str) -> npt.NDArray[np.float64]:
+        times_us = read_stream(run_dir, stream, cell_id)[column].to_numpy()
+        slots = (times_us[times_us >= started_us] - started_us) // SLOT_US
+        return np.bincount(slots[slots < end], minlength=end)[first:end].astype(np.float64)
+
+    changes = schedule_kind in CHANGING_KINDS
+    ratio = steady_ratio(per_slot(stream, column), per_slot("send", "intended_us") if changes else None)
     if ratio is None or ratio >= criteria.steady_ratio_min:
         return None
-    return f"unsteady, the slowest third of the window had {ratio:.0%} of the fastest third's rate"
+    of = "rate, of what was due" if changes else "rate"
+    return f"unsteady, the slowest third of the window had {ratio:.0%} of the fastest third's {of}"
 
 
 def put_aside(run_dir: Path, cell_id: str, attempt: int) -> None:

@@ -218,6 +218,7 @@ class Run:
                     started_us=outcome.started_us,
                     window_us=outcome.window_us,
                     may_repeat=partial(self._repeats.take, planned.duration_ms + CELL_OVERHEAD_MS),
+                    schedule_kind=planned.workload.schedule.kind,
                 )
             else:
                 why = None

@@ -42,9 +42,9 @@ class SearchTrace:
     def take(self, planned: PlannedCell, outcome: Outcome) -> None:
         rate = planned.workload.rate_per_s
         found = evaluate(
-            self._run_dir, planned.cell_id, contract=self._spec.contract, rate_per_s=rate,
-            window_us=outcome.window_us if outcome.status == "done" else None, health=outcome.health,
-            ceiling_per_s=self._ceiling_per_s,
+            self._run_dir, planned.cell_id, contract=self._spec.contract, workload=planned.workload,
+            seed=planned.seed, window_us=outcome.window_us if outcome.status == "done" else None,
+            health=outcome.health, ceiling_per_s=self._ceiling_per_s,
         )  # fmt: skip
         self._search.take(rate, passed=found.passed)
         self._tries.append(self._line(planned.cell_id, rate, found))

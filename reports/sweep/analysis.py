@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from reports.asked import CHANGING_KINDS, CLOSED, schedule_kind
 from reports.criteria import Criteria
 from reports.outputs import Judged
 from reports.sweep.cell_means import CellMeans, cell_means
@@ -121,13 +122,23 @@ def _load(judged: Sequence[Judged]) -> str:
 
     parts = []
     rate, size, compressibility = common("rate_per_s"), common("record_size_bytes"), common("compressibility")
+    kinds = {schedule_kind(item.facts.cell) for item in judged if item.facts.cell.kind == "sweep"}
     if isinstance(rate, int | float):
-        parts.append(f"{significant(rate)} records/s asked")
+        parts.append(_rate_text(kinds, significant(rate)))
     if isinstance(size, int):
         parts.append(f"{size:,} B a record")
     if isinstance(compressibility, int | float):
         parts.append(f"of which a codec can take away {compressibility:.0%}")
     return ", ".join(parts) or "the loads of the cells"
+
+
+def _rate_text(kinds: set[str], rate: str) -> str:
+    """`rate_per_s` is what is asked for only where the rate is the same all along."""
+    if kinds == {CLOSED}:
+        return f"a closed loop of at most {rate} records/s"
+    if not kinds & {CLOSED, *CHANGING_KINDS}:
+        return f"{rate} records/s asked"
+    return f"a load that follows its schedule ({', '.join(sorted(kinds))})"
 
 
 def _warnings(observations: Sequence[Observation]) -> list[str]:

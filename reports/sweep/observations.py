@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reports.asked import achieved_ratio, asked_per_s
 from reports.broker_cpu import still_warming
 from reports.criteria import Criteria
 from reports.lawful import IMPOSSIBLE, LAWFUL, configuration_of, rule
@@ -19,7 +20,7 @@ from reports.model import Cell, CellFacts
 from reports.noise import disturbance
 from reports.outputs import Judged
 from reports.sweep.behaviour import Behaviour, behaviour_of
-from reports.verdict import FAIL, achieved_ratio
+from reports.verdict import FAIL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,21 +130,6 @@ def _contract(safety: str, promised: Promised) -> str:
     if safety == SAFE:
         return f"loses none, may {' and '.join(permitted)}" if permitted else "each record once, in order, none lost"
     return f"may lose, {' and '.join(permitted)}" if permitted else "may lose acknowledged records"
-
-
-def asked_per_s(facts: CellFacts) -> float | None:
-    """The rate that the schedule asked for over the measured window; None where none can be told."""
-    workload = facts.cell.part("workload")
-    schedule = workload.get("schedule")
-    kind = schedule.get("kind", "constant") if isinstance(schedule, dict) else "constant"
-    rate = workload.get("rate_per_s")
-    if kind in ("constant", "poisson"):
-        return float(rate) if isinstance(rate, int | float) and rate > 0 else None
-    start_us, end_us = facts.cell.window_us()
-    if facts.slots.empty or end_us <= start_us:
-        return None
-    inside = facts.slots[(facts.slots["t_us"] >= start_us) & (facts.slots["t_us"] < end_us)]
-    return float(inside["intended"].sum()) * 1e6 / (end_us - start_us)
 
 
 def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:

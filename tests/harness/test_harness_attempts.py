@@ -34,6 +34,21 @@ def test_a_window_with_a_hole_in_its_middle_is_unsteady_and_an_even_one_is_not(
     assert "50%" in (unsteady(tmp_path, "c", acks=acks, started_us=250_000, window_us=WINDOW_US) or "")
 
 
+def test_a_load_that_changes_by_its_schedule_is_held_against_what_was_due(tmp_path: Path) -> None:
+    """Acknowledgements of a ramp are three times as dense at its end; those of a stall in its last third are not."""
+    intended_us = (5_000_000 * np.sqrt(np.linspace(0.0, 1.0, 10_000))).astype(np.int64)
+    columns = {item.name: np.zeros(len(intended_us), dtype=np.int64) for item in SEND.columns}
+
+    def judged(cell_id: str, acked_us: np.ndarray, kind: str) -> str | None:
+        write_part(tmp_path, "send", cell_id, {**columns, "intended_us": intended_us, "acked_us": acked_us})
+        return unsteady(tmp_path, cell_id, acks="all", started_us=0, window_us=WINDOW_US, schedule_kind=kind)
+
+    assert judged("followed", intended_us + 4_000, "ramp") is None
+    assert "unsteady" in (judged("constant", intended_us + 4_000, "constant") or "")
+    late_us = np.where(intended_us > 3_000_000, intended_us + 600_000, intended_us)
+    assert "of what was due" in (judged("stalled", late_us, "ramp") or "")
+
+
 def test_a_window_that_is_too_short_or_unknown_is_not_judged(tmp_path: Path) -> None:
     write_times(tmp_path, "send", "acked_us", np.asarray([1_100_000], dtype=np.int64))
     assert unsteady(tmp_path, "c", acks="all", started_us=0, window_us=(1_000_000, 1_500_000)) is None

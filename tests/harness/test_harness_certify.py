@@ -28,7 +28,7 @@ from harness.run.workload_process import WorkloadProcess
 from harness.suite import Contract
 from runlog.events import RunClock
 from tests.harness.test_harness_lint import SOUND, cell
-from tests.harness.test_harness_search import WINDOW_US, streams
+from tests.harness.test_harness_search import WINDOW_US, four_seconds, streams
 from workloads.model import Workload
 
 
@@ -92,8 +92,8 @@ def test_the_load_of_a_certification_is_the_producing_half_as_fast_as_it_goes() 
 
 def test_a_try_of_a_search_near_the_ceiling_is_the_clients_limit() -> None:
     judged = [
-        judge(*streams(), contract=Contract(), rate_per_s=1_000, window_us=WINDOW_US, health={"cpu_share": 0.1},
-              ceiling_per_s=ceiling)
+        judge(*streams(), contract=Contract(), workload=four_seconds(), seed=1, window_us=WINDOW_US,
+              health={"cpu_share": 0.1}, ceiling_per_s=ceiling)
         for ceiling in (None, 1_400.0, 1_300.0)
     ]  # fmt: skip
     assert [one.broken for one in judged] == [(), (), (GENERATOR,)]

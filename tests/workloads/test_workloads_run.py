@@ -201,6 +201,29 @@ def test_a_full_buffer_delays_records_but_loses_none_and_is_no_fault_of_the_gene
     assert health["schedule_lag_us_p50"] < 50_000
 
 
+@pytest.mark.parametrize("client", ["confluent", "reference"])
+def test_what_a_silent_cluster_never_took_is_told_from_what_the_generator_left(
+    tmp_path: Path, cluster: MockCluster, client: str
+) -> None:
+    """The brokers fall silent in the window and stay so past the drain, behind a full buffer of the client."""
+    load = Load(
+        tmp_path,
+        cluster.addresses,
+        _workload(consumers=0, record_size_bytes=1_000, measure_ms=1_500, drain_ms=1_000),
+        {"buffer.memory": 64_000, "batch.size": 16_384},
+        client=client,
+    )
+    load.wait_phase("measure")
+    time.sleep(0.3)
+    cluster.pause(4.0)
+    assert load.finish() == 0, [event for event in load.events if event["event"] == "error"]
+    compact_cell(tmp_path, "c1")
+    health = load.done["health"]
+    assert health["unsent"] == 2_000 - len(load.rows(SEND.name))
+    assert health["unsent"] > 500
+    assert health["unsent_for_space"] == health["unsent"]
+
+
 def test_no_plan_is_a_clean_end() -> None:
     ended = subprocess.run([sys.executable, "-m", "workloads"], input="", capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (0, '{"event":"ready"}\n')

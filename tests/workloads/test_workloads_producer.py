@@ -1,0 +1,106 @@
+"""A producer's own account: what it did not hand over, and whether the client had no room for it or it was too slow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workloads import producer
+from workloads.context import LoadContext, Phases
+from workloads.model import Plan
+from workloads.outcomes import OutcomeLog
+
+RECORDS = 40  # 2,000 a second for 20 ms
+
+
+class FakeClock:
+    """Stands in for the module `time`: it goes on only while somebody waits or works."""
+
+    def __init__(self) -> None:
+        self.now_ns = 1_000_000_000
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+class FakeClient:
+    """Takes so many records and no more, each after so long."""
+
+    def __init__(self, clock: FakeClock, *, room: int, send_ns: int = 0) -> None:
+        self._clock, self._room, self._send_ns = clock, room, send_ns
+
+    def connect(self, timeout_s: float) -> None:
+        """There is nothing to connect to."""
+
+    def send(self, topic: str, value: bytes, key: bytes | None, seq: int) -> bool:
+        self._clock.now_ns += self._send_ns
+        self._room -= 1
+        return self._room >= 0
+
+    def poll(self, timeout_s: float) -> None:
+        self._clock.now_ns += round(timeout_s * 1e9)
+
+    def close(self, timeout_s: float) -> None:
+        """Nothing was opened."""
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    def effective(self) -> dict[str, str]:
+        return {}
+
+
+def finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, room: int, send_ns: int = 0, **workload: Any
+) -> producer.ProducerUserLoop:
+    clock = FakeClock()
+    client = FakeClient(clock, room=room, send_ns=send_ns)
+
+    def make_producer(name: str, setup: object, sink: OutcomeLog) -> FakeClient:
+        return client
+
+    monkeypatch.setattr(producer, "make_producer", make_producer)
+    monkeypatch.setattr(producer, "time", clock)
+    plan = Plan.model_validate(
+        {
+            "run_dir": tmp_path, "cell_id": "c", "t0_monotonic_ns": clock.now_ns, "client": "reference",
+            "bootstrap_servers": "nowhere:1", "topic": "t", "partitions": 1,
+            "workload": {
+                "rate_per_s": 2_000, "warmup_ms": 0, "measure_ms": 20, "drain_ms": 20, "record_size_bytes": 100,
+                **workload,
+            },
+        }
+    )  # fmt: skip
+    context = LoadContext(plan)
+    loop = producer.ProducerUserLoop(context)
+    context.begin(Phases.of(plan, clock.now_ns))
+    loop.run()
+    assert context.errors == []
+    return loop
+
+
+def test_what_a_full_client_refused_until_the_drain_ended_is_unsent_for_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client never takes anything again, so that `backpressure_sends`, which counts sends, tells of none of it."""
+    loop = finished(tmp_path, monkeypatch, room=15)
+    assert (loop.handed, loop.unsent, loop.unsent_for_space) == (15, RECORDS - 15, RECORDS - 15)
+    assert loop.backpressure_sends == 0
+
+
+def test_what_a_slow_generator_left_is_not_unsent_for_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = finished(tmp_path, monkeypatch, room=RECORDS, send_ns=8_000_000)
+    assert 0 < loop.unsent < RECORDS
+    assert loop.unsent_for_space == 0
+
+
+def test_a_load_that_was_taken_whole_left_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = finished(tmp_path, monkeypatch, room=RECORDS)
+    assert (loop.handed, loop.unsent, loop.unsent_for_space) == (RECORDS, 0, 0)
+
+
+def test_a_closed_loop_owes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = finished(tmp_path, monkeypatch, room=15, schedule={"kind": "closed", "outstanding": 20})
+    assert (loop.handed, loop.unsent, loop.unsent_for_space) == (15, 0, 0)
