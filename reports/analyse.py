@@ -16,7 +16,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from reports import queries
-from reports.asked import CHANGING_KINDS, schedule_kind
+from reports.asked import CHANGING_KINDS, schedule_kind, unsent
 from reports.criteria import Criteria
 from reports.group_story import DELIVERY_STORIES
 from reports.happenings import findings, suspect_intervals
@@ -341,7 +341,7 @@ def _facts(
                 _of_kind(frames["latency_blocks"], kind),
                 criteria,
                 seed,
-                endless=counts.failed + counts.unknown if kind in UNTIL_ACKNOWLEDGED else 0,
+                endless=counts.failed + counts.unknown + unsent(cell) if kind in UNTIL_ACKNOWLEDGED else 0,
             )
             for kind in LATENCY_KINDS
         },

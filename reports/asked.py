@@ -31,7 +31,7 @@ def asked_per_s(facts: CellFacts) -> float | None:
     start_us, end_us = facts.cell.window_us()
     if kind == CLOSED or end_us <= start_us:
         return None
-    return (facts.counts.sent + _unsent(facts)) * 1e6 / (end_us - start_us)
+    return (facts.counts.sent + unsent(facts.cell)) * 1e6 / (end_us - start_us)
 
 
 def achieved_ratio(facts: CellFacts) -> float | None:
@@ -44,7 +44,7 @@ def achieved_ratio(facts: CellFacts) -> float | None:
     if kind == CONSTANT:
         due = (_constant_rate(facts) or 0.0) * len(inside) * facts.slot_us / 1e6
     else:
-        due = float(inside["intended"].sum()) + _unsent(facts)
+        due = float(inside["intended"].sum()) + unsent(facts.cell)
     return float(inside["sent"].sum()) / due if due > 0 else None
 
 
@@ -61,9 +61,9 @@ def _whole_slots(facts: CellFacts) -> pd.DataFrame:
     return slots[(slots["t_us"] >= start_us) & (slots["t_us"] + facts.slot_us <= end_us)]
 
 
-def _unsent(facts: CellFacts) -> int:
+def unsent(cell: Cell) -> int:
     """Due and never handed over. Each producer sends in the order of the schedule, so that these were due last: in the
     measured window, unless nothing was sent in it at all."""
-    health = facts.cell.outcome.get("health")
+    health = cell.outcome.get("health")
     value = health.get("unsent") if isinstance(health, dict) else None
     return int(value) if isinstance(value, int | float) else 0

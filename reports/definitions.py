@@ -54,7 +54,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         name="corrected latency",
         unit="ms",
         text="Acknowledgement minus intended send time: waiting that a stall caused is counted. Of "
-        "records due in the window. Failed and unknown ones never end and rank above all others (censored): a "
+        "records due in the window. Failed, unknown and never sent ones do not end and rank above all others: a "
         "percentile that falls on them has no value. Mean and maximum are of the acknowledged ones.",
     ),
     Definition(

@@ -467,6 +467,7 @@ FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.intended_us, w.start_us, w.end_us, w.
 WHERE us IS NOT NULL
 """
 
+
 def _bin(per_e_fold: int) -> str:
     return f"CAST(floor(ln(CAST(greatest(us, 1L) AS DOUBLE)) * {per_e_fold}) AS INT)"
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reports.asked import achieved_ratio, asked_per_s
+from reports.asked import achieved_ratio, asked_per_s, unsent
 from reports.broker_cpu import still_warming
 from reports.criteria import Criteria
 from reports.lawful import IMPOSSIBLE, LAWFUL, configuration_of, rule
@@ -154,15 +154,15 @@ def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
             return CLIENT_BOUND, f"{reason}, with the generator at {share:.0%} of a core"
         return NOT_SUSTAINED, reason
     if facts.throughput_basis == "acknowledged" and (share_without := _share_without_answer(facts)) > P99_MISSING_MAX:
-        return NOT_SUSTAINED, f"{share_without:.1%} of the records failed or stayed unknown, so that none is the p99"
+        return NOT_SUSTAINED, f"{share_without:.1%} of the records never were acknowledged, so that none is the p99"
     unsteady = next((c.reason for c in item.verdict.checks if c.name == "steady" and c.result != "pass"), "")
     return (UNSTEADY, unsteady) if unsteady else (OK, "")
 
 
 def _share_without_answer(facts: CellFacts) -> float:
-    """Of the records due in the window, those that failed or whose fate is unknown."""
-    counts = facts.counts
-    return (counts.failed + counts.unknown) / counts.sent if counts.sent else 0.0
+    """Of the records due in the window, those that failed, whose fate is unknown, or that never were sent."""
+    counts, never = facts.counts, unsent(facts.cell)
+    return (counts.failed + counts.unknown + never) / (counts.sent + never) if counts.sent else 0.0
 
 
 def _share_of_a_core(facts: CellFacts) -> float | None:

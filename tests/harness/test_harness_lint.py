@@ -111,3 +111,16 @@ def test_strict_makes_a_finding_an_error_and_a_dry_run_only_tells(
     assert "lint: no-warm-up: no warm-up" in capsys.readouterr().err
     assert execute(["run", str(path), "--dry-run", "--strict"]) == ExitCode.USAGE
     assert "no-warm-up" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("schedule", "records"),
+    [
+        ({"kind": "ramp", "from_rate_per_s": 10, "to_rate_per_s": 30}, 200),  # on average 20 a second for 10 s
+        ({"kind": "closed", "outstanding": 10}, None),  # its rate is a ceiling
+    ],
+)
+def test_what_is_due_is_told_by_the_schedule(schedule: dict[str, object], records: int | None) -> None:
+    one = cell(rate_per_s=100_000, measure_ms=10_000, schedule=schedule)
+    said = [finding.message for finding in lint([one]) if finding.rule == "too-short-for-p999"]
+    assert [text.split(" records")[0] for text in said] == ([f"about {records}"] if records else [])

@@ -148,7 +148,7 @@ def test_who_gives_up_on_slow_records_is_none_the_faster_for_it() -> None:
     found = analysed(judged(cells))
     dropping = found.observations[1]
     assert dropping.state == NOT_SUSTAINED
-    assert dropping.reason == "4.0% of the records failed or stayed unknown, so that none is the p99"
+    assert dropping.reason == "4.0% of the records never were acknowledged, so that none is the p99"
     assert "p99" not in dropping.values
     assert found.recommendation.point is not None
     assert dict(found.recommendation.point.configuration)["batch.size"] == "16384"
