@@ -203,6 +203,12 @@ def _rounded_all(numbers: Sequence[float | None], digits: int, scale: float = 1.
     return [None if number is None else round(number * scale, digits) for number in numbers]
 
 
+def _drawn(estimate: Estimate, scale: float = 1.0) -> list[float]:
+    """Value and the ends of the bar around it; no bar where nothing tells how long it is."""
+    numbers = estimate.ratio if estimate.is_bounded else (estimate.ratio[0],) * 3
+    return [round(number * scale, 4) for number in numbers]
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
@@ -240,7 +246,7 @@ def effect_rows(analysis: SweepAnalysis) -> dict[str, list[Json]]:
                 "text": change(effect.estimate),
             }
             for effect in effects.effects
-            for ratio, low, high in [_rounded_all((effect.estimate.ratio[0], *effect.estimate.bounds), 4)]
+            for ratio, low, high in [_drawn(effect.estimate)]
         ]
         for name, effects in analysis.effects.items()
         if effects.effects
@@ -275,7 +281,7 @@ def surface_rows(analysis: SweepAnalysis) -> dict[str, list[Json]]:
             level = point.levels.get(measure.name)
             if level is None:
                 continue
-            value, low, high = _rounded_all((level.ratio[0], *level.bounds), 4, measure.scale)
+            value, low, high = _drawn(level, measure.scale)
             rows.append(
                 {
                     "title": point.title,
