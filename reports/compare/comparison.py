@@ -25,7 +25,7 @@ from reports.statistics.permutation import (
     pooled_p_values,
     stratified_p_value,
 )
-from reports.statistics.variance import Estimate, FloatArray, interval, moderate, repetitions_for
+from reports.statistics.variance import Estimate, FloatArray, interval, moderate, repetitions_for, unbounded
 from reports.sweep.observations import MEASURES, NOT_SUSTAINED, Measure
 
 BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "same", "undecided"
@@ -250,15 +250,11 @@ def _estimates(sides: Sequence[tuple[FloatArray, FloatArray]]) -> list[Estimate 
         assert moderated is not None
         value = float(new.mean() - base.mean())
         if not dfs.any():
-            result.append(_of_unknown_scatter(value))
+            result.append(unbounded(value))
             continue
         error = math.sqrt(float(moderated.variances[place]) * (1 / len(base) + 1 / len(new)))
         result.append(interval(value, error, float(moderated.dfs[place])))
     return result
-
-
-def _of_unknown_scatter(value: float) -> Estimate:
-    return Estimate(value=value, low=-math.inf, high=math.inf, standard_error=math.inf, df=0.0)
 
 
 def _whole(measure: Measure, pairs: Pairs, sides: Sequence[tuple[FloatArray, FloatArray]], seed: int) -> Row:
@@ -271,7 +267,7 @@ def _whole(measure: Measure, pairs: Pairs, sides: Sequence[tuple[FloatArray, Flo
         unit=measure.unit,
         base=None,
         new=None,
-        change=_of_unknown_scatter(float(changes.mean())),
+        change=unbounded(float(changes.mean())),
         repetitions=(sum(len(base) for base, _ in sides), sum(len(new) for _, new in sides)),
         p=None,
         q=None,
