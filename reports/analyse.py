@@ -341,7 +341,7 @@ def _facts(
                 _of_kind(frames["latency_blocks"], kind),
                 criteria,
                 seed,
-                endless=counts.failed + counts.unknown + unsent(cell) if kind in UNTIL_ACKNOWLEDGED else 0,
+                unanswered=counts.failed + counts.unknown + unsent(cell) if kind in UNTIL_ACKNOWLEDGED else 0,
             )
             for kind in LATENCY_KINDS
         },

@@ -242,7 +242,7 @@ def curve_data(facts: CellFacts) -> dict[str, Rows]:
         ]
         if latency and latency.curve and latency.max_us is not None:
             # The largest of n samples stands at 1 - 1/n: beyond what carries a percentile, but the user felt it.
-            place = 1 - 1 / max(2, latency.n)
+            place = min(1 - 1 / max(2, latency.n), latency.quantile_of_maximum)
             rows.append(
                 {
                     "inverse": round(1 / (1 - place), 2),

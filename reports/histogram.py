@@ -21,11 +21,11 @@ def bin_middle_us(bins: IntArray, per_e_fold: int = LATENCY_BINS_PER_E_FOLD) -> 
     return np.asarray(np.exp((bins + 0.5) / per_e_fold), dtype=np.float64)
 
 
-def quantile_us(bins: IntArray, counts: IntArray, quantile: float, endless: int = 0) -> float | None:
-    """The value that at least `quantile` of the samples do not exceed. `bins` ascending, one sample at least; `endless`
-    more samples lie above all of them. None if the value is one of those."""
+def quantile_us(bins: IntArray, counts: IntArray, quantile: float, unanswered: int = 0) -> float | None:
+    """The value that at least `quantile` of the samples do not exceed. `bins` ascending, one sample at least; so many
+    `unanswered` ones lie above all of them. None if the value is one of those."""
     cumulative = np.cumsum(counts)
-    rank = max(1, int(np.ceil(quantile * (cumulative[-1] + endless) - 1e-9)))
+    rank = max(1, int(np.ceil(quantile * (cumulative[-1] + unanswered) - 1e-9)))
     if rank > cumulative[-1]:
         return None
     return float(bin_middle_us(bins)[int(np.searchsorted(cumulative, rank))])
@@ -36,32 +36,37 @@ def carries(n: int, quantile: float, criteria: Criteria) -> bool:
     return n * (1.0 - quantile) >= criteria.samples_beyond_percentile_min - 1e-9
 
 
-def summarise(frame: pd.DataFrame, blocks: pd.DataFrame, criteria: Criteria, seed: int, *, endless: int = 0) -> Latency:
+def summarise(
+    frame: pd.DataFrame, blocks: pd.DataFrame, criteria: Criteria, seed: int, *, unanswered: int = 0
+) -> Latency:
     """One cell's and kind's rows of `LATENCIES` (bin, n, low, high, total, negative) and of `LATENCY_BLOCKS`.
 
-    `endless` records belong to the sample and never got their answer: they rank above all others, so that who gives up
-    on slow records is none the faster for it. n, mean and maximum are of the answered ones.
+    `unanswered` records belong to the sample and never got their answer: they rank above all others, so that who gives
+    up on slow records is none the faster for it. n, mean and maximum are of the answered ones.
     """
     if frame.empty:
-        return Latency()
+        return Latency(unanswered=unanswered)
     whole = frame.groupby("bin", sort=True)["n"].sum()
     bins, counts = whole.index.to_numpy(dtype=np.int64), whole.to_numpy(dtype=np.int64)
     n, high, low = int(counts.sum()), int(frame["high"].max()), int(frame["low"].min())
 
     def value(quantile: float) -> float | None:
-        found = quantile_us(bins, counts, quantile, endless) if carries(n + endless, quantile, criteria) else None
+        found = quantile_us(bins, counts, quantile, unanswered) if carries(n + unanswered, quantile, criteria) else None
         return None if found is None else round(min(max(found, low), high), 1)
 
-    carried = [quantile for quantile in _CURVE if quantile == 0.0 or carries(n + endless, quantile, criteria)]
-    found = [(quantile, quantile_us(bins, counts, quantile, endless)) for quantile in carried]
+    carried = [quantile for quantile in _CURVE if quantile == 0.0 or carries(n + unanswered, quantile, criteria)]
+    found = [(quantile, quantile_us(bins, counts, quantile, unanswered)) for quantile in carried]
     curve = [(quantile, float(min(max(us, low), high))) for quantile, us in found if us is not None]
     p99 = value(0.99)
     return Latency(
         n=n,
+        unanswered=unanswered,
         quantiles={name: value(quantile) for name, quantile in QUANTILES},
         max_us=high,
         mean_us=round(float(frame["total"].sum()) / n, 1),
-        p99_interval_us=_p99_interval(blocks, p99, seed, 1 + endless / n) if p99 is not None and len(blocks) else None,
+        p99_interval_us=_p99_interval(blocks, p99, seed, 1 + unanswered / n)
+        if p99 is not None and len(blocks)
+        else None,
         curve=tuple(curve),
         negative=int(frame["negative"].sum()),
     )
@@ -69,7 +74,7 @@ def summarise(frame: pd.DataFrame, blocks: pd.DataFrame, criteria: Criteria, see
 
 def _p99_interval(frame: pd.DataFrame, p99: float, seed: int, whole: float) -> tuple[float, float]:
     """95 % interval of the p99: whole blocks of time are drawn again, because neighbouring latencies are alike. `whole`
-    is the sample with its endless ones, over the answered ones."""
+    is the sample with its unanswered ones, over the answered ones."""
     bins = np.unique(frame["bin"].to_numpy(dtype=np.int64))
     matrix = np.zeros((BOOTSTRAP_BLOCKS, len(bins)), dtype=np.int64)
     columns = np.searchsorted(bins, frame["bin"].to_numpy(dtype=np.int64))

@@ -213,6 +213,7 @@ class Latency:
     acknowledged."""
 
     n: int = 0
+    unanswered: int = 0  # records of the sample that never were acknowledged: they rank above those n
     quantiles: Mapping[str, float | None] = field(default_factory=dict)
     max_us: int | None = None
     mean_us: float | None = None
@@ -220,12 +221,17 @@ class Latency:
     curve: tuple[tuple[float, float], ...] = ()  # (quantile, us) up to what the sample carries
     negative: int = 0  # latencies below zero: the clocks disagree
 
+    @property
+    def quantile_of_maximum(self) -> float:
+        return self.n / (self.n + self.unanswered) if self.n else 0.0
+
     def as_json(self) -> Json:
         return {
             **{name: self.quantiles.get(name) for name, _ in QUANTILES},
             "max": self.max_us,
             "mean": self.mean_us,
             "n": self.n,
+            "unanswered": self.unanswered,
             "p99_interval": list(self.p99_interval_us) if self.p99_interval_us else None,
         }
 

@@ -157,7 +157,10 @@ def _write_tables(results: Path, judged: Sequence[Judged]) -> None:
             (item.facts.cell.cell_id, kind, quantile, round(value, 1), latency.n)
             for item in judged
             for kind, latency in item.facts.latency.items()
-            for quantile, value in (*latency.curve, *(((1.0, latency.max_us),) if latency.max_us is not None else ()))
+            for quantile, value in (
+                *latency.curve,
+                *(((latency.quantile_of_maximum, latency.max_us),) if latency.max_us is not None else ()),
+            )
         ),
     )
     write_csv(

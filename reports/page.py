@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from reports import chart_data, generator, search, waterfall
 from reports.anomalies import ANOMALIES, BY_NAME
-from reports.asked import achieved_ratio
+from reports.asked import achieved_ratio, unsent
 from reports.charts import specifications
 from reports.criteria import Criteria
 from reports.definitions import DEFINITIONS
@@ -223,6 +223,7 @@ def _cell_view(item: Judged) -> Json:
         "disturbed": disturbance(facts),
         "open": cell.kind == "chaos" or item.verdict.result != PASS,
         "censored": facts.counts.failed + facts.counts.unknown,
+        "never_sent": unsent(cell),
     }
 
 

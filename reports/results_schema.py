@@ -114,8 +114,16 @@ def _recovery() -> Schema:
 def _latency() -> Schema:
     why_null = "null: the sample does not carry it, or it falls on sends that never were acknowledged"
     quantiles = {name: _about(_NUMBER_OR_NULL, why_null) for name, _ in QUANTILES}
+    unanswered = _about(_COUNT, "never acknowledged or never sent: they rank above those n")
     return _closed(
-        {**quantiles, "max": _NUMBER_OR_NULL, "mean": _NUMBER_OR_NULL, "n": _COUNT, "p99_interval": _INTERVAL}
+        {
+            **quantiles,
+            "max": _NUMBER_OR_NULL,
+            "mean": _NUMBER_OR_NULL,
+            "n": _COUNT,
+            "unanswered": unanswered,
+            "p99_interval": _INTERVAL,
+        }
     )
 
 
