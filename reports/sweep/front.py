@@ -39,23 +39,25 @@ class Damage:
     sent: Mapping[str, int] = field(default_factory=dict)  # kind -> records that those cells sent
 
     @property
+    def counts(self) -> dict[str, int]:
+        return {"lost": self.lost, "duplicated": self.duplicated, "reordered": self.reordered}
+
+    @property
     def total(self) -> int:
-        return self.lost + self.duplicated + self.reordered
+        return sum(self.counts.values())
 
     @property
     def per_million(self) -> float:
         """Of a million records sent under faults, all kinds added up."""
-        counts = {"lost": self.lost, "duplicated": self.duplicated, "reordered": self.reordered}
-        return sum(count * 1e6 / self.sent[kind] for kind, count in counts.items() if self.sent.get(kind))
+        return sum(count * 1e6 / self.sent[kind] for kind, count in self.counts.items() if self.sent.get(kind))
 
     def text(self) -> str:
         if not self.cells:
             return "not tried under faults"
-        counts = {"lost": self.lost, "duplicated": self.duplicated, "reordered": self.reordered}
         numbers = sorted(set(self.sent.values()))
         if len(numbers) == 1:
-            return f"{', '.join(f'{count:,} {kind}' for kind, count in counts.items())} of {numbers[0]:,} sent"
-        parts = (f"{count:,} {kind} of {self.sent.get(kind, 0):,}" for kind, count in counts.items())
+            return f"{', '.join(f'{count:,} {kind}' for kind, count in self.counts.items())} of {numbers[0]:,} sent"
+        parts = (f"{count:,} {kind} of {self.sent.get(kind, 0):,}" for kind, count in self.counts.items())
         return f"{', '.join(parts)} sent"
 
 

@@ -176,17 +176,21 @@ def test_a_property_that_the_client_cannot_set_ends_the_run_with_its_name(
     assert f"client {client} cannot set max.block.ms" in error["message"]
 
 
+def _behind_a_small_buffer(tmp_path: Path, cluster: MockCluster, client: str, **workload: int) -> Load:
+    return Load(
+        tmp_path,
+        cluster.addresses,
+        _workload(consumers=0, record_size_bytes=1_000, **workload),
+        {"buffer.memory": 64_000, "batch.size": 16_384},
+        client=client,
+    )
+
+
 @pytest.mark.parametrize("client", ["confluent", "reference"])
 def test_a_full_buffer_delays_records_but_loses_none_and_is_no_fault_of_the_generator(
     tmp_path: Path, cluster: MockCluster, client: str
 ) -> None:
-    load = Load(
-        tmp_path,
-        cluster.addresses,
-        _workload(consumers=0, record_size_bytes=1_000, measure_ms=3_000),
-        {"buffer.memory": 64_000, "batch.size": 16_384},
-        client=client,
-    )
+    load = _behind_a_small_buffer(tmp_path, cluster, client, measure_ms=3_000)
     load.wait_phase("measure")
     time.sleep(0.5)
     cluster.pause(1.0)
@@ -206,13 +210,7 @@ def test_what_a_silent_cluster_never_took_is_told_from_what_the_generator_left(
     tmp_path: Path, cluster: MockCluster, client: str
 ) -> None:
     """The brokers fall silent in the window and stay so past the drain, behind a full buffer of the client."""
-    load = Load(
-        tmp_path,
-        cluster.addresses,
-        _workload(consumers=0, record_size_bytes=1_000, measure_ms=1_500, drain_ms=1_000),
-        {"buffer.memory": 64_000, "batch.size": 16_384},
-        client=client,
-    )
+    load = _behind_a_small_buffer(tmp_path, cluster, client, measure_ms=1_500, drain_ms=1_000)
     load.wait_phase("measure")
     time.sleep(0.3)
     cluster.pause(4.0)
