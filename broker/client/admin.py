@@ -22,13 +22,15 @@ from broker.client.clock import now_ms
 from broker.client.coordinators import GROUP, TRANSACTION, find_coordinator
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import parse_admin
-from broker.client.core.errors import KafkaError
+from broker.client.core.errors import KafkaError, first_of, first_partition
 from broker.client.core.fetcher import LATEST
 from broker.client.core.metadata import BrokerAddress, TopicState
 from broker.client.offsets import epoch_end_offset, list_offset
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request, to_ms
+
+_EPOCH_MAX = 2**15 - 1  # of a producer
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ class Admin:
             return request(ApiKey.DESCRIBE_CONFIGS, version, resources=[entry])
 
         def ask() -> dict[str, str | None]:
-            result = self._client.call(node, ApiKey.DESCRIBE_CONFIGS, build, deadline_ms).results[0]
+            result = first_of(self._client.call(node, ApiKey.DESCRIBE_CONFIGS, build, deadline_ms).results)
             _raise_error(result.error_code, result.error_message, f"{kind} {name}")
             return {each.name: each.value for each in result.configs}
 
@@ -279,7 +281,8 @@ class Admin:
 
         def ask() -> TransactionDescription:
             node = find_coordinator(self._client, TRANSACTION, transactional_id, deadline_ms)
-            answer = self._client.call(node, ApiKey.DESCRIBE_TRANSACTIONS, build, deadline_ms).transaction_states[0]
+            states = self._client.call(node, ApiKey.DESCRIBE_TRANSACTIONS, build, deadline_ms).transaction_states
+            answer = first_of(states)
             _raise_error(answer.error_code, None, f"transactional id {transactional_id!r}")
             return TransactionDescription(
                 coordinator=node,
@@ -303,7 +306,7 @@ class Admin:
             return request(ApiKey.DESCRIBE_PRODUCERS, version, topics=topics)
 
         def parse(message: Message) -> dict[int, ProducerDescription]:
-            answer = message.topics[0].partitions[0]
+            answer = first_partition(message.topics)
             _raise_error(answer.error_code, answer.error_message, f"{chosen.topic}-{chosen.partition}")
             return {
                 each.producer_id: ProducerDescription(
@@ -324,10 +327,13 @@ class Admin:
         Never for one that the coordinator still has: its own marker would come later, and end the next transaction.
         """
         chosen = TopicPartition(*partition)
+        where = f"{chosen.topic}-{chosen.partition}"
         producer = self.describe_producers(chosen).get(producer_id)
         if producer is None or producer.transaction_start_offset < 0:
-            where = f"{chosen.topic}-{chosen.partition}"
             raise KafkaError(ErrorCode.invalid_txn_state, f"producer {producer_id} has no transaction in {where}")
+        if not 0 <= producer.producer_epoch <= _EPOCH_MAX:  # DescribeProducers has more room for it than the marker
+            text = f"producer {producer_id} in {where}: epoch {producer.producer_epoch}, expected 0 to {_EPOCH_MAX}"
+            raise KafkaError(ErrorCode.invalid_producer_epoch, text)
 
         def build(version: int) -> Message:
             marker = {
@@ -340,8 +346,8 @@ class Admin:
             return request(ApiKey.WRITE_TXN_MARKERS, version, markers=[marker])
 
         def parse(message: Message) -> None:
-            code = message.markers[0].topics[0].partitions[0].error_code
-            _raise_error(code, None, f"marker in {chosen.topic}-{chosen.partition}")
+            code = first_partition(first_of(message.markers).topics).error_code
+            _raise_error(code, None, f"marker in {where}")
 
         self._client.ask_leader(chosen, ApiKey.WRITE_TXN_MARKERS, build, parse, self._deadline_ms())
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from broker.client.blocking import BlockingClient
 from broker.client.core.batch import TopicPartition
-from broker.client.core.errors import KafkaError
+from broker.client.core.errors import KafkaError, first_of, first_partition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request
@@ -69,7 +69,7 @@ def delete_records(client: BlockingClient, partition: TopicPartition, before: in
         return request(ApiKey.DELETE_RECORDS, version, topics=topics, timeout=timeout_ms)
 
     def parse(message: Message) -> int:
-        answer = message.topics[0].partitions[0]
+        answer = first_partition(message.topics)
         _raise_error(answer.error_code, None, f"{partition.topic}-{partition.partition}")
         low_watermark: int = answer.low_watermark
         return low_watermark
@@ -188,7 +188,7 @@ def describe_quorum(client: BlockingClient, deadline_ms: int) -> QuorumDescripti
 
     answer = client.call(None, ApiKey.DESCRIBE_QUORUM, build, deadline_ms)
     _raise_error(answer.error_code, getattr(answer, "error_message", None), "quorum")
-    found = answer.topics[0].partitions[0]
+    found = first_partition(answer.topics)
     _raise_error(found.error_code, getattr(found, "error_message", None), "quorum")
     return QuorumDescription(
         leader_id=found.leader_id,
@@ -222,7 +222,8 @@ def describe_client_quotas(
     answer = client.call(None, ApiKey.DESCRIBE_CLIENT_QUOTAS, build, deadline_ms)
     _raise_error(answer.error_code, answer.error_message, "quotas")
     return {
-        entry.entity[0].entity_name: {each.key: each.value for each in entry.values} for entry in answer.entries or ()
+        first_of(entry.entity).entity_name: {each.key: each.value for each in entry.values}
+        for entry in answer.entries or ()
     }
 
 

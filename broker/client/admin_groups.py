@@ -15,7 +15,7 @@ from broker.client.blocking import BlockingClient, Build
 from broker.client.clock import now_ms
 from broker.client.coordinators import GROUP, find_coordinator
 from broker.client.core.batch import TopicPartition
-from broker.client.core.errors import KafkaError
+from broker.client.core.errors import KafkaError, first_of
 from broker.client.core.groups.encodings import decode_assignment
 from broker.client.core.transactions import OffsetAndMetadata
 from broker.client.group_requests import commit_entries, commit_error, committed_offsets
@@ -108,7 +108,7 @@ class GroupAdmin:
             return request(ApiKey.DELETE_GROUPS, version, groups_names=[group_id])
 
         def parse(answer: Message, node: int) -> None:
-            _raise_error(answer.results[0].error_code, f"group {group_id!r}")
+            _raise_error(first_of(answer.results).error_code, f"group {group_id!r}")
 
         self._at_coordinator(group_id, ApiKey.DELETE_GROUPS, build, parse)
 
@@ -223,7 +223,7 @@ def _describe_classic(group_id: str) -> Build:
 
 
 def _consumer_description(answer: Message, node: int) -> GroupDescription:
-    group = answer.groups[0]
+    group = first_of(answer.groups)
     _raise_error(group.error_code, f"group {group.group_id!r}")
     return GroupDescription(
         group_id=group.group_id,
@@ -248,7 +248,7 @@ def _consumer_description(answer: Message, node: int) -> GroupDescription:
 
 
 def _classic_description(answer: Message, node: int) -> GroupDescription:
-    group = answer.groups[0]
+    group = first_of(answer.groups)
     _raise_error(group.error_code, f"group {group.group_id!r}")
     if group.group_state == _DEAD:  # how brokers before DescribeGroups 6 say that there is none
         raise KafkaError(ErrorCode.group_id_not_found, f"group {group.group_id!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.client.blocking import BlockingClient
-from broker.client.core.errors import KafkaError
+from broker.client.core.errors import KafkaError, first_of
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request
@@ -18,7 +18,7 @@ def find_coordinator(client: BlockingClient, key_type: int, key: str, deadline_m
         return request(ApiKey.FIND_COORDINATOR, version, key=key, key_type=key_type, coordinator_keys=[key])
 
     answer = client.call(None, ApiKey.FIND_COORDINATOR, build, deadline_ms)
-    found = answer.coordinators[0] if hasattr(answer, "coordinators") else answer
+    found = first_of(answer.coordinators) if hasattr(answer, "coordinators") else answer
     if found.error_code is not ErrorCode.none:
         raise KafkaError(found.error_code, f"coordinator of {key!r}: {found.error_message}")
     node_id: int = found.node_id

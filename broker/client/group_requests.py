@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import ConsumerConfig
-from broker.client.core.errors import KafkaError
+from broker.client.core.errors import KafkaError, first_of
 from broker.client.core.groups.events import (
     Action,
     ConsumerHeartbeatAnswered,
@@ -231,7 +231,7 @@ def committed_request(
 
 def committed_offsets(answer: Message) -> dict[TopicPartition, OffsetAndMetadata | None]:
     """None: nothing was ever committed. Raises KafkaError."""
-    group = answer.groups[0] if hasattr(answer, "groups") else answer
+    group = first_of(answer.groups) if hasattr(answer, "groups") else answer
     code = getattr(group, "error_code", ErrorCode.none)
     if code is not ErrorCode.none:
         raise KafkaError(code, "committed offsets")

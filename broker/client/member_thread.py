@@ -279,7 +279,9 @@ class MemberThread:
         if node is None:
             return
         version = self._network.version(node, ApiKey.FIND_COORDINATOR, HIGHEST[ApiKey.FIND_COORDINATOR])
-        assert version is not None, "every broker offers FindCoordinator"
+        if version is None:
+            self._back_off_finding()  # a broker without groups; another one may have them
+            return
         group_id = self._config.group_id
         message = request(ApiKey.FIND_COORDINATOR, version, key=group_id, key_type=0, coordinator_keys=[group_id])
         self._is_finding = True
@@ -287,7 +289,11 @@ class MemberThread:
 
     def _on_found(self, answer: Message) -> None:
         self._is_finding = False
-        found = answer.coordinators[0] if hasattr(answer, "coordinators") else answer
+        coordinators = getattr(answer, "coordinators", (answer,))
+        if not coordinators:  # an answer that leaves out what was asked: ask again
+            self._back_off_finding()
+            return
+        found = coordinators[0]
         if found.error_code is not ErrorCode.none:
             self._back_off_finding()
             if not found.error_code.retriable:

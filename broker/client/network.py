@@ -19,6 +19,7 @@ from broker.client import native
 from broker.client.connection import Connection, ConnectionClosedError, Pending
 from broker.client.core.backoff import backoff_ms
 from broker.client.core.metadata import BrokerAddress
+from broker.wire.addresses import parse_address
 from broker.wire.apis import ApiKey
 from broker.wire.errors import RemoteProtocolError
 from broker.wire.messages import Message
@@ -289,5 +290,4 @@ class Network:
 
 
 def _split(server: str) -> tuple[str, int]:
-    host, _, port = server.rpartition(":")
-    return host.strip("[]"), int(port)
+    return parse_address(server)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from broker.client.blocking import BlockingClient
 from broker.client.core.batch import TopicPartition
-from broker.client.core.errors import KafkaError
+from broker.client.core.errors import KafkaError, first_partition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request, to_ms
@@ -39,7 +39,7 @@ def list_offset(
         return request(ApiKey.LIST_OFFSETS, version, replica_id=-1, isolation_level=isolation_level, topics=topics)
 
     def parse(message: Message) -> FoundOffset:
-        answer = message.topics[0].partitions[0]
+        answer = first_partition(message.topics)
         _raise_error(answer.error_code, partition)
         return FoundOffset(answer.offset, to_ms(answer.timestamp), getattr(answer, "leader_epoch", -1))
 
@@ -61,7 +61,7 @@ def epoch_end_offset(
         return request(ApiKey.OFFSET_FOR_LEADER_EPOCH, version, replica_id=-1, topics=topics)
 
     def parse(message: Message) -> tuple[int, int]:
-        answer = message.topics[0].partitions[0]
+        answer = first_partition(message.topics)
         _raise_error(answer.error_code, partition)
         return answer.leader_epoch, answer.end_offset
 

@@ -22,7 +22,8 @@ Import from the modules:
                 iter_batches(buffer), validate_batches(buffer) -> [BatchHeader], set_base_offset_and_epoch(...),
                 decode_records(batch) -> [(offset, timestamp_ms, key, value, headers)], RawBatch, BatchHeader, CodecId
     compression compress(codec, data), decompress(codec, data, size_bytes_max=)
-    errors      ErrorCode (kio's, lower-case names), error_name(code), is_retriable(code), is_definite(code),
+    errors      ErrorCode (kio's, lower-case names), error_name(code), is_retriable(code),
                 RemoteProtocolError, LocalProtocolError, CorruptBatchError
+    fates       FATES, is_definite(code): which answer to a Produce request proves that nothing was appended
     murmur2     murmur2(data), partition_for_key(key, partition_count)
 """

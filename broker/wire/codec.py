@@ -11,18 +11,20 @@ import struct
 from typing import NamedTuple
 
 from kio.serial import entity_reader
-from kio.serial.errors import OutOfBoundValue, SerialError
+from kio.serial.errors import SerialError
 
 from broker.wire import apis
 from broker.wire.apis import ApiKey
-from broker.wire.decoder import decode_in_place, read_uvarint
+from broker.wire.decoder import ELEMENTS_MAX, decode_in_place, read_uvarint
 from broker.wire.encoder import Buffer, Output, encode_body
 from broker.wire.errors import ErrorCode, LocalProtocolError, RemoteProtocolError
+from broker.wire.extent import ANSWER_ELEMENTS_MAX, extent_of
 from broker.wire.messages import Message, MessageType, request_type, response, response_type
 
 __all__ = [
     "RequestHeader",
     "UnsupportedVersionError",
+    "decode_message",
     "decode_request",
     "decode_request_body",
     "decode_request_header",
@@ -35,6 +37,7 @@ __all__ = [
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _LENGTH = struct.Struct(">i")
+_HEADER_TAGS_MAX = 1_000  # the protocol has none yet
 _FLEXIBLE: dict[tuple[int, int], bool] = {}  # of the supported requests that have come: does it have tagged fields?
 
 
@@ -129,11 +132,11 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
     return header, decode_request_body(header, frame)
 
 
-def decode_request_body(header: RequestHeader, frame: Buffer) -> Message:
+def decode_request_body(header: RequestHeader, frame: Buffer, *, elements_max: int = ELEMENTS_MAX) -> Message:
     kind = request_type(header.api_key, header.api_version)
-    # Never kio's native decoder: it takes memory for as many elements as an array claims to have, and a claim of 2^31
-    # in a frame of 40 bytes aborts the process (found by fuzzing: tests/broker_sim/test_sim_fuzz.py).
-    return decode_in_place(kind, memoryview(frame), header.body_position)
+    # kio's native decoder needs `extent_of` first: it takes memory for as many elements as an array claims to have, and
+    # a claim of 2^31 in a frame of 40 bytes aborts the process (found by fuzzing: tests/broker_sim/test_sim_fuzz.py).
+    return decode_in_place(kind, memoryview(frame), header.body_position, elements_max=elements_max)
 
 
 def decode_response_correlation_id(frame: Buffer) -> int:
@@ -144,8 +147,14 @@ def decode_response_correlation_id(frame: Buffer) -> int:
     return correlation_id
 
 
-def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Message]:
-    """(correlation id, message) of a response frame. Records of a Fetch response are memoryviews of `frame`."""
+def decode_response(
+    api_key: int, version: int, frame: Buffer, *, elements_max: int = ANSWER_ELEMENTS_MAX
+) -> tuple[int, Message]:
+    """(correlation id, message) of a response frame. Records of a Fetch response are memoryviews of `frame`.
+
+    Whatever listens on an address may have sent it: each length and count is checked before anything is built, and
+    `elements_max` bounds all arrays together.
+    """
     kind = response_type(api_key, version)
     correlation_id = decode_response_correlation_id(frame)
     position = 4
@@ -154,9 +163,23 @@ def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Mes
             position = _skip_tags(memoryview(frame), position)
         except IndexError as error:
             raise RemoteProtocolError("a response header ends after its frame") from error
-    if api_key == ApiKey.FETCH:
-        return correlation_id, decode_in_place(kind, memoryview(frame), position)
-    return correlation_id, _decode_native(kind, frame, position)
+    return correlation_id, decode_message(kind, frame, position, elements_max=elements_max)
+
+
+def decode_message(
+    kind: MessageType, frame: Buffer, position: int, *, elements_max: int = ANSWER_ELEMENTS_MAX
+) -> Message:
+    """The message of type `kind` that begins at `position`, from whoever sent it. RemoteProtocolError if it is none."""
+    view = frame if isinstance(frame, bytes) else memoryview(frame).toreadonly()  # kio refuses writable buffers
+    extent_of(kind, view, position, elements_max=elements_max)
+    if kind.__api_key__ == ApiKey.FETCH:
+        return decode_in_place(kind, memoryview(frame), position)
+    try:
+        return entity_reader(kind)(view, position)[0]
+    except (SerialError, ValueError, KeyError, OverflowError, TypeError):
+        # kio refuses a tagged field or an error code that it does not know, and a time of -1, which brokers send for a
+        # transaction that has not begun. Our own decoder reads them, and says what is wrong if there is more.
+        return decode_in_place(kind, memoryview(frame), position)
 
 
 def _check_type(message: Message, kind: MessageType) -> None:
@@ -178,6 +201,8 @@ def _finish(message: Message, output: Output) -> list[Buffer]:
 
 def _skip_tags(view: memoryview, position: int) -> int:
     count, position = read_uvarint(view, position)
+    if count > _HEADER_TAGS_MAX:
+        raise RemoteProtocolError(f"a header claims {count} tagged fields, allowed are {_HEADER_TAGS_MAX}")
     for _ in range(count):
         _, position = read_uvarint(view, position)
         size, position = read_uvarint(view, position)
@@ -185,18 +210,3 @@ def _skip_tags(view: memoryview, position: int) -> int:
     if position > len(view):
         raise RemoteProtocolError("the tagged fields of a header end after its frame")
     return position
-
-
-def _decode_native(kind: MessageType, frame: Buffer, position: int) -> Message:
-    """For answers of brokers, which are trusted; see `decode_request`."""
-    # kio refuses writable buffers, so that nothing can change under it; a read-only view of one is accepted.
-    view = frame if isinstance(frame, bytes) else memoryview(frame).toreadonly()
-    try:
-        message, _ = entity_reader(kind)(view, position)
-    except (KeyError, OutOfBoundValue):
-        # kio refuses a tagged field that it does not know; the protocol says that it is skipped (KIP-482). It refuses a
-        # time of -1 too, which brokers send for a transaction that has not begun (DescribeTransactions).
-        return decode_in_place(kind, memoryview(frame), position)
-    except (SerialError, ValueError, OverflowError, TypeError) as error:
-        raise RemoteProtocolError(f"cannot decode {kind.__module__}: {type(error).__name__}: {error}") from error
-    return message

@@ -15,12 +15,17 @@ from typing import Any, TypeAlias
 
 import cramjam
 
-from broker.wire.errors import CorruptBatchError, LocalProtocolError
+from broker.wire.errors import CorruptBatchError, LocalProtocolError, UnpackedTooBigError
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 # More than any sane batch unpacks to (message.max.bytes is 1 MiB), far less than what a bomb would ask for.
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
+
+# Java's stream reads any number of gzip members and snappy blocks one after another. Producers write one member, and
+# blocks of 32 KiB; a batch of empty ones would take seconds.
+GZIP_MEMBERS_MAX = 64
+_XERIAL_BLOCK_BYTES_MIN = 1024
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -75,8 +80,8 @@ def decompress(codec: CodecId, data: Buffer, *, size_bytes_max: int = DECOMPRESS
         raise CorruptBatchError(f"{codec.name.lower()} data does not decompress: {error}") from error
 
 
-def _too_big(size_bytes_max: int) -> CorruptBatchError:
-    return CorruptBatchError(f"a batch decompresses to more than {size_bytes_max} bytes")
+def _too_big(size_bytes_max: int) -> UnpackedTooBigError:
+    return UnpackedTooBigError(f"a batch decompresses to more than {size_bytes_max} bytes")
 
 
 def _compress_xerial(data: Buffer) -> bytes:
@@ -93,7 +98,10 @@ def _decompress_snappy(data: bytes, size_bytes_max: int) -> bytes:
         return _decompress_raw_snappy(data, size_bytes_max)
     parts: list[bytes] = []
     position, size_bytes = len(_XERIAL_HEADER), 0
+    blocks_max = 64 + size_bytes_max // _XERIAL_BLOCK_BYTES_MIN
     while position < len(data):
+        if len(parts) >= blocks_max:
+            raise CorruptBatchError(f"snappy data of more than {blocks_max} blocks")
         (size,) = struct.unpack_from(">i", data, position)
         position += 4
         if size < 0 or position + size > len(data):
@@ -118,6 +126,8 @@ def _decompress_gzip(data: bytes, size_bytes_max: int) -> bytes:
     parts: list[bytes] = []
     left = size_bytes_max
     while data:
+        if len(parts) >= GZIP_MEMBERS_MAX:
+            raise CorruptBatchError(f"gzip data of more than {GZIP_MEMBERS_MAX} members")
         member = zlib.decompressobj(31)
         parts.append(member.decompress(data, left + 1))
         left -= len(parts[-1])

@@ -23,6 +23,11 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 # Below this a payload is joined with its neighbours: one more buffer costs more than such a copy.
 COPY_BELOW_BYTES = 512
 
+# Kafka's own: the length is an int16 in the older encoding, and its generated code holds the compact one to the same.
+STRING_BYTES_MAX = 0x7FFF
+TEXT_CHARACTERS_SURE = STRING_BYTES_MAX // 4  # UTF-8 takes 4 bytes a character at most
+TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
+
 
 class Output:
     """Collects small pieces in `small` and big payloads by reference, in order."""
@@ -104,8 +109,17 @@ def _write_string(value: str | None, output: Output, compact: bool) -> None:
         output.small.append(b"\x00" if compact else b"\xff\xff")
         return
     encoded = value.encode()
+    if len(encoded) > STRING_BYTES_MAX:
+        raise ValueError(f"a string of {len(encoded)} bytes: at most {STRING_BYTES_MAX} fit")
     output.small.append(_uvarint(len(encoded) + 1) if compact else struct.pack(">h", len(encoded)))
     output.small.append(encoded)
+
+
+def _write_text(value: str | None, output: Output, compact: bool) -> None:
+    """A string for people. What we compose of names and values of a peer may grow too long: then it is cut."""
+    if value is not None and len(value) > TEXT_CHARACTERS_SURE:
+        value = value.encode()[:STRING_BYTES_MAX].decode(errors="ignore")
+    _write_string(value, output, compact)
 
 
 def _write_bytes(value: Buffer | list[Buffer] | tuple[Buffer, ...] | None, output: Output, compact: bool) -> None:
@@ -157,6 +171,7 @@ def _generate(message_type: MessageType, flexible: bool) -> Encode:
         "_uuid": _uuid_bytes,
         "_ms": _milliseconds,
         "_string": _write_string,
+        "_text": _write_text,
         "_bytes": _write_bytes,
         "_prefix": _array_prefix,
         "_uvarint": _uvarint,
@@ -223,7 +238,9 @@ def _field_lines(shape: FieldShape, value: str, flexible: bool, names: dict[str,
         ]
     if _is_fixed(shape):
         return [f"{indent}append(_pack('>{FIXED_CODES[shape.kafka_type]}', {_fixed_expression(shape, value)}))"]
-    function = "_string" if shape.kafka_type == "string" else "_bytes"
+    function = "_bytes"
+    if shape.kafka_type == "string":
+        function = "_text" if shape.name in TEXTS else "_string"
     lines = (
         []
         if shape.nullable or shape.tag is not None
@@ -268,6 +285,7 @@ def _tag_value_encoder(shape: FieldShape) -> Encode:
         "_uuid": _uuid_bytes,
         "_ms": _milliseconds,
         "_string": _write_string,
+        "_text": _write_text,
         "_bytes": _write_bytes,
         "_prefix": _array_prefix,
         "_pack": struct.pack,

@@ -1,6 +1,6 @@
 """What can go wrong on the wire: the error codes of the protocol and the exceptions of this package.
 
-Owns: which code is worth a retry, and which code proves that nothing was appended. Knows nothing of connections.
+Owns: which code is worth a retry. What a code says of a Produce request: fates.py. Knows nothing of connections.
 A wire error is an `ErrorCode` value; it becomes an exception only at the surface of a client.
 Shown by tests/broker_wire/test_wire_codec.py.
 """
@@ -15,9 +15,9 @@ __all__ = [
     "LocalProtocolError",
     "ProtocolError",
     "RemoteProtocolError",
+    "UnpackedTooBigError",
     "error_code",
     "error_name",
-    "is_definite",
     "is_retriable",
 ]
 
@@ -42,20 +42,8 @@ class CorruptBatchError(ProtocolError):
         self.position = position
 
 
-# After one of these the batch may be in a log. All others are sent before anything is appended.
-# NOT_LEADER_OR_FOLLOWER and UNKNOWN_TOPIC_OR_PARTITION belong here: a leader that appended a batch and is replaced
-# while the batch waits for its followers (acks=all) answers with them, and the new leader may well have the batch.
-_INDEFINITE = frozenset(
-    {
-        ErrorCode.unknown_server_error,
-        ErrorCode.unknown_topic_or_partition,
-        ErrorCode.not_leader_or_follower,
-        ErrorCode.request_timed_out,
-        ErrorCode.network_exception,
-        ErrorCode.not_enough_replicas_after_append,
-        ErrorCode.kafka_storage_error,
-    }
-)
+class UnpackedTooBigError(CorruptBatchError):
+    """Records would unpack to more bytes than allowed. Nothing says that they are damaged."""
 
 
 def error_code(value: int) -> ErrorCode:
@@ -77,8 +65,3 @@ def error_name(value: int) -> str:
 def is_retriable(value: int) -> bool:
     """Whether Kafka marks the code as worth a retry."""
     return error_code(value).retriable
-
-
-def is_definite(value: int) -> bool:
-    """True if a produce answered with this code certainly did not append; False if the outcome is unknown."""
-    return error_code(value) not in _INDEFINITE

@@ -21,6 +21,7 @@ Buffer = bytes | bytearray | memoryview
 FIRST_VERSION = 12  # flexible, and with last_fetched_epoch
 TOPIC_IDS_SINCE_VERSION = 13
 REPLICA_STATE_SINCE_VERSION = 15
+HOT_ELEMENTS_MAX = 10_000  # topics and partitions; the general decoder counts what is more
 _COMPACT_MAX = 0x7F  # lengths and counts of one varint byte
 _NONE = ErrorCode.none
 _INT32 = struct.Struct(">i")
@@ -94,8 +95,9 @@ def _decode_request(view: memoryview, position: int, version: int) -> FetchReque
         )
         position += _HEAD_12.size
     topic_count, position = _read_uvarint(view, position)
-    if not topic_count:
+    if not 0 < topic_count <= HOT_ELEMENTS_MAX:
         return None
+    left = HOT_ELEMENTS_MAX - topic_count
     topics = []
     for _ in range(topic_count - 1):  # a count beyond the frame ends with an IndexError
         topic = topic_id = None
@@ -110,8 +112,9 @@ def _decode_request(view: memoryview, position: int, version: int) -> FetchReque
             topic = str(view[position + 1 : position + size], "utf-8")
             position += size
         partition_count, position = _read_uvarint(view, position)
-        if not partition_count:
+        if not 0 < partition_count <= left:
             return None
+        left -= partition_count
         partitions = []
         for _ in range(partition_count - 1):
             index, leader_epoch, offset, last_epoch, log_start, size, tags = _ASKED.unpack_from(view, position)

@@ -23,6 +23,7 @@ _INDEX_SIZE = struct.Struct(">ii")
 _COMPACT_MAX = 0x7F  # lengths and counts of one varint byte
 TOPIC_IDS_SINCE_VERSION = 13
 FLEXIBLE_SINCE_VERSION = 9
+HOT_ELEMENTS_MAX = 1_000  # topics and partitions; the general decoder counts what is more
 
 
 class ProducePartition(NamedTuple):
@@ -88,6 +89,7 @@ def _decode_compact(view: memoryview, position: int, has_ids: bool) -> ProduceRe
     position += 7
     if not 0 < topic_count <= _COMPACT_MAX:
         return None
+    left = HOT_ELEMENTS_MAX
     topics = []
     for _ in range(topic_count - 1):
         name = topic_id = None
@@ -103,8 +105,9 @@ def _decode_compact(view: memoryview, position: int, has_ids: bool) -> ProduceRe
             position += size
         partition_count = view[position]
         position += 1
-        if not 0 < partition_count <= _COMPACT_MAX:
+        if not 0 < partition_count <= _COMPACT_MAX or partition_count > left:
             return None
+        left -= partition_count
         partitions = []
         for _ in range(partition_count - 1):
             index = _INT32.unpack_from(view, position)[0]
@@ -149,8 +152,9 @@ def _decode_legacy(view: memoryview, position: int) -> ProduceRequest | None:
         position += size
     acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(view, position)
     position += 10
-    if topic_count < 0:
+    if not 0 <= topic_count <= HOT_ELEMENTS_MAX:
         return None
+    left = HOT_ELEMENTS_MAX - topic_count
     topics = []
     for _ in range(topic_count):
         size = _INT16.unpack_from(view, position)[0]
@@ -161,8 +165,9 @@ def _decode_legacy(view: memoryview, position: int) -> ProduceRequest | None:
         position += size
         partition_count = _INT32.unpack_from(view, position)[0]
         position += 4
-        if partition_count < 0:
+        if not 0 <= partition_count <= left:
             return None
+        left -= partition_count
         partitions = []
         for _ in range(partition_count):
             index, size = _INDEX_SIZE.unpack_from(view, position)

@@ -20,7 +20,7 @@ from broker.wire.batch import (
     BatchHeader,
     RawBatch,
 )
-from broker.wire.compression import CodecId, compress, decompress
+from broker.wire.compression import DECOMPRESSED_BYTES_MAX, CodecId, compress, decompress
 from broker.wire.errors import CorruptBatchError
 from broker.wire.varints import decode_varint, varint
 
@@ -48,10 +48,10 @@ def delete_horizon_ms(header: BatchHeader) -> int | None:
     return header.base_timestamp if header.attributes & DELETE_HORIZON_FLAG else None
 
 
-def body_of(batch: RawBatch) -> bytes:
-    """The records of a batch, decompressed."""
-    payload = batch.buffer[BATCH_OVERHEAD_BYTES : batch.header.size_bytes]
-    return bytes(payload) if batch.header.codec is CodecId.NONE else decompress(batch.header.codec, payload)
+def body_of(batch: RawBatch, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """The records of a batch, decompressed. Raises UnpackedTooBigError before it unpacks more than allowed."""
+    payload, codec = batch.buffer[BATCH_OVERHEAD_BYTES : batch.header.size_bytes], batch.header.codec
+    return bytes(payload) if codec is CodecId.NONE else decompress(codec, payload, size_bytes_max=size_bytes_max)
 
 
 def record_spans(header: BatchHeader, body: bytes) -> list[RecordSpan]:
@@ -121,11 +121,10 @@ def without_records(header: BatchHeader) -> bytes:
     return with_body(header._replace(record_count=0), b"")
 
 
-def recompress(batch: RawBatch, codec: CodecId, *, level: int | None = None) -> bytes:
-    """The same records under another codec."""
-    header = batch.header
+def recompress(header: BatchHeader, body: bytes, codec: CodecId, *, level: int | None = None) -> bytes:
+    """The same records, unpacked in `body`, under another codec."""
     attributes = header.attributes & ~CODEC_MASK | codec
-    return with_body(header._replace(attributes=attributes), compress(codec, body_of(batch), level=level))
+    return with_body(header._replace(attributes=attributes), compress(codec, body, level=level))
 
 
 def with_body(header: BatchHeader, body: bytes) -> bytes:

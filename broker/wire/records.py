@@ -25,7 +25,12 @@ from broker.wire.batch import (
     validate_batches,
 )
 from broker.wire.batch_decoder import (
+    FETCHED_BYTES_MAX,
+    FETCHED_RECORDS_MAX,
     DecodedRecord,
+    check_fetched,
+    control_key,
+    decode_fetched,
     decode_records,
     uncompressed_size_bytes,
 )
@@ -37,6 +42,8 @@ __all__ = [
     "BATCH_HEADER",
     "BATCH_OVERHEAD_BYTES",
     "CRC_POSITION",
+    "FETCHED_BYTES_MAX",
+    "FETCHED_RECORDS_MAX",
     "LENGTH_OVERHEAD_BYTES",
     "NO_PRODUCER_EPOCH",
     "NO_PRODUCER_ID",
@@ -47,7 +54,10 @@ __all__ = [
     "DecodedRecord",
     "Headers",
     "RawBatch",
+    "check_fetched",
     "check_header",
+    "control_key",
+    "decode_fetched",
     "decode_records",
     "encode_batch",
     "encode_batch_buffers",

@@ -17,7 +17,7 @@ from broker.wire.messages import response
 from broker.wire.records import decode_records, iter_batches
 
 # What to do with the n-th Produce request: None = accept, an int = refuse with it, "drop" = append, close, no answer,
-# "hold" = append, no answer, connection stays.
+# "hold" = append, no answer, connection stays, "late 6" = append, and answer with error 6.
 Plan = Callable[[int], int | str | None]
 
 
@@ -97,7 +97,11 @@ class TinyBroker:
     def _describe(self, api_key: int, message: Any) -> dict[str, Any]:
         host, port = self._listener.getsockname()[:2]
         if api_key == ApiKey.API_VERSIONS:
-            offered = ((ApiKey.PRODUCE, 3, 9), (ApiKey.METADATA, 1, 9), (18, 0, 3), (ApiKey.INIT_PRODUCER_ID, 0, 4))
+            # librdkafka writes record batches only for brokers that have Fetch version 4 as well.
+            offered = (
+                (ApiKey.PRODUCE, 3, 9), (ApiKey.FETCH, 4, 4), (ApiKey.METADATA, 1, 9), (18, 0, 3),
+                (ApiKey.INIT_PRODUCER_ID, 0, 4),
+            )  # fmt: skip
             return {
                 "api_keys": [{"api_key": int(k), "min_version": low, "max_version": high} for k, low, high in offered]
             }
@@ -125,8 +129,10 @@ class TinyBroker:
             entries = []
             for each in topic.partition_data:
                 log = self.logs[each.index]
-                offset, code = len(log), outcome if isinstance(outcome, int) else 0
-                if not code:
+                is_late = isinstance(outcome, str) and outcome.startswith("late ")
+                late = int(str(outcome).removeprefix("late ")) if is_late else 0
+                offset, code = len(log), outcome if isinstance(outcome, int) else late
+                if is_late or not code:
                     for batch in iter_batches(each.records):
                         assert batch.is_crc_valid()
                         log.extend(record[3] for record in decode_records(batch))

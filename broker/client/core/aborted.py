@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.wire.records import RawBatch, decode_records
+from broker.wire.records import RawBatch, control_key
 
 
 class AbortedTransactions:
@@ -31,5 +31,5 @@ class AbortedTransactions:
 
 def _is_abort(batch: RawBatch) -> bool:
     """The key of a control record is a version and a type, of which 0 is ABORT."""
-    key = decode_records(batch)[0][2]
+    key = control_key(batch)
     return key is not None and key[2:4] == b"\x00\x00"

@@ -22,6 +22,7 @@ from broker.client.core.settings import (
     property_name,
     setting,
 )
+from broker.wire.addresses import AddressError, parse_address
 
 __all__ = [
     "AdminConfig",
@@ -242,8 +243,11 @@ def _require_bootstrap(servers: tuple[str, ...]) -> None:
     if not servers:
         raise ConfigurationError("bootstrap.servers: needs at least one host:port")
     for server in servers:
-        host, _, port = server.rpartition(":")
-        if not host or not port.isdigit():
+        try:
+            host, _ = parse_address(server)
+        except AddressError as error:
+            raise ConfigurationError(f"bootstrap.servers: {error}") from error
+        if not host:
             raise ConfigurationError(f"bootstrap.servers: expected host:port, got {server!r}")
 
 

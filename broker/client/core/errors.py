@@ -5,6 +5,9 @@ Knows the names of error codes, not how a connection or a batch came to fail.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from broker.wire.errors import ErrorCode, error_name, is_retriable
 
 LOCAL_ERROR_CODE = -1  # the run log writes -1 for an error that no broker named
@@ -22,6 +25,13 @@ class KafkaError(Exception):
         self.retriable = is_retriable(self.code) if self.code > 0 else False
         self.definite = definite
         super().__init__(f"{self.name}: {message}")
+
+
+class IncompleteAnswerError(KafkaError):
+    """A broker's answer leaves out what was asked about. Whether it did what was asked is not known."""
+
+    def __init__(self) -> None:
+        super().__init__(LOCAL_ERROR_CODE, "the answer leaves out what was asked", definite=False, name="LOCAL_ANSWER")
 
 
 class ConfigurationError(KafkaError, ValueError):
@@ -84,3 +94,14 @@ class LogTruncationError(KafkaError):
 
 def record_too_large(message: str) -> KafkaError:
     return KafkaError(ErrorCode.message_too_large, message)
+
+
+def first_of(entries: Sequence[Any] | None) -> Any:  # kio's generated types
+    """The entry of an answer to a question about one thing. IncompleteAnswerError if there is none."""
+    if not entries:
+        raise IncompleteAnswerError
+    return entries[0]
+
+
+def first_partition(topics: Sequence[Any] | None) -> Any:
+    return first_of(first_of(topics).partitions)

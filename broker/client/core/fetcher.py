@@ -24,7 +24,15 @@ from broker.client.core.errors import LOCAL_ERROR_CODE, KafkaError, LogTruncatio
 from broker.client.core.metadata import NO_LEADER, UNKNOWN_EPOCH, MetadataCache
 from broker.client.core.positions import EpochChain
 from broker.wire.errors import CorruptBatchError, ErrorCode, error_code, is_retriable
-from broker.wire.records import decode_records, iter_batches
+from broker.wire.records import (
+    FETCHED_BYTES_MAX,
+    FETCHED_RECORDS_MAX,
+    DecodedRecord,
+    RawBatch,
+    check_fetched,
+    decode_fetched,
+    iter_batches,
+)
 
 EARLIEST = -2  # timestamps of ListOffsets with a meaning of their own
 LATEST = -1
@@ -107,6 +115,25 @@ class _Partition:
         self.awaits_committed = False
         self.records.clear()
         self.validated_epoch = UNKNOWN_EPOCH
+
+
+class _Room:
+    """What one answer may unpack to before the rest of it is left: one batch always fits. Small batches that unpack to
+    much more than they take on the wire would fill the memory otherwise."""
+
+    __slots__ = ("_bytes", "_records")
+
+    def __init__(self) -> None:
+        self._bytes = self._records = 0
+
+    @property
+    def is_taken(self) -> bool:
+        return self._bytes >= FETCHED_BYTES_MAX or self._records >= FETCHED_RECORDS_MAX
+
+    def take(self, batch: RawBatch, records: list[DecodedRecord]) -> None:
+        self._records += len(records)
+        if batch.header.codec:  # what is not compressed is bounded by the answer's size
+            self._bytes += sum(len(record[2] or b"") + len(record[3] or b"") for record in records)
 
 
 class FetcherCore:
@@ -322,6 +349,7 @@ class FetcherCore:
 
     def on_answer(self, node: int, results: Mapping[TopicPartition, FetchResult], now_ms: int) -> None:
         asked = self._in_flight.pop(node, {})
+        room = _Room()
         for partition, result in results.items():
             state = self._partitions.get(partition)
             # An answer to a position that was left by a seek or a new assignment since is of no use.
@@ -332,7 +360,7 @@ class FetcherCore:
                 state.attempts = 0
                 state.high_watermark = result.high_watermark
                 state.log_start_offset = result.log_start_offset
-                self._take_records(partition, state, result)
+                self._take_records(partition, state, result, room)
             else:
                 self._on_error(partition, state, code, now_ms)
 
@@ -344,7 +372,8 @@ class FetcherCore:
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
-    def _take_records(self, partition: TopicPartition, state: _Partition, result: FetchResult) -> None:
+    def _take_records(self, partition: TopicPartition, state: _Partition, result: FetchResult, room: _Room) -> None:
+        """As much as there is room for; what is left is fetched again."""
         topic, number = partition
         make = ConsumerRecord._make
         aborted = AbortedTransactions(result.aborted)
@@ -352,12 +381,16 @@ class FetcherCore:
             for batch in iter_batches(result.records):
                 if self._config.check_crcs and not batch.is_crc_valid():
                     raise CorruptBatchError("the CRC does not match", position=batch.position)
+                check_fetched(batch.header)
                 is_dropped = aborted.drops(batch)
                 if batch.header.next_offset <= state.fetch_offset:
                     continue
                 if not is_dropped and not batch.header.is_control:
+                    if room.is_taken:
+                        break
                     wanted = state.fetch_offset
-                    records = decode_records(batch)
+                    records = decode_fetched(batch)
+                    room.take(batch, records)
                     if records and records[0][0] < wanted:
                         records = [record for record in records if record[0] >= wanted]
                     state.records.extend([make((topic, number, *record)) for record in records])

@@ -22,7 +22,8 @@ from broker.client.core.config import ProducerConfig
 from broker.client.core.errors import ClosedError, KafkaError, TimedOutError
 from broker.client.core.metadata import NO_LEADER, MetadataCache
 from broker.client.core.sequences import IdentityState, Sequences
-from broker.wire.errors import ErrorCode, error_code, is_definite, is_retriable
+from broker.wire.errors import ErrorCode, error_code, is_retriable
+from broker.wire.fates import is_definite
 
 _ASK_FOR_LEADERS = frozenset(
     {

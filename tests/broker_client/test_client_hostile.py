@@ -1,0 +1,164 @@
+"""Admin, group members and transactions of the reference client against a broker whose answers keep to the schema and
+mean nothing: every call ends in time with a KafkaError or a value, and no thread dies."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
+from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
+from broker.wire.apis import ApiKey
+from tests.harness.hostile_broker import Answer, HostileBroker, speaks_nonsense
+
+LEADS = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.METADATA), int(ApiKey.FIND_COORDINATOR)})
+TP = TopicPartition("t", 0)
+OFFSETS = {TP: OffsetAndMetadata(1)}
+WAITS = {
+    "request.timeout.ms": "200", "retry.backoff.ms": "20", "retry.backoff.max.ms": "40", "reconnect.backoff.ms": "10",
+    "reconnect.backoff.max.ms": "20",
+}  # fmt: skip
+API_TIMEOUT = {"default.api.timeout.ms": "150"}
+CALL_S = 1.5  # of the settings above, the longest is a close with a last commit
+SLACK_S = 5.0  # of a busy host
+
+ADMIN_CALLS: list[Callable[[Admin], Any]] = [
+    lambda admin: admin.create_topics([NewTopic("t", 1, 1)]),
+    lambda admin: admin.delete_topics(["t"]),
+    lambda admin: admin.describe_cluster(),
+    lambda admin: admin.describe_topics(["t"]),
+    lambda admin: admin.describe_configs("topic", "t"),
+    lambda admin: admin.list_offsets([TP], -1),
+    lambda admin: admin.offset_for_leader_epoch(TP, 0),
+    lambda admin: admin.group_coordinator("g"),
+    lambda admin: admin.create_partitions({"t": 1}),
+    lambda admin: admin.delete_records({TP: 1}),
+    lambda admin: admin.alter_configs("topic", "t", {"retention.ms": "1"}),
+    lambda admin: admin.elect_leaders([TP]),
+    lambda admin: admin.describe_log_dirs(1),
+    lambda admin: admin.describe_quorum(),
+    lambda admin: admin.describe_client_quotas(),
+    lambda admin: admin.alter_client_quotas("c", {"producer_byte_rate": 1.0}),
+    lambda admin: admin.list_transactions(),
+    lambda admin: admin.describe_transaction("x"),
+    lambda admin: admin.describe_producers(TP),
+    lambda admin: admin.abort_hanging_transaction(TP, 1),
+    lambda admin: admin.groups.list(),
+    lambda admin: admin.groups.describe("g"),
+    lambda admin: admin.groups.delete("g"),
+    lambda admin: admin.groups.offsets("g"),
+    lambda admin: admin.groups.alter_offsets("g", OFFSETS),
+    lambda admin: admin.groups.delete_offsets("g", [TP]),
+    lambda admin: admin.groups.remove_members("g"),
+]
+
+
+@pytest.fixture(autouse=True)
+def no_thread_dies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    died: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: died.append(repr(args.exc_value)))
+    yield
+    assert died == []
+
+
+def attempt(call: Callable[[], Any]) -> None:
+    """A KafkaError, or whatever value; nothing else, and in time."""
+    began_s = time.monotonic()
+    died = ""
+    try:
+        call()
+    except KafkaError as error:
+        died = str(error) if "died" in str(error) else ""
+    assert died == ""
+    assert time.monotonic() - began_s < CALL_S + SLACK_S
+
+
+def use_admin(address: str) -> None:
+    with Admin({"bootstrap.servers": address, **WAITS, **API_TIMEOUT}) as admin:
+        for call in ADMIN_CALLS:
+            attempt(lambda call=call: call(admin))  # type: ignore[misc]
+
+
+def use_member(address: str, protocol: str) -> None:
+    named = {"group.id": "g", "group.protocol": protocol, "auto.offset.reset": "earliest"}
+    beats = {"heartbeat.interval.ms": "50"} if protocol == "classic" else {}
+    consumer = Consumer({"bootstrap.servers": address, **named, **beats, **WAITS, **API_TIMEOUT})
+    consumer.subscribe(["t"])
+    for _ in range(4):
+        attempt(lambda: consumer.poll(80))
+    attempt(lambda: consumer.commit_sync(OFFSETS, 150))
+    attempt(lambda: consumer.committed([TP], 150))
+    attempt(lambda: consumer.close(300))
+
+
+def use_transactions(address: str) -> None:
+    waits = {"max.block.ms": "200", "delivery.timeout.ms": "300", "linger.ms": "0"}
+    producer = Producer({"bootstrap.servers": address, "transactional.id": "x", **waits, **WAITS})
+    group = GroupMetadata(group_id="g", generation_id=-1, member_id="", group_instance_id=None)
+    attempt(lambda: producer.init_transactions(0.2))
+    for end in (producer.commit_transaction, producer.abort_transaction):
+        attempt(producer.begin_transaction)
+        attempt(lambda: producer.send("t", b"x").exception(3))
+        attempt(lambda: producer.send_offsets_to_transaction(OFFSETS, group))
+        attempt(lambda end=end: end(0.3))  # type: ignore[misc]
+    attempt(lambda: producer.close(0.3))
+
+
+CASES = {
+    "admin": (use_admin, (0, 1, 2, 13), {  # 13: an entity without a name was an IndexError
+        ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_CONFIGS, ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_RECORDS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ELECT_LEADERS, ApiKey.DESCRIBE_LOG_DIRS, ApiKey.DESCRIBE_QUORUM,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.LIST_TRANSACTIONS,
+        ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.LIST_GROUPS,
+        ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_DELETE, ApiKey.LEAVE_GROUP,
+    }),
+    "classic": (lambda address: use_member(address, "classic"), range(16), {
+        ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_FETCH,
+        ApiKey.OFFSET_COMMIT,
+    }),
+    "consumer": (lambda address: use_member(address, "consumer"), range(5), {
+        ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT,
+    }),
+    "transactions": (use_transactions, range(8), {
+        ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN,
+        ApiKey.PRODUCE,
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nonsense_in_the_right_form_ends_calls_with_errors_of_the_client(name: str) -> None:
+    use, seeds, expected = CASES[name]
+    asked: set[int] = set()
+    for seed in seeds:
+        with HostileBroker(speaks_nonsense(seed), polite=LEADS) as broker:
+            try:
+                use(broker.address)
+            except Exception as error:
+                raise AssertionError(f"seed {seed}, last told: {broker.told[-2:]}") from error
+            asked |= {key for key, _ in broker.told}
+    assert {ApiKey(key).name for key in expected - asked} == set()
+
+
+def test_a_marker_for_an_epoch_that_no_marker_can_carry_is_refused() -> None:
+    """DescribeProducers gives the epoch as an int32, WriteTxnMarkers takes an int16."""
+
+    def manner(broker: HostileBroker, header: Any, message: Any) -> Answer:
+        producer = {
+            "producer_id": 1, "producer_epoch": 70_000, "last_sequence": 0, "last_timestamp": 0,
+            "coordinator_epoch": 0, "current_txn_start_offset": 0,
+        }  # fmt: skip
+        partition = {"partition_index": 0, "error_code": 0, "active_producers": [producer]}
+        yield broker.proper(header, message, topics=[{"name": "t", "partitions": [partition]}])
+
+    with HostileBroker(manner, polite=LEADS) as broker, contextlib.ExitStack() as stack:
+        admin = stack.enter_context(Admin({"bootstrap.servers": broker.address, **WAITS, **API_TIMEOUT}))
+        with pytest.raises(KafkaError, match="producer 1 in t-0: epoch 70000, expected 0 to 32767"):
+            admin.abort_hanging_transaction(TP, 1)

@@ -1,0 +1,77 @@
+"""The walk over a producer's records agrees with the decoder, whatever was changed in them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.wire.errors import CorruptBatchError
+from broker.wire.record_check import check_records
+from broker.wire.records import BATCH_OVERHEAD_BYTES, decode_records, encode_batch, parse_batch_header
+from broker.wire.varints import encode_varint
+
+
+def _record(delta: int, *, time: int = 0, key: bytes | None = None, value: bytes = b"v") -> bytes:
+    sized = encode_varint(-1) if key is None else encode_varint(len(key)) + key
+    rest = b"\x00" + encode_varint(time) + encode_varint(delta) + sized + encode_varint(len(value)) + value + b"\x00"
+    return encode_varint(len(rest)) + rest
+
+
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 100, 8_191, 8_193, 20_000])
+@pytest.mark.parametrize("value", [b"", b"v", b"x" * 200])
+def test_records_that_count_from_zero_pass(count: int, value: bytes) -> None:
+    check_records(b"".join(_record(index, time=index // 7, value=value) for index in range(count)), count)
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 5, 63, 64, 100, 299])
+@pytest.mark.parametrize("delta", [-1, 7, 64, 2**40])
+def test_one_wrong_offset_delta_is_found(wrong: int, delta: int) -> None:
+    deltas = [delta if index == wrong else index for index in range(300)]
+    if deltas == list(range(300)):
+        return
+    with pytest.raises(CorruptBatchError, match=f"record {wrong} has the offset delta"):
+        check_records(b"".join(_record(each) for each in deltas), 300)
+
+
+def test_a_count_that_the_body_does_not_hold_is_found() -> None:
+    body = b"".join(_record(index) for index in range(50))
+    for count in (49, 51):
+        with pytest.raises(CorruptBatchError):
+            check_records(body, count)
+
+
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_it_says_of_a_damaged_body_what_the_decoder_says(data: st.DataObject, seed: int) -> None:
+    rng = random.Random(seed)
+    count = data.draw(st.sampled_from((1, 3, 40, 130)))
+    sizes = [rng.choice((0, 5)) if seed % 2 else 5 for _ in range(count)]
+    headers = [("h", b"x")] if seed % 3 == 0 else []
+    batch = bytearray(
+        encode_batch(
+            [bytes(size) for size in sizes],
+            keys=[b"k"] * count if seed % 5 else [None] * count,
+            timestamps_ms=[1_000 + index * rng.choice((0, 1, 30)) for index in range(count)],
+            headers=[headers] * count,
+        )
+    )
+    for _ in range(data.draw(st.integers(0, 2))):
+        at = data.draw(st.integers(BATCH_OVERHEAD_BYTES, len(batch) - 1))
+        batch[at] = data.draw(st.integers(0, 255))
+    body = bytes(batch[BATCH_OVERHEAD_BYTES:])
+    try:
+        offsets = [record[0] for record in decode_records(bytes(batch))]
+    except CorruptBatchError as error:
+        # Names of headers are not looked at, and a length that wraps is a matter of the decoder's slices.
+        if "utf-8" in str(error):
+            return
+        offsets = None
+    is_good = offsets == list(range(parse_batch_header(batch).record_count))
+    try:
+        check_records(body, count)
+    except CorruptBatchError:
+        assert not is_good, offsets
+    else:
+        assert is_good, offsets
