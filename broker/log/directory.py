@@ -1,10 +1,12 @@
 """All logs of one `log.dirs` entry: their names, their checkpoints, and whether the last stop was clean.
 
 Owns: `<topic>-<partition>` directories, `partition.metadata` (the topic id), the high-watermark and recovery-point
-checkpoints and the clean-shutdown mark. The mark is removed on opening: from then on a crash is a crash. Which crash
-tells the boot id: as long as the machine was not started anew, nothing that was written is lost, and only the last
-segment can be torn; after that every segment may have lost what was not synced, and is scanned.
-Shown by tests/broker_log/test_log_partition_log.py.
+checkpoints and the clean-shutdown mark. The mark is removed on opening, for good: from then on a crash is a crash.
+Which crash tells the boot id: as long as the machine was not started anew, nothing that was written is lost, and only
+the last segment can be torn; after that every segment may have lost what was not synced, and is scanned.
+
+A log that goes is renamed first, so that nothing half removed is ever taken for a log.
+Shown by tests/broker_log/test_log_directory.py.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ from broker.log.partition_log import LogConfig, PartitionLog
 
 METADATA_FILE = "partition.metadata"
 BOOT_FILE = "boot-id"
+DELETE_SUFFIX = "-delete"  # of a log that goes; what a crash left of it goes at the next start
+METADATA_TOPIC = "__cluster_metadata"  # lies beside the logs, and is the quorum's
+_NAME_IN_DELETED = 180  # characters of a topic's name: with the id and the suffix a file name has no more than 255
 _LINUX_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})")
 
@@ -69,13 +74,16 @@ class LogDirectory:
         filesystem.make_directory(path)
         mark = f"{path}/{CLEAN_SHUTDOWN_FILE}"
         self.was_clean_shutdown = filesystem.exists(mark)
-        filesystem.remove(mark)
+        if self.was_clean_shutdown:
+            filesystem.remove(mark)
+            filesystem.sync_directory(path)  # it must not come back with the power, over what is written from now on
         self._log_starts = read_offsets(filesystem, f"{path}/{LOG_START_FILE}")
         self.cleaner_offsets = read_offsets(filesystem, f"{path}/{CLEANER_FILE}")  # first offset not yet compacted
         self._boot_id = local_boot_id() if boot_id is None else boot_id
         self.was_machine_restarted = not self._is_same_boot()
-        # Logs that this boot has not scanned yet. Until it has, a crash must not make the next start trust them.
-        self._unscanned = set(self.partitions()) if self.was_machine_restarted else set()
+        # Logs that this life has not opened yet. After a restart of the machine they are to be scanned: until all are,
+        # neither a crash nor a clean stop may make the next start trust them.
+        self._unopened = set(self.partitions())
         self._note_boot()
 
     def _is_same_boot(self) -> bool:
@@ -84,12 +92,27 @@ class LogDirectory:
         return is_known and self._filesystem.read_bytes(path) == self._boot_id.encode()
 
     def _note_boot(self) -> None:
-        if not self._unscanned and not self._is_same_boot():
+        is_checked = not (self.was_machine_restarted and self._unopened)
+        if is_checked and not self._is_same_boot():
             self._filesystem.write_atomically(f"{self.path}/{BOOT_FILE}", self._boot_id.encode())
 
     def partitions(self) -> list[tuple[str, int]]:
         parsed = [parse_directory_name(name) for name in self._filesystem.list_directory(self.path)]
-        return sorted(each for each in parsed if each is not None and self._filesystem.exists(self._log_path(*each)))
+        logs = [each for each in parsed if each is not None and each[0] != METADATA_TOPIC]
+        return sorted(
+            each for each in logs if self._filesystem.exists(self._log_path(*each))
+        )  # not of a name like t-007
+
+    def topic_id_of(self, topic: str, partition: int) -> str | None:
+        """As its directory tells; None if it has none, or is none."""
+        path = f"{self._log_path(topic, partition)}/{METADATA_FILE}"
+        stored: str | None = None
+        if self._filesystem.exists(path):
+            text = self._filesystem.read_bytes(path).decode(errors="replace")
+            for line in text.splitlines() if text.endswith("\n") else ():  # else the power went before the sync
+                key, _, value = line.partition(": ")
+                stored = value if key == "topic_id" else stored
+        return stored
 
     def open_log(
         self, topic: str, partition: int, *, topic_id: str | None = None, config: LogConfig | None = None
@@ -104,22 +127,43 @@ class LogDirectory:
             filesystem=self._filesystem,
             clean=self.was_clean_shutdown,
             recovery_point=0 if self.was_machine_restarted else None,
-            topic_id=self._check_topic_id(path, topic_id),
+            topic_id=self._check_topic_id(topic, partition, topic_id),
             log_start_offset=self._log_starts.get((topic, partition)),
+            was_compacted=(topic, partition) in self.cleaner_offsets,
         )
-        self._is_scanned(topic, partition)
+        self._is_opened(topic, partition)
         return log
 
-    def delete_log(self, topic: str, partition: int) -> None:
+    def discard_log(self, topic: str, partition: int) -> None:
+        """It is gone from the names of this directory at once; `remove_discarded` then takes the files."""
         self._log_starts.pop((topic, partition), None)
         if self.cleaner_offsets.pop((topic, partition), None) is not None:
             self.write_cleaner_offsets()
-        self._filesystem.remove_tree(self._log_path(topic, partition))
-        self._is_scanned(topic, partition)
+        path = self._log_path(topic, partition)
+        if self._filesystem.exists(path):
+            topic_id = self.topic_id_of(topic, partition) or "no-id"
+            target = f"{self.path}/{topic[:_NAME_IN_DELETED]}-{partition}.{topic_id}{DELETE_SUFFIX}"
+            self._filesystem.remove_tree(target)  # of an earlier life, whose removal was not finished
+            self._filesystem.rename(path, target)
+        self._is_opened(topic, partition)
 
-    def _is_scanned(self, topic: str, partition: int) -> None:
-        if (topic, partition) in self._unscanned:
-            self._unscanned.discard((topic, partition))
+    def delete_log(self, topic: str, partition: int) -> None:
+        self.discard_log(topic, partition)
+        self.remove_discarded()
+
+    def has_discarded(self) -> bool:
+        return any(name.endswith(DELETE_SUFFIX) for name in self._filesystem.list_directory(self.path))
+
+    def remove_discarded(self) -> None:
+        """May take long: a file system frees the blocks of large files one by one."""
+        self._filesystem.sync_directory(self.path)  # else a half removed one could get its old name back with the power
+        for name in self._filesystem.list_directory(self.path):
+            if name.endswith(DELETE_SUFFIX):
+                self._filesystem.remove_tree(f"{self.path}/{name}")
+
+    def _is_opened(self, topic: str, partition: int) -> None:
+        if (topic, partition) in self._unopened:
+            self._unopened.discard((topic, partition))
             self._note_boot()
 
     def read_high_watermarks(self) -> PartitionOffsets:
@@ -145,34 +189,38 @@ class LogDirectory:
     def write_cleaner_offsets(self) -> None:
         write_offsets(self._filesystem, f"{self.path}/{CLEANER_FILE}", self.cleaner_offsets)
 
-    def close(self, logs: Iterable[PartitionLog]) -> None:
-        """Close the logs, note how far they are on disk, and mark the shutdown as clean."""
+    def close(self, logs: Iterable[PartitionLog], *, is_whole: bool = True) -> None:
+        """Close the logs, note how far they are on disk, and mark the shutdown as clean.
+
+        Without the mark if a log was never opened in this life that a crash had left: nobody has checked it yet. Nor if
+        one could not be closed, or with `is_whole` False: another is offline.
+        """
         recovery_points: PartitionOffsets = {}
         logs = list(logs)
         self.write_log_start_offsets(logs)
         for log in logs:
-            log.close()
+            try:
+                log.close()
+            except OSError:
+                is_whole = False
+                continue
             parsed = parse_directory_name(log.name)
             if parsed:
                 recovery_points[parsed] = log.log_end_offset
         write_offsets(self._filesystem, f"{self.path}/{RECOVERY_POINT_FILE}", recovery_points)
-        self._filesystem.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", b"")
+        if is_whole and (self.was_clean_shutdown or not self._unopened):
+            self._filesystem.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", b"")
 
     def _log_path(self, topic: str, partition: int) -> str:
         return f"{self.path}/{directory_name(topic, partition)}"
 
-    def _check_topic_id(self, path: str, topic_id: str | None) -> str | None:
-        metadata_path = f"{path}/{METADATA_FILE}"
-        stored: str | None = None
-        if self._filesystem.exists(metadata_path):
-            text = self._filesystem.read_bytes(metadata_path).decode(errors="replace")
-            for line in text.splitlines() if text.endswith("\n") else ():  # else the power went before the sync
-                key, _, value = line.partition(": ")
-                stored = value if key == "topic_id" else stored
+    def _check_topic_id(self, topic: str, partition: int, topic_id: str | None) -> str | None:
+        path = self._log_path(topic, partition)
+        stored = self.topic_id_of(topic, partition)
         if stored is None and topic_id is not None:
             # Synced here and now, before there is data: later a sync of this small file would have to wait until the
             # file system has written all data of its journal's transaction (seconds under load, with the loop blocked).
-            self._filesystem.write_atomically(metadata_path, f"version: 0\ntopic_id: {topic_id}\n".encode())
+            self._filesystem.write_atomically(f"{path}/{METADATA_FILE}", f"version: 0\ntopic_id: {topic_id}\n".encode())
         elif stored is not None and topic_id is not None and stored != topic_id:
             raise TopicIdMismatchError(f"{path} belongs to topic id {stored}, not {topic_id}")
         return stored or topic_id

@@ -1,14 +1,16 @@
 """A disk that fails on demand: a FileSystem around another one, switched by a control file while the broker runs.
 
 Owns: which calls on segment files are slowed, refused or silently not done, and the account of what a loss of power
-would leave of them. Metadata, checkpoints and indexes go through untouched: the partitions' data is at stake.
+would leave of them. Checkpoints and indexes go through untouched: the partitions' data is at stake. The files of the
+quorum (`__cluster_metadata-0`: its log, its vote) are meant only by a fault whose `path` names that directory.
 
 The control file (`harness.disk.faults`) is JSON, replaced as a whole; it is looked at at most every 20 ms:
 
     {"faults": [{"call": "write", "error": "ENOSPC"}, {"call": "any", "delay_ms": 20}, {"call": "sync", "lost": true}]}
 
-`call` is write, sync, truncate, read or any; `skip` lets so many calls pass first. What was done is counted in
-`<control file>.seen`. Beside it, `<control file>.durable` says how far each segment file is safe, one line a note:
+`call` is write, sync, truncate, read, open or any (of the first four). `path` is a part of the file's path, "" for
+every segment file. `skip` lets so many calls pass first. What was done is counted in `<control file>.seen`. Beside it,
+`<control file>.durable` says how far each segment file is safe, one line a note:
 `w|s|t monotonic_ms size path` for written, synced, truncated; what a loss of power leaves follows from it.
 Shown by tests/broker_log/test_log_disk_faults.py.
 """
@@ -25,9 +27,10 @@ from broker.log.filesystem import Buffer, File, FileSystem
 
 CONTROL_INTERVAL_S = 0.02
 NOTE_INTERVAL_S = 0.02  # of a file that is written to: how exact the age of unsynced bytes is known
-CALLS = ("write", "sync", "truncate", "read")
+CALLS = ("write", "sync", "truncate", "read")  # those of `any`
+OPEN = "open"
 SEGMENT_SUFFIX = ".log"
-METADATA_PREFIX = "__cluster_metadata"
+METADATA_DIRECTORY = "__cluster_metadata-0"
 SEEN_SUFFIX, DURABLE_SUFFIX = ".seen", ".durable"
 
 
@@ -38,10 +41,13 @@ class DiskFault:
     delay_ms: int = 0
     lost: bool = False  # a sync that says it was done, and was not
     skip: int = 0
+    path: str = ""
     matched: int = 0
 
-    def is_for(self, call: str) -> bool:
-        return self.call in (call, "any")
+    def is_for(self, call: str, path: str) -> bool:
+        is_call = self.call == call or (self.call == "any" and call in CALLS)
+        is_meant = METADATA_DIRECTORY not in path or METADATA_DIRECTORY in self.path
+        return is_call and is_meant and self.path in path
 
 
 def parse_control(text: str) -> list[DiskFault]:
@@ -53,12 +59,14 @@ def parse_control(text: str) -> list[DiskFault]:
     for item in document["faults"]:
         if not isinstance(item, dict):
             raise ValueError(f"expected a mapping, got {item!r}")
-        unknown = set(item) - {"call", "error", "delay_ms", "lost", "skip"}
+        unknown = set(item) - {"call", "error", "delay_ms", "lost", "skip", "path"}
         if unknown:
             raise ValueError(f"unknown key {sorted(unknown)[0]!r}")
         fault = DiskFault(**item)
-        if fault.call not in (*CALLS, "any"):
-            raise ValueError(f"call is {fault.call!r}, expected one of {', '.join((*CALLS, 'any'))}")
+        if fault.call not in (*CALLS, OPEN, "any"):
+            raise ValueError(f"call is {fault.call!r}, expected one of {', '.join((*CALLS, OPEN, 'any'))}")
+        if not isinstance(fault.path, str):
+            raise ValueError(f"path is {fault.path!r}, expected a part of a file's path")
         if fault.error and not hasattr(errno, fault.error):
             raise ValueError(f"error is {fault.error!r}, expected the name of an errno like EIO, ENOSPC or EROFS")
         if fault.lost and fault.call != "sync":
@@ -86,7 +94,7 @@ class DiskControl:
         self._look()
         is_lost = False
         for fault in self._faults:
-            if not fault.is_for(call):
+            if not fault.is_for(call, path):
                 continue
             fault.matched += 1
             if fault.matched <= fault.skip:
@@ -177,17 +185,17 @@ class FaultyFile:
 
 
 class FaultyFileSystem:
-    """Everything but partitions' segment files is passed on."""
+    """Everything but partitions' segment files and the files of the quorum is passed on."""
 
     def __init__(self, inner: FileSystem, control_path: str) -> None:
         self._inner = inner
         self._control = DiskControl(control_path)
 
     def open(self, path: str) -> File:
-        file = self._inner.open(path)
-        if path.endswith(SEGMENT_SUFFIX) and METADATA_PREFIX not in path:
-            return FaultyFile(file, path, self._control)
-        return file
+        if not path.endswith(SEGMENT_SUFFIX):
+            return self._inner.open(path)
+        self._control.apply(OPEN, path)
+        return FaultyFile(self._inner.open(path), path, self._control)
 
     def exists(self, path: str) -> bool:
         return self._inner.exists(path)
@@ -199,12 +207,18 @@ class FaultyFileSystem:
         self._inner.make_directory(path)
 
     def read_bytes(self, path: str) -> bytes:
+        if METADATA_DIRECTORY in path:
+            self._control.apply("read", path)
         return self._inner.read_bytes(path)
 
     def write_atomically(self, path: str, data: bytes) -> None:
+        if METADATA_DIRECTORY in path:
+            self._control.apply("write", path)
         self._inner.write_atomically(path, data)
 
     def sync_directory(self, path: str) -> None:
+        if METADATA_DIRECTORY in path:
+            self._control.apply("sync", path)
         self._inner.sync_directory(path)
 
     def remove(self, path: str) -> None:

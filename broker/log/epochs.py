@@ -6,6 +6,7 @@ Owns: the entries and Kafka's `leader-epoch-checkpoint` file. Shown by tests/bro
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.log.checkpoints import read_lines, write_lines_unsynced
@@ -38,7 +39,7 @@ class LeaderEpochCache:
                 epoch, start_offset = (int(word) for word in line.split(" "))
             except ValueError as error:
                 raise LogCorruptError(f"{path}: not an epoch entry: {line!r}") from error
-            self._insert(EpochEntry(epoch, start_offset))
+            self._entries = self._with(EpochEntry(epoch, start_offset))
         self.check_invariants()
 
     @property
@@ -53,13 +54,12 @@ class LeaderEpochCache:
         """From `start_offset` on, records are of `epoch`. Nothing happens if that epoch is the latest already."""
         if epoch < 0 or epoch == self.latest_epoch:
             return
-        self._insert(EpochEntry(epoch, start_offset))
-        self._write()
+        self._replace(self._with(EpochEntry(epoch, start_offset)))
 
-    def _insert(self, entry: EpochEntry) -> None:
+    def _with(self, entry: EpochEntry) -> list[EpochEntry]:
         """An entry displaces those that contradict it, such as an epoch that never appended anything."""
         kept = [each for each in self._entries if each.epoch < entry.epoch and each.start_offset < entry.start_offset]
-        self._entries = [*kept, entry]
+        return [*kept, entry]
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(largest epoch <= `epoch` that we have, first offset after it), or (-1, -1) if we know none that high."""
@@ -82,26 +82,34 @@ class LeaderEpochCache:
         """Forget epochs that begin at `offset` or later."""
         keep = bisect_left(self._entries, offset, key=lambda entry: entry.start_offset)
         if keep < len(self._entries):
-            del self._entries[keep:]
-            self._write()
+            self._replace(self._entries[:keep])
 
     def truncate_from_start(self, offset: int) -> None:
         """Forget epochs that ended before `offset`; the one that holds it begins there."""
         ended = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset) - 1
         if ended < 0 or (ended == 0 and self._entries[0].start_offset == offset):
             return
-        self._entries[: ended + 1] = [EpochEntry(self._entries[ended].epoch, offset)]
-        self._write()
+        self._replace([EpochEntry(self._entries[ended].epoch, offset), *self._entries[ended + 1 :]])
+
+    def rebuild(self, starts: Iterable[tuple[int, int]]) -> None:
+        """From (epoch, offset) of every batch of the log, in order: the file may be of before a loss of power."""
+        entries: list[EpochEntry] = []
+        for epoch, start_offset in starts:
+            if not entries or epoch > entries[-1].epoch:
+                entries.append(EpochEntry(epoch, start_offset))
+        if entries != self._entries:
+            self._replace(entries)
 
     def clear(self) -> None:
-        self._entries = []
-        self._write()
+        self._replace([])
 
     def check_invariants(self) -> None:
         for earlier, later in zip(self._entries, self._entries[1:], strict=False):
             assert earlier.epoch < later.epoch
             assert earlier.start_offset < later.start_offset
 
-    def _write(self) -> None:
-        lines = (f"{entry.epoch} {entry.start_offset}" for entry in self._entries)
+    def _replace(self, entries: list[EpochEntry]) -> None:
+        """The file first: what could not be written is not in memory either."""
+        lines = (f"{entry.epoch} {entry.start_offset}" for entry in entries)
         write_lines_unsynced(self._filesystem, self._path, lines)
+        self._entries = entries

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from broker.wire.errors import CorruptBatchError
+
 
 class LogError(Exception):
     """Base: the log was asked for something it cannot do."""
@@ -13,6 +15,11 @@ class LogCorruptError(LogError):
 
 class TopicIdMismatchError(LogError):
     """The directory is what is left of another topic of that name."""
+
+
+# What tells that the storage of one log cannot be relied on: the disk refused, or what it returned is not what was
+# written. Everything else that a log refuses is the asker's.
+STORAGE_ERRORS = (OSError, LogCorruptError, CorruptBatchError)
 
 
 class OffsetOutOfRangeError(LogError):

@@ -7,6 +7,7 @@ Shown by tests/broker_log/test_log_partition_log.py (append, read, truncate) and
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -113,6 +114,7 @@ class PartitionLog:
         recovery_point: int | None = None,
         topic_id: str | None = None,
         log_start_offset: int | None = None,
+        was_compacted: bool = False,
     ) -> None:
         self.directory = directory
         self.name = name
@@ -126,7 +128,7 @@ class PartitionLog:
             directory,
             clean=clean,
             recovery_point=recovery_point,
-            may_have_gaps=self.config.is_compacted,
+            may_have_gaps=self.config.is_compacted or was_compacted,
             open_segment=self._open_segment,
         )
         self._segments = found.segments
@@ -136,11 +138,19 @@ class PartitionLog:
         self._find_roll_time()
         delete_stray_files(filesystem, directory, set(self._bases))
         # Bases of segments with writes since their last fsync; a life that was killed may have left any of them so.
-        self._unflushed = set() if clean and not found.scanned_segments else set(self._bases)
+        is_synced = clean and not found.scanned_segments
+        self._unflushed = set() if is_synced else set(self._bases)
+        # Directories with an entry that a loss of power could take: of a new segment, or of the log itself.
+        self._unsynced_directories = set() if is_synced else {directory, directory.rpartition("/")[0] or "."}
         self._records_since_flush = 0
         self.epochs = LeaderEpochCache(filesystem, f"{directory}/{LEADER_EPOCH_FILE}")
         self.epochs.truncate_to(self.log_end_offset + 1)
-        self._restore_epochs(found.scanned_headers)
+        has_gaps = self.config.is_compacted or was_compacted  # then the first batch of an epoch may be gone
+        if recovery_point is not None and found.scanned_from == self._bases[0] and not has_gaps:
+            self.epochs.rebuild((head.partition_leader_epoch, head.base_offset) for head in found.scanned_headers)
+            self.epochs.truncate_from_start(self._log_start_offset)
+        else:
+            self._restore_epochs(found.scanned_headers)
         self.producers = ProducerState()
         self._guards = VerificationGuards()
         try:
@@ -149,7 +159,7 @@ class PartitionLog:
             raise LogCorruptError(f"{directory}: a segment that was closed cleanly is damaged: {error}") from error
         if self._log_start_offset > self.log_end_offset:
             self.truncate_fully_and_start_at(self._log_start_offset)  # a crash took what was above it
-        self._sync_what_is_counted_on()
+        self.sync_what_is_counted_on()
         self.recovery = RecoverySummary(
             clean=clean and not found.scanned_segments,
             log_start_offset=self.log_start_offset,
@@ -374,6 +384,7 @@ class PartitionLog:
         self._active.save_index()
         self._save_producers()
         self._active = self._open_segment(base_offset)
+        self._unsynced_directories.add(self.directory)
         self._segments.append(self._active)
         self._bases.append(base_offset)
         self._find_roll_time()
@@ -510,6 +521,7 @@ class PartitionLog:
         """Put `new` in the place of `old`, which follow one another and do not hold the active one.
 
         Once the log file of `new` is named .swap, recovery finishes what a crash interrupts; before that it undoes it.
+        So that is where memory moves as well. Raises OSError with a log that can be read, all of it old or new.
         """
         first = self._bases.index(old[0].base_offset)
         assert self._segments[first : first + len(old)] == list(old)
@@ -517,13 +529,16 @@ class PartitionLog:
         new.sync()
         new.save_index()
         new.rename(SWAP_SUFFIX)
+        self._segments[first : first + len(old)] = [new]
+        self._bases[first : first + len(old)] = [new.base_offset]
+        self._unflushed -= {segment.base_offset for segment in old}
+        for segment in old:
+            segment.close()
+        self._sync_directory()  # before the old ones go: a loss of power could take both
         for segment in old[1:]:
             segment.delete()
         old[0].delete_indexes()
         new.rename("")
-        self._segments[first : first + len(old)] = [new]
-        self._bases[first : first + len(old)] = [new.base_offset]
-        self._unflushed -= {segment.base_offset for segment in old}
 
     # -- truncate
 
@@ -538,8 +553,11 @@ class PartitionLog:
             return TruncationResult(before, before)
         if offset <= self.log_start_offset:
             return self.truncate_fully_and_start_at(self.log_start_offset)
-        while self._segments[-1].base_offset >= offset:
-            self._drop_last_segment()
+        if self._segments[-1].base_offset >= offset:
+            while self._segments[-1].base_offset >= offset:
+                self._drop_last_segment()
+            # Else one of them could come back with the power, where the log has grown to its base offset again.
+            self._sync_directory()
         self._active = self._segments[-1]
         self._active.truncate_to(offset)
         self._active.sync()
@@ -552,12 +570,13 @@ class PartitionLog:
         return TruncationResult(before, after)
 
     def truncate_fully_and_start_at(self, offset: int) -> TruncationResult:
-        """Drop everything; the log then begins and ends at `offset`."""
+        """Drop everything; the log then begins and ends at `offset`. On the disk when this returns."""
         before = self.log_end_offset
         while self._segments:
             self._drop_last_segment()
         self._active = self._open_segment(offset)
         self._segments, self._bases = [self._active], [offset]
+        self._sync_directory()
         self._log_start_offset = offset
         self._find_roll_time()
         self.epochs.clear()
@@ -575,11 +594,25 @@ class PartitionLog:
 
     def flush(self) -> None:
         """fsync every segment that was written to. All records below `log_end_offset` are then on the disk."""
-        for segment in self._segments:
-            if segment.base_offset in self._unflushed:
-                segment.sync()
+        if self._unflushed:
+            for segment in self._segments:
+                if segment.base_offset in self._unflushed:
+                    segment.sync()
+            if self._unsynced_directories:
+                for directory in sorted(self._unsynced_directories):
+                    self._filesystem.sync_directory(directory)
+                self._unsynced_directories.clear()
         self._unflushed.clear()
         self._records_since_flush = 0
+
+    def _sync_directory(self) -> None:
+        self._filesystem.sync_directory(self.directory)
+        self._unsynced_directories.discard(self.directory)
+
+    def sync_what_is_counted_on(self) -> None:
+        """With flush.messages a leader takes what a follower asks for next as a sign that all before is on its disk."""
+        if self.config.flush_messages is not None and self._unflushed:
+            self.flush()
 
     def close(self) -> None:
         """Flush and write index and producer snapshot, so that the next open need not scan."""
@@ -589,6 +622,12 @@ class PartitionLog:
         for segment in self._segments:
             segment.close()
 
+    def abandon(self) -> None:
+        """Let go of the files as they are, once one of them has failed: nothing is flushed, noted or vouched for."""
+        for segment in self._segments:
+            with contextlib.suppress(OSError):
+                segment.close()
+
     def delete(self) -> None:
         """Close and remove the directory."""
         for segment in self._segments:
@@ -596,11 +635,6 @@ class PartitionLog:
         self._filesystem.remove_tree(self.directory)
 
     # -- state beside the segments
-
-    def _sync_what_is_counted_on(self) -> None:
-        """With flush.messages a leader takes what a follower asks for next as a sign that all before is on its disk."""
-        if self.config.flush_messages is not None and self._unflushed:
-            self.flush()
 
     def _open_segment(self, base_offset: int, suffix: str = "") -> Segment:
         return Segment(
@@ -612,7 +646,7 @@ class PartitionLog:
         )
 
     def _restore_epochs(self, headers: Sequence[BatchHeader]) -> None:
-        """The epoch file is written with each new epoch; a scan still wins if a crash came between."""
+        """The epoch file is written with each new epoch; a scan still wins if a crash of the process came between."""
         for header in headers:
             if header.partition_leader_epoch > self.epochs.latest_epoch:
                 self.epochs.assign(header.partition_leader_epoch, header.base_offset)

@@ -1,9 +1,9 @@
 """What idempotent and transactional producers have appended (KIP-98): the judge of every sequenced batch and marker.
 
 Owns: per producer id its epoch and its last five batches, the open transactions, and the snapshot file of both. Five,
-because a producer may have five requests in flight: a retry can only be of one of those. Knows no clock: the least
-recently used entry without a transaction leaves first. Shown by tests/broker_log/test_log_producers.py and
-test_log_transactions.py.
+because a producer may have five requests in flight: a retry can only be of one of those. Knows no clock: who sweeps
+tells the time, and beyond the bound the least recently used entry without a transaction leaves first.
+Shown by tests/broker_log/test_log_producers.py and test_log_transactions.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BATCHES_KEPT = 5
 # Kafka forgets a producer after producer.id.expiration.ms (1 day); without a clock the number of them is bounded.
 PRODUCERS_MAX = 100_000
 SEQUENCE_MODULUS = 2**31
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3  # of another version: the log is replayed
 EPOCH_BUMP_VERSION = 2  # of transaction.version: every end of a transaction bumps the epoch (KIP-890)
 
 
@@ -51,6 +51,7 @@ class ProducerEntry:
     batches: list[AppendedBatch] = field(default_factory=list)
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     last_timestamp: int = NO_TIMESTAMP
+    idle_since_ms: int | None = None  # the first sweep that found nothing new; None: something came since the last one
 
     @property
     def last_sequence(self) -> int:
@@ -63,7 +64,8 @@ class ProducerState:
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
         self.transactions = OpenTransactions()
-        self._has_evicted = False  # a producer whose records may still be in the log
+        # Somebody whose records lie in the log, or lay there, is not in the state: no stranger is surely new then.
+        self._may_have_forgotten = False
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -88,11 +90,12 @@ class ProducerState:
             return Verdict.OK, None
         entry = self._entries.get(header.producer_id)
         if entry is None:
-            # Kafka takes any sequence from a producer it does not know, as its state may have been deleted with its
-            # records. So do we, but only where that may be. Else five first batches in flight could change their order:
-            # the leader refuses four for want of in-sync replicas and takes the fifth; the four come again after it.
-            # Refused as out of order, it is sent again after them (found by the simulation: tests/broker_sim, seed 12).
-            is_new = is_complete and not self._has_evicted
+            # Kafka takes any sequence from a producer it does not know (ProducerAppendInfo.checkSequence, KIP-360): its
+            # state may be gone, with its records or after producer.id.expiration.ms. So do we, unless that cannot be.
+            # Else five first batches in flight could change their order: the leader refuses four for want of in-sync
+            # replicas and takes the fifth; the four come again after it. Refused as out of order, it is sent again
+            # after them (found by the simulation: tests/broker_sim, seed 12).
+            is_new = is_complete and not self._may_have_forgotten
             return (Verdict.OUT_OF_ORDER if is_new and header.base_sequence > 0 else Verdict.OK), None
         if header.producer_epoch < entry.epoch:
             return Verdict.INVALID_EPOCH, None
@@ -144,10 +147,10 @@ class ProducerState:
             completed = self.transactions.end(header.producer_id, header.base_offset, is_commit=marker.is_commit)
         else:
             self._note_data(entry, header)
-        entry.last_timestamp = header.max_timestamp
+        entry.last_timestamp, entry.idle_since_ms = header.max_timestamp, None
         self._entries[header.producer_id] = entry  # at the end: dicts keep order, so the first is the longest unused
         if len(self._entries) > PRODUCERS_MAX:
-            self._has_evicted = True
+            self._may_have_forgotten = True
             self._evict()
         return completed
 
@@ -169,16 +172,29 @@ class ProducerState:
                 del self._entries[producer_id]
                 return
 
-    def forget_idle(self, now_ms: int, expiration_ms: int) -> None:
-        """producer.id.expiration.ms: who wrote nothing for so long, and has no transaction, is a stranger again."""
-        idle = [
-            producer_id
-            for producer_id, entry in self._entries.items()
-            if 0 <= entry.last_timestamp < now_ms - expiration_ms
-            and self.transactions.first_offset_of(producer_id) is None
-        ]
-        for producer_id in idle:
+    def forget_idle(self, now_ms: int, expiration_ms: int) -> int:
+        """producer.id.expiration.ms: who wrote nothing for so long, and has no transaction, is a stranger again.
+
+        Called now and then; returns how many were forgotten. Time counts from the first call after the last append, by
+        this host's clock. Kafka counts from the timestamp of the last batch (ProducerStateManager.isProducerExpired):
+        a producer that copies old records, with their times, is forgotten while it writes, and then a retry is not
+        recognised as one. What is decided by the clock of records nobody can rely on.
+        """
+        forgotten = []
+        for producer_id, entry in self._entries.items():
+            if entry.idle_since_ms is None or entry.idle_since_ms > now_ms:  # the latter: the clock was set back
+                entry.idle_since_ms = now_ms
+            is_idle = now_ms - entry.idle_since_ms >= expiration_ms
+            if is_idle and self.transactions.first_offset_of(producer_id) is None:
+                forgotten.append(producer_id)
+        for producer_id in forgotten:
             del self._entries[producer_id]
+            self._may_have_forgotten = True
+        return len(forgotten)
+
+    def expect_strangers(self) -> None:
+        """Producers may come that wrote to an earlier log of this name: with any sequence, as in Kafka."""
+        self._may_have_forgotten = True
 
     def clear(self) -> None:
         self._entries.clear()
@@ -188,11 +204,19 @@ class ProducerState:
         """One JSON line and its CRC. Kafka's own snapshot keeps one batch per producer; we keep all five, so that a
         retry is recognised across a restart too."""
         entries = [
-            [producer_id, entry.epoch, entry.coordinator_epoch, entry.last_timestamp, entry.batches]
+            [
+                producer_id,
+                entry.epoch,
+                entry.coordinator_epoch,
+                entry.last_timestamp,
+                entry.idle_since_ms,
+                entry.batches,
+            ]
             for producer_id, entry in self._entries.items()
         ]
         ongoing, unreplicated = self.transactions.dump()
-        body = json.dumps({"producers": entries, "ongoing": ongoing, "unreplicated": unreplicated}).encode()
+        state = {"producers": entries, "ongoing": ongoing, "unreplicated": unreplicated}
+        body = json.dumps({**state, "may_have_forgotten": self._may_have_forgotten}).encode()
         filesystem.write_atomically(path, b"%d %08x\n%s\n" % (SNAPSHOT_VERSION, zlib.crc32(body), body))
 
     def load(self, filesystem: FileSystem, path: str) -> bool:
@@ -206,12 +230,14 @@ class ProducerState:
         if head != b"%d %08x" % (SNAPSHOT_VERSION, zlib.crc32(body)):
             return False
         state = json.loads(body)
-        for producer_id, epoch, coordinator_epoch, last_timestamp, batches in state["producers"]:
+        for producer_id, epoch, coordinator_epoch, last_timestamp, idle_since_ms, batches in state["producers"]:
             self._entries[producer_id] = ProducerEntry(
                 epoch,
                 [AppendedBatch(*batch) for batch in batches],
                 coordinator_epoch=coordinator_epoch,
                 last_timestamp=last_timestamp,
+                idle_since_ms=idle_since_ms,
             )
+        self._may_have_forgotten |= state["may_have_forgotten"]
         self.transactions.restore(state["ongoing"], state["unreplicated"])
         return True

@@ -1,7 +1,8 @@
 """From the files of a directory to the segments of a log, after a clean close or after a crash.
 
 Owns: which files are trusted, what is scanned and what is cut. After a SIGKILL only the last segment can be torn, since
-earlier ones were complete before it began; it is read in full and cut at its first bad batch. A `recovery_point` (the
+earlier ones were complete before it began; it is read in full and cut at its first bad batch, unless whole ones follow:
+that is rot, and refused. A `recovery_point` (the
 offset up to which all was fsynced) makes it scan every segment beyond that, which a lost disk cache requires: the
 directory asks for it when the machine was started anew since.
 Shown by tests/broker_log/test_log_recovery.py, which cuts and damages the last segment at every byte.
@@ -120,7 +121,10 @@ def open_segments(
         next_base = bases[number + 1] if number + 1 < len(bases) else None
         trusted = clean or (next_base is not None and (recovery_point is None or next_base <= recovery_point))
         if not (trusted and segment.load_clean()):
-            found, cut, why = segment.recover()
+            # With a recovery point the power may be gone: then what was not synced may have holes.
+            found, cut, why = segment.recover(may_have_holes=recovery_point is not None)
+            if why and recovery_point is None and next_base is not None:
+                raise LogCorruptError(f"{directory}/{file_name(base_offset, '.log')}: {why}, and later segments follow")
             headers += found
             scanned, cut_bytes = scanned + 1, cut_bytes + cut
             scanned_from = base_offset if scanned_from is None else scanned_from

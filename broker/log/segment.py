@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
+from broker.log.damage import next_whole_batch
 from broker.log.errors import LogCorruptError
 from broker.log.filesystem import Buffer, File, FileSystem
 from broker.log.index import ENTRY_BYTES, OffsetIndex
@@ -98,15 +99,21 @@ class Segment:
         return self._path_stem + kind + self._suffix
 
     def rename(self, suffix: str) -> None:
-        """Give every file another suffix, the log last: once it has its name, the others have theirs."""
-        self.close()
+        """Give every file another suffix, the log last: once it has its name, the others have theirs.
+
+        Raises OSError only while the log still has its old name.
+        """
         kinds = [kind for kind in INDEX_KINDS if self._filesystem.exists(self._path(kind))]
         for kind in (*kinds, ".log"):
             self._filesystem.rename(self._path(kind), self._path_stem + kind + suffix)
         self._suffix = suffix
-        self._file = self._filesystem.open(self._path(".log"))
-        self.aborted = TransactionIndex(self._filesystem, self._path(TRANSACTION_INDEX_SUFFIX))
-        self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
+        self.aborted.moved(self._path(TRANSACTION_INDEX_SUFFIX))
+        try:
+            opened = self._filesystem.open(self._path(".log"))
+        except OSError:
+            return  # too many open files, say: what we have open is this very file, only under its old name
+        self._file.close()
+        self._file = opened
 
     def append(self, buffer: Buffer, headers: Sequence[BatchHeader]) -> None:
         """Write whole batches whose offsets are final; raises OSError with the segment unchanged."""
@@ -208,10 +215,11 @@ class Segment:
             yield RawBatch(header, memoryview(self._file.read_at(position, size)), position)
             position += header.size_bytes
 
-    def recover(self) -> tuple[list[BatchHeader], int, str]:
+    def recover(self, *, may_have_holes: bool = False) -> tuple[list[BatchHeader], int, str]:
         """Read the whole file, check every batch, cut at the first bad byte and rebuild the index.
 
-        Returns (headers that are good, bytes cut off, why; empty if nothing was cut).
+        Returns (headers that are good, bytes cut off, why; empty if nothing was cut). Raises LogCorruptError if whole
+        batches follow the bad byte: no crash of a process leaves that. A loss of power does (`may_have_holes`).
         """
         file_bytes = self._file.size_bytes()
         self._index.truncate_to(0)
@@ -231,11 +239,24 @@ class Segment:
             self.next_offset = header.next_offset
             headers.append(header)
         cut_bytes = file_bytes - self.size_bytes
+        if cut_bytes and not may_have_holes:
+            self._refuse_rot(reason)
         if cut_bytes:
             self._file.truncate(self.size_bytes)
         self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
         self.aborted.truncate_to(self.base_offset)  # written anew when the log replays this segment
         return headers, cut_bytes, reason
+
+    def _refuse_rot(self, reason: str) -> None:
+        following = next_whole_batch(self._file, self.size_bytes + 1, min_offset=self.next_offset)
+        if following is None:
+            return
+        position, header = following
+        raise LogCorruptError(
+            f"{self._path('.log')}: damaged at byte {self.size_bytes} (offset {self.next_offset}): {reason}. A whole "
+            f"batch follows at byte {position} (offset {header.base_offset}): no crash of a process leaves that, the "
+            "disk has changed what was written. Nothing was cut, for it may have been acknowledged"
+        )
 
     def _check_batch(self, position: int, file_bytes: int) -> BatchHeader:
         header = parse_batch_header(self._file.read_at(position, BATCH_OVERHEAD_BYTES))

@@ -90,6 +90,10 @@ class TransactionIndex:
             assert self._file is not None
             self._file.truncate(keep * _ENTRY.size)
 
+    def moved(self, path: str) -> None:
+        """The file has another name; what is open stays open."""
+        self._path = path
+
     def sync(self) -> None:
         if self._file is not None:
             self._file.sync()

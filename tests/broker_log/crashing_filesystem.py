@@ -1,6 +1,10 @@
-"""A disk that stops the process at its nth change: what was done before stays, the rest never happens."""
+"""A disk that stops the process at its nth change: what was done before stays, the rest never happens. And one whose
+calls fail."""
 
 from __future__ import annotations
+
+import errno
+import os
 
 from broker.log.filesystem import Buffer, File, LocalFile, LocalFileSystem
 
@@ -70,3 +74,47 @@ class CrashingFileSystem(LocalFileSystem):
     def rename(self, source: str, target: str) -> None:
         self.change()
         super().rename(source, target)
+
+
+class FailingFileSystem(LocalFileSystem):
+    """One call of a kind fails, after `skip` others, for paths that end as asked; the next ones succeed again."""
+
+    __slots__ = ("_call", "_ends", "_of_missing", "_skip", "failed")
+
+    def __init__(self) -> None:
+        self.failed = False
+        self.heal()
+
+    def fail(self, call: str, ends: str, *, skip: int = 0, of_missing: bool = True) -> None:
+        """`of_missing` False: only for files that exist, so opening them does not create."""
+        self._call, self._ends, self._skip, self._of_missing, self.failed = call, ends, skip, of_missing, False
+
+    def heal(self) -> None:
+        self._call, self._ends, self._skip, self._of_missing = "", "", 0, True
+
+    def _check(self, call: str, path: str) -> None:
+        if call != self._call or self.failed or not path.endswith(self._ends):
+            return
+        if not self._of_missing and not os.path.exists(path):
+            return
+        if self._skip:
+            self._skip -= 1
+            return
+        self.failed = True
+        raise OSError(errno.EIO, "injected", path)
+
+    def open(self, path: str) -> File:
+        self._check("open", path)
+        return super().open(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._check("rename", target)
+        super().rename(source, target)
+
+    def remove(self, path: str) -> None:
+        self._check("remove", path)
+        super().remove(path)
+
+    def sync_directory(self, path: str) -> None:
+        self._check("sync_directory", path)
+        super().sync_directory(path)

@@ -3,6 +3,7 @@ transactions, producer state, leader epochs, small maps and logs that change mea
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import sys
@@ -23,7 +24,7 @@ from broker.wire.record_filter import delete_horizon_ms
 from broker.wire.records import CodecId, decode_records, encode_batch, iter_batches, validate_batches
 
 sys.path.insert(0, str(Path(__file__).parent))
-from crashing_filesystem import Crash, CrashingFileSystem
+from crashing_filesystem import Crash, CrashingFileSystem, FailingFileSystem
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150, is_compacted=True, delete_retention_ms=1000)
 MAP_BYTES = 1 << 20
@@ -327,3 +328,43 @@ def test_a_map_that_is_too_small_leaves_the_rest_for_the_next_time(tmp_path: Pat
         rounds += 1
     assert rounds > 3
     assert [value for _, _, value in rows(log)] == [b"2" * 20] * 30
+
+
+def compactable(
+    path: Path, filesystem: FileSystem
+) -> tuple[PartitionLog, dict[bytes | None, tuple[int, bytes | None]]]:
+    log = open_log(path, filesystem)
+    for number in range(30):
+        append(log, [(b"k%d" % (number % 3), b"value-%d-%d" % (number, each)) for each in range(3)])
+    assert log.segment_count > 3
+    return log, latest(rows(log))
+
+
+def test_a_swap_whose_last_open_fails_leaves_a_log_that_can_be_read(tmp_path: Path) -> None:
+    """The new file was renamed, could not be opened again (EMFILE), and reads met closed files: EBADF."""
+    disk = FailingFileSystem()
+    log, written = compactable(tmp_path, disk)
+    disk.fail("open", ".log", of_missing=False)
+    clean(log)
+    assert disk.failed
+    disk.heal()
+    assert latest(rows(log)) == written
+    log.close()
+    assert latest(rows(open_log(tmp_path))) == written
+
+
+@pytest.mark.parametrize("call", ["rename", "remove", "sync_directory"])
+def test_whatever_fails_within_a_swap_the_log_can_be_read_and_recovers(tmp_path: Path, call: str) -> None:
+    for number in range(1, 12):
+        disk = FailingFileSystem()
+        path = tmp_path / str(number)
+        log, written = compactable(path, disk)
+        disk.fail(call, "", skip=number - 1)
+        with contextlib.suppress(OSError):
+            clean(log)
+        has_failed = disk.failed
+        disk.heal()
+        assert latest(rows(log)) == written, f"{call} number {number}"
+        assert latest(rows(open_log(path))) == written, f"{call} number {number}, opened again"
+        if not has_failed:
+            return

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from broker.log.compaction import compact, find_cleanable
 from broker.log.directory import LogDirectory
 from broker.log.filesystem import FileSystem
 from broker.log.partition_log import LogConfig, PartitionLog
@@ -77,3 +78,90 @@ def test_with_flush_messages_all_that_a_restarted_log_shows_is_on_the_disk() -> 
         disk.lose_power(1.0)
         _, log = open_directory(disk.mount(), disk.boot_id, LogConfig(flush_messages=1))
         assert offsets(log) == shown == list(range(10)), f"seed {seed}"
+
+
+def test_a_new_segment_is_not_lost_with_the_entry_of_its_file() -> None:
+    """Its content was synced; the directory that names it has to be, too, and the one that names the log."""
+    config = LogConfig(segment_bytes=200, flush_messages=1)
+    for seed in SEEDS:
+        disk = new_disk(seed)
+        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        for number in range(10):
+            log.append(encode_batch([b"value-%d" % number], timestamps_ms=1), leader_epoch=1)
+        assert log.segment_count > 3
+        disk.lose_power(1.0)
+        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        assert offsets(log) == list(range(10)), f"seed {seed}"
+
+
+def test_a_segment_that_truncation_removed_does_not_come_back_behind_what_took_its_place() -> None:
+    """The log grew to the very offset where the removed segment began: it would go on with what had diverged."""
+    config = LogConfig(segment_bytes=300, flush_messages=1)
+    for seed in SEEDS:
+        disk = new_disk(seed)
+        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        for number in range(12):
+            log.append(encode_batch([b"old-%d" % number], timestamps_ms=1), leader_epoch=1)
+        bases = [segment.base_offset for segment in log.segments]
+        log.truncate_to(bases[1] - 1)
+        end = bases[1]
+        log.append(encode_batch([b"new-%d" % end], timestamps_ms=1), leader_epoch=2)
+        assert log.log_end_offset == end
+        disk.lose_power(1.0)
+        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        assert log.log_end_offset == end, f"seed {seed}"
+
+
+def test_a_log_that_was_restarted_elsewhere_stays_there() -> None:
+    for seed in SEEDS:
+        disk = new_disk(seed)
+        _, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        for number in range(5):
+            log.append(encode_batch([b"value-%d" % number], timestamps_ms=1), leader_epoch=1)
+        log.flush()
+        log.truncate_fully_and_start_at(100)
+        disk.lose_power(1.0)
+        _, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        assert (log.log_start_offset, log.log_end_offset) == (100, 100), f"seed {seed}"
+
+
+def test_a_mark_of_a_clean_stop_that_comes_back_is_not_believed() -> None:
+    """It was removed, and the power took that: what was written since is checked all the same."""
+    damaged = 0
+    for seed in SEEDS:
+        disk = new_disk(seed)
+        directory, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        log.append(encode_batch([b"v" * 100], timestamps_ms=1), leader_epoch=1)
+        directory.close([log])
+        disk.mount().sync_directory("data")
+        directory, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        assert directory.was_clean_shutdown
+        for number in range(5):
+            log.append(encode_batch([b"%d" % number * 100], timestamps_ms=1), leader_epoch=1)
+        disk.lose_power(1.0)
+        directory, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        assert not directory.was_clean_shutdown, f"seed {seed}"
+        assert directory.was_machine_restarted
+        damaged += bool(log.recovery.cut_bytes)
+    assert damaged
+
+
+@pytest.mark.parametrize("at_risk", [1.0, 0.5])
+def test_a_compaction_that_loses_the_power_keeps_the_old_segments_or_has_the_new_one(at_risk: float) -> None:
+    config = LogConfig(segment_bytes=300, flush_messages=1, is_compacted=True)
+    for seed in SEEDS:
+        disk = new_disk(seed)
+        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        for number in range(12):
+            log.append(
+                encode_batch([b"value-%d" % number], keys=[b"k%d" % (number % 2)], timestamps_ms=1), leader_epoch=1
+            )
+        cleanable = find_cleanable(log, checkpoint=0, high_watermark=12, now_ms=10)
+        for _ in compact(log, cleanable, now_ms=10, map_bytes_max=1 << 20):
+            pass
+        active = log.segments[-1].base_offset
+        kept = {each for each in offsets(log) if each >= active - 2}
+        disk.lose_power(at_risk)
+        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        assert kept <= set(offsets(log)), f"seed {seed}"
+        assert log.log_end_offset == 12

@@ -119,3 +119,61 @@ def test_number_of_producers_is_bounded() -> None:
     assert len(state) == PRODUCERS_MAX
     assert state.entry(2) is None
     assert state.entry(3) is not None
+
+
+DAY_MS = 86_400_000
+
+
+def test_a_producer_that_was_forgotten_goes_on_with_its_next_sequence() -> None:
+    """Kafka accepts it (ProducerAppendInfo.checkSequence: no current entry); librdkafka goes fatal on a refusal."""
+    state = state_after(header(0), header(2))
+    assert state.forget_idle(1_000, DAY_MS) == 0
+    assert state.forget_idle(1_000 + DAY_MS, DAY_MS) == 1
+    assert state.entry(7) is None
+    assert state.check(header(4), is_complete=True)[0] is Verdict.OK
+    assert ProducerState().check(header(4), is_complete=True)[0] is Verdict.OUT_OF_ORDER, "nobody was ever forgotten"
+
+
+def test_a_forgotten_producer_is_accepted_after_a_restart_too(tmp_path: Path) -> None:
+    state = state_after(header(0), header(0, producer_id=8))
+    state.forget_idle(1_000, DAY_MS)
+    state.update(header(2, producer_id=8))
+    state.forget_idle(1_000 + DAY_MS, DAY_MS)
+    path = str(tmp_path / "snapshot")
+    state.save(LOCAL, path)
+    loaded = ProducerState()
+    assert loaded.load(LOCAL, path)
+    assert loaded.entry(7) is None
+    assert loaded.check(header(2), is_complete=True)[0] is Verdict.OK
+    assert loaded.check(header(4, producer_id=8), is_complete=True)[0] is Verdict.OK
+    assert loaded.check(header(5, producer_id=8), is_complete=True)[0] is Verdict.OUT_OF_ORDER
+
+
+def test_a_producer_expires_by_when_it_wrote_and_not_by_the_timestamps_of_its_records(tmp_path: Path) -> None:
+    """Records of 1970 (timestamps 1): their producer is at work now."""
+    now_ms = 50 * DAY_MS
+    state = state_after(header(0))
+    assert state.forget_idle(now_ms, DAY_MS) == 0
+    state.update(header(2))
+    assert state.forget_idle(now_ms + DAY_MS, DAY_MS) == 0, "it wrote since the last look"
+    path = str(tmp_path / "snapshot")
+    state.save(LOCAL, path)
+    loaded = ProducerState()
+    loaded.load(LOCAL, path)
+    assert loaded.forget_idle(now_ms + 2 * DAY_MS - 1, DAY_MS) == 0
+    assert loaded.forget_idle(now_ms + 2 * DAY_MS, DAY_MS) == 1, "a restart does not begin its day anew"
+
+
+def test_a_clock_that_is_set_back_does_not_keep_a_producer_for_ever() -> None:
+    state = state_after(header(0))
+    state.forget_idle(100 * DAY_MS, DAY_MS)
+    assert state.forget_idle(2 * DAY_MS, DAY_MS) == 0
+    assert state.forget_idle(3 * DAY_MS, DAY_MS) == 1
+
+
+def test_a_producer_with_an_open_transaction_is_not_forgotten() -> None:
+    batch = encode_batch([b"v"], timestamps_ms=1, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    state = ProducerState()
+    state.update(parse_batch_header(batch))
+    state.forget_idle(0, DAY_MS)
+    assert state.forget_idle(5 * DAY_MS, DAY_MS) == 0

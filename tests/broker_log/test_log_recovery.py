@@ -81,7 +81,9 @@ def test_last_segment_cut_at_every_byte(written: Path, tmp_path: Path) -> None:
         log.delete()
 
 
-def test_last_segment_damaged_at_every_byte_is_cut_there(written: Path, tmp_path: Path) -> None:
+def test_last_segment_damaged_at_every_byte_is_cut_there_or_named(written: Path, tmp_path: Path) -> None:
+    """The last batch may be torn by a crash. Before whole ones it is the disk that has changed it: nothing is cut then,
+    unless the machine was started anew, and with it what was not synced is gone."""
     last = segment_files(written)[-1]
     data = last.read_bytes()
     before = int(last.stem) // 2
@@ -95,7 +97,11 @@ def test_last_segment_damaged_at_every_byte_is_cut_there(written: Path, tmp_path
         damaged = bytearray(data)
         damaged[position] ^= 0x40
         (copy / last.name).write_bytes(damaged)
-        log = open_log(copy)
+        if start != starts[-1]:
+            with pytest.raises(LogCorruptError, match=f"byte {start} .*A whole batch follows"):
+                open_log(copy)
+            assert (copy / last.name).read_bytes() == damaged
+        log = open_log(copy, recovery_point=0)
         assert log.recovery.cut_bytes == len(data) - start, position
         check_recovered(log, before + starts.index(start))
         log.delete()
@@ -207,3 +213,17 @@ def test_a_damaged_base_offset_that_no_index_can_hold_is_cut_though_the_file_was
     again.append(sequenced(2), leader_epoch=0)
     again.roll()
     again.check_invariants()
+
+
+def test_after_a_restart_of_the_machine_the_epochs_are_those_of_the_batches(tmp_path: Path) -> None:
+    """The file fell back to what a truncation had removed: an epoch above that of batches which were fetched later."""
+    path = tmp_path / "t-0"
+    log = open_log(path)
+    for number, epoch in enumerate((3, 3, 4, 4, 6)):
+        log.append_as_follower(encode_batch([b"v"], timestamps_ms=1, base_offset=number, partition_leader_epoch=epoch))
+    expected = [(3, 0), (4, 2), (6, 4)]
+    assert [tuple(each) for each in log.epochs.entries] == expected
+    (path / "leader-epoch-checkpoint").write_text("0\n2\n3 0\n5 3\n")
+    again = open_log(path, recovery_point=0)
+    again.check_invariants()
+    assert [tuple(each) for each in again.epochs.entries] == expected

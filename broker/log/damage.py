@@ -1,0 +1,53 @@
+"""Tells rot from a tear: whether whole batches follow a damaged one.
+
+A killed process leaves a prefix of its last write, so nothing whole follows it. Where something does, the disk has
+changed what was written and perhaps acknowledged: that must be said, not cut off. Only a loss of power may leave a hole
+in what was not synced. Knows no log: who asks knows what was synced. Shown by tests/broker_log/test_log_damage.py.
+"""
+
+from __future__ import annotations
+
+from broker.log.filesystem import File
+from broker.wire.errors import CorruptBatchError
+from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, check_header, parse_batch_header
+
+CHUNK_BYTES = 1 << 20
+_MAGIC_AT = 16  # of a batch's header
+_MAGIC = b"\x02"
+OFFSETS_AHEAD_MAX = 2**31  # of a batch that belongs to the same file
+
+
+def next_whole_batch(file: File, position: int, *, min_offset: int) -> tuple[int, BatchHeader] | None:
+    """Where the first whole batch of offset `min_offset` or later begins, at `position` or after it."""
+    file_bytes = file.size_bytes()
+    while position + BATCH_OVERHEAD_BYTES <= file_bytes:
+        chunk = file.read_at(position, CHUNK_BYTES + BATCH_OVERHEAD_BYTES)
+        found = chunk.find(_MAGIC, _MAGIC_AT)
+        while 0 <= found - _MAGIC_AT < CHUNK_BYTES:
+            start = found - _MAGIC_AT
+            header = _header_at(chunk, start, min_offset)
+            if header is not None and _is_whole(file, position + start, header, file_bytes):
+                return position + start, header
+            found = chunk.find(_MAGIC, found + 1)
+        position += CHUNK_BYTES
+    return None
+
+
+def _header_at(chunk: bytes, start: int, min_offset: int) -> BatchHeader | None:
+    """Most bytes that look like a magic are none: the offset tells nearly all of them."""
+    offset = int.from_bytes(chunk[start : start + 8], "big")
+    if not min_offset <= offset < min_offset + OFFSETS_AHEAD_MAX or start + BATCH_OVERHEAD_BYTES > len(chunk):
+        return None
+    try:
+        header = parse_batch_header(chunk[start : start + BATCH_OVERHEAD_BYTES])
+        check_header(header, 0, is_stored=True)
+    except (CorruptBatchError, ValueError):
+        return None
+    return header
+
+
+def _is_whole(file: File, position: int, header: BatchHeader, file_bytes: int) -> bool:
+    if position + header.size_bytes > file_bytes:
+        return False
+    data = memoryview(file.read_at(position, header.size_bytes))
+    return RawBatch(header, data, 0).is_crc_valid()
