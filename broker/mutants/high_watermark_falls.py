@@ -7,7 +7,7 @@ from broker.replication import Action, HighWatermarkAdvanced, PartitionReplica, 
 
 
 def _advance_high_watermark(self: PartitionReplica, now_ms: int) -> list[Action]:
-    if self.role is not Role.LEADER or len(self.maximal_isr) < self.effective_min_insync_replicas:
+    if self.role is not Role.LEADER or len(self.isr) < self.effective_min_insync_replicas:
         return []
     ends = [each.log_end_offset for each in self.followers.values()]
     lowest = max(0, min([self.log_end_offset, *ends]))

@@ -6,6 +6,7 @@ also takes what was not synced.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,9 @@ from broker.node.broker import Broker
 from broker.node.config import LONG_MAX, Address, NodeConfig
 from broker.node.journal import Journal
 from broker.node.logs import Logger
+from broker.node.metadata_store import METADATA_DIRECTORY
 from broker.sim.coverage import Coverage
-from broker.sim.disk import SimDisk, SimFileSystem
+from broker.sim.disk import Failure, SimDisk, SimFileSystem
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
@@ -37,11 +39,18 @@ def host_of(node_id: int) -> str:
     return f"broker-{node_id}"
 
 
+async def _inline(work: Callable[[], None]) -> None:
+    """There are no threads: the work of one log is one event."""
+    await asyncio.sleep(0)
+    work()
+
+
 class SimJournal(Journal):
     """What the broker tells of itself becomes counts of states."""
 
-    def __init__(self, coverage: Coverage) -> None:
+    def __init__(self, coverage: Coverage, disk: SimDisk) -> None:
         super().__init__(None, broker_id=0, with_appends=False)
+        self._disk = disk
         self.with_appends = True
         self._coverage = coverage
         self._truncated_epochs: dict[tuple[object, object, int], int] = {}
@@ -50,6 +59,9 @@ class SimJournal(Journal):
         state = _STATE_OF_KIND.get(kind)
         if state is not None:
             self._coverage.reached(state)
+        if kind == "storage_failed" and "topic" in facts:
+            call = "a read" if self._disk.last_failed == "read" else "another call"
+            self._coverage.reached(f"partition offline by {call}")
         if kind == "log_recovered":
             self._coverage.reached("clean log trusted" if facts["clean"] else "log recovered")
             if facts["cut_bytes"]:
@@ -65,8 +77,12 @@ _STATE_OF_KIND = {
 }
 
 
+# Lines of the one door for errors of a request: a peer's request must not meet an exception.
+DEFECTS = frozenset({"handler_failed", "coordinator_answer_failed"})
+
+
 class SimLogger(Logger):
-    """Keeps the last lines with virtual time. `handler_failed` is a defect whatever its cause."""
+    """Keeps the last lines with virtual time. What is in DEFECTS is one whatever its cause."""
 
     def __init__(self, node_id: int, now_us: Callable[[], int], on_defect: Callable[[str], None]) -> None:
         super().__init__(node_id)
@@ -78,7 +94,7 @@ class SimLogger(Logger):
         self.lines.append(f"{self._now_us() / 1e6:.6f} {level} node={self._id} {event} {pairs}")
         if len(self.lines) > LOG_LINES_KEPT:
             del self.lines[: LOG_LINES_KEPT // 2]
-        if event == "handler_failed":
+        if event in DEFECTS:
             self._on_defect(pairs)
 
 
@@ -129,11 +145,17 @@ class Cluster:
             each: SimDisk(scheduler=scheduler, rng=random.Random(rng.random()), name=f"disk-{each}")
             for each in self.node_ids
         }
+        for disk in self.disks.values():
+            disk.on_failure = self._disk_failed
         self.loggers = {each: SimLogger(each, lambda: scheduler.now_us, on_defect) for each in self.node_ids}
         self._clocks = {each: (rng.randrange(10**9), rng.uniform(0.97, 1.03)) for each in self.node_ids}
         for each in self.node_ids:
             for listener in _PORT_OF:
                 network.own_port(port(each, listener), host_of(each))
+
+    def _disk_failed(self, failure: Failure, path: str) -> None:
+        what = "the quorum" if METADATA_DIRECTORY in path else "a partition"
+        self._coverage.reached(f"disk failed under {what}")
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -173,8 +195,9 @@ class Cluster:
             logger=self.loggers[life.node_id],
             filesystem=life.filesystem,
             rng=random.Random(seed),
-            journal=SimJournal(self._coverage),
+            journal=SimJournal(self._coverage, self.disks[life.node_id]),
             boot_id=self.disks[life.node_id].boot_id,
+            run_blocking=_inline,
         )
         life.loop.create_task(life.broker.start())
 
@@ -192,12 +215,14 @@ class Cluster:
         self._network.process_died(life.loop, with_power=False)
         self._network.dead_hosts.add(host_of(node_id))
         disk = self.disks[node_id]
-        lost, torn = disk.lost_changes, disk.torn_writes
+        lost, torn, entries = disk.lost_changes, disk.torn_writes, disk.lost_entries
         disk.lose_power(at_risk)
         self.on_power_loss()
         self._coverage.reached("power lost")
         if disk.lost_changes > lost:
             self._coverage.reached("unsynced writes lost")
+        if disk.lost_entries > entries:
+            self._coverage.reached("entries of a directory lost")
         if disk.torn_writes > torn:
             self._coverage.reached("torn write")
 
@@ -216,8 +241,9 @@ class Cluster:
     def _end(self, life: Life) -> None:
         life.filesystem.detach()
         life.loop.kill()
-        self.disks[life.node_id].operations_to_death = None
-        self.disks[life.node_id].writes_to_failure = None
+        disk = self.disks[life.node_id]
+        disk.operations_to_death = None
+        disk.failures[:] = [each for each in disk.failures if not each.is_once]
 
     def stop(self, node_id: int) -> None:
         """SIGTERM: a controlled shutdown, after which the process is gone."""

@@ -2,20 +2,26 @@
 
 Owned by a host, so it outlives processes. Killing a process loses nothing (the page cache is the kernel's). A loss of
 power keeps of each file what was synced and, of the writes after that, a random part: each is there, torn at a sector,
-or absent, in any order, as with a drive's cache. Replacing a file is atomic; that it was replaced is sure only after
-`sync_directory`. Creating and removing files is taken as journaled at once.
+or absent, in any order, as with a drive's cache. What was done to the entries of a directory (a file created, removed,
+renamed, replaced, a directory made) is sure only after its `sync_directory`: until then the last of it may be undone,
+in order, as with a file system's journal. That a file was synced does not help its name. Calls fail by the rules in
+`failures`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from broker.log.filesystem import Buffer
 from broker.sim.scheduler import Scheduler
 
 SECTOR_BYTES = 512
+JOURNAL_MAX = 50  # changes of one directory's entries that may be lost: what is older, the file system has committed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +38,10 @@ class _Truncate:
 _Change = _Write | _Truncate
 
 
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
 def _apply(content: bytearray, change: _Change) -> None:
     if isinstance(change, _Write):
         end = change.position + len(change.data)
@@ -44,6 +54,18 @@ def _apply(content: bytearray, change: _Change) -> None:
         content.extend(bytes(change.size - len(content)))
 
 
+@dataclass(slots=True, kw_only=True)
+class Failure:
+    """Calls of one kind on files whose path holds `where` fail, once `skip` of them have passed."""
+
+    call: str  # write, sync, truncate, read, open, replace (a whole file at once), syncdir
+    where: str  # a part of the path, e.g. "/t-0/" or "quorum-state"
+    error: int = errno.EIO
+    skip: int = 0
+    is_once: bool = True  # else it goes on until it is taken out of the disk's failures
+    met: int = 0  # how many calls it has made fail
+
+
 @dataclass(slots=True)
 class _Node:
     """A file. `durable` plus all of `unsynced` is `content`."""
@@ -51,8 +73,6 @@ class _Node:
     content: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
     unsynced: list[_Change] = field(default_factory=list)
-    replaced: bytes | None = None  # what a not yet synced replacement stands for
-    is_replacement_unsynced: bool = False
 
     def change(self, change: _Change) -> None:
         _apply(self.content, change)
@@ -69,13 +89,19 @@ class SimDisk:
         self._scheduler, self._rng, self._name = scheduler, rng, name
         self._files: dict[str, _Node] = {}
         self._directories: dict[str, None] = {}
+        # By directory: how to undo what was done to its entries, oldest first.
+        self._journals: dict[str, list[Callable[[], None]]] = {}
         self.changed_paths: dict[str, None] = {}  # since the checker looked last
         self.operations_to_death: int | None = None  # counts down; `on_death` is called instead of reaching 0
         self.may_die: Callable[[], bool] = lambda: True  # asked at that operation; no: at the next one, perhaps
         self.on_death: Callable[[], None] = lambda: None  # ends the process, or the power too
-        self.writes_to_failure: int | None = None  # counts down writes of partition logs; that one fails half way
+        self.failures: list[Failure] = []
+        self.on_failure: Callable[[Failure, str], None] = lambda failure, path: None  # told of each failed call
+        self.last_failed = ""  # the call that failed last
+        self._is_observed = False
         self.boots = 1
         self.lost_changes = 0
+        self.lost_entries = 0  # of these, changes of a directory
         self.torn_writes = 0
 
     @property
@@ -86,6 +112,25 @@ class SimDisk:
     def files(self) -> dict[str, bytes]:
         """A copy of all contents."""
         return {path: bytes(node.content) for path, node in self._files.items()}
+
+    @contextlib.contextmanager
+    def observed(self) -> Iterator[None]:
+        """While this lasts it is the checker who reads: nothing fails for it, and no failure is used up."""
+        self._is_observed = True
+        try:
+            yield
+        finally:
+            self._is_observed = False
+
+    def holds(self, path: str) -> bool:
+        return path in self._files
+
+    def has_directory(self, path: str) -> bool:
+        return path in self._directories or any(each.startswith(f"{path}/") for each in self._files)
+
+    def content(self, path: str) -> bytes:
+        """As it is read when nothing fails."""
+        return bytes(self._files[path].content)
 
     def overwrite(self, path: str, data: bytes) -> None:
         self._files[path] = _Node(content=bytearray(data), durable=bytearray(data))
@@ -111,15 +156,8 @@ class SimDisk:
         """
         self.boots += 1
         at_risk = self._rng.choice((1.0, 0.5, 0.04)) if at_risk is None else at_risk
-        for path in list(self._files):
-            node = self._files[path]
-            if node.is_replacement_unsynced and self._rng.random() < 0.5:
-                self.lost_changes += 1
-                if node.replaced is None:
-                    del self._files[path]
-                    continue
-                node.durable = bytearray(node.replaced)
-                node.unsynced.clear()
+        self._lose_entries(at_risk)
+        for path, node in self._files.items():
             for change in node.unsynced:
                 survivor = self._survivor(change) if self._rng.random() < at_risk else change
                 if survivor is None:
@@ -128,8 +166,91 @@ class SimDisk:
                     _apply(node.durable, survivor)
             node.unsynced.clear()
             node.content = bytearray(node.durable)
-            node.is_replacement_unsynced = False
             self.changed_paths[path] = None
+
+    def _lose_entries(self, at_risk: float) -> None:
+        """Of each directory the last changes that were not synced, none or all of them."""
+        for journal in list(self._journals.values()):
+            if self._rng.random() >= at_risk:
+                continue
+            kept = self._rng.randrange(len(journal) + 1)
+            self.lost_changes += len(journal) - kept
+            self.lost_entries += len(journal) - kept
+            for undo in reversed(journal[kept:]):
+                undo()
+        self._journals.clear()
+
+    def _journal(self, directory: str, undo: Callable[[], None]) -> None:
+        journal = self._journals.setdefault(directory, [])
+        journal.append(undo)
+        if len(journal) > JOURNAL_MAX:
+            del journal[0]
+
+    def _put(self, path: str, node: _Node) -> None:
+        """Create or replace the entry."""
+        before = self._files.get(path)
+        self._files[path] = node
+
+        def undo() -> None:
+            if before is None:
+                self._files.pop(path, None)
+            else:
+                self._files[path] = before
+            self.changed_paths[path] = None
+
+        self._journal(_parent(path), undo)
+
+    def _take(self, path: str) -> _Node:
+        """Remove the entry."""
+        node, directory = self._files.pop(path), _parent(path)
+
+        def undo() -> None:
+            self._files[path] = node
+            self._directories[directory] = None
+            self.changed_paths[path] = None
+
+        self._journal(directory, undo)
+        return node
+
+    def _move(self, source: str, target: str) -> None:
+        node, before = self._files.pop(source), self._files.get(target)
+        self._files[target] = node
+
+        def undo() -> None:
+            self._files[source] = node
+            if before is None:
+                self._files.pop(target, None)
+            else:
+                self._files[target] = before
+            self.changed_paths[target] = None
+
+        self._journal(_parent(target), undo)
+
+    def _move_tree(self, source: str, target: str) -> None:
+        def move(old: str, new: str) -> None:
+            for path in [path for path in self._files if path.startswith(f"{old}/")]:
+                self._files[new + path[len(old) :]] = self._files.pop(path)
+                self.changed_paths[path] = None
+            self._directories.pop(old, None)
+            self._directories[new] = None
+
+        move(source, target)
+        self._journals.pop(source, None)  # what was done to its entries before is not undone under the new name
+        self._journal(_parent(target), lambda: move(target, source))
+
+    def _make(self, directory: str) -> None:
+        if directory in self._directories or not _parent(directory):
+            self._directories[directory] = None  # what the disk is mounted at is there
+            return
+        self._directories[directory] = None
+
+        def undo() -> None:
+            for path in [path for path in self._files if path.startswith(f"{directory}/")]:
+                del self._files[path]
+                self.changed_paths[path] = None
+            self._directories.pop(directory, None)
+
+        self._journal(_parent(directory), undo)
 
     def _survivor(self, change: _Change) -> _Change | None:
         fate = self._rng.random()
@@ -145,6 +266,22 @@ class SimDisk:
             # The size of the file was journaled, the data was not: zeros, as after a crash of ext4 or XFS.
             return _Write(position=change.position, data=change.data[:keep] + bytes(len(change.data) - keep))
         return _Write(position=change.position, data=change.data[:keep])
+
+    def check(self, call: str, path: str) -> None:
+        """Raises OSError if this call is to fail."""
+        if self._is_observed:
+            return
+        for failure in self.failures:
+            if failure.call != call or failure.where not in path or (failure.is_once and failure.met):
+                continue
+            if failure.skip > 0:
+                failure.skip -= 1
+                continue
+            failure.met += 1
+            self.last_failed = call
+            self._scheduler.note(f"{self._name} failed {call} {path}")
+            self.on_failure(failure, path)
+            raise OSError(failure.error, os.strerror(failure.error), path)
 
     def _touch(self, path: str, what: str, data: bytes = b"") -> None:
         self._scheduler.note(f"{self._name} {what} {path}", data)
@@ -169,9 +306,14 @@ class SimFileSystem:
     def detach(self) -> None:
         self.is_detached = True
 
+    def _check(self, call: str, path: str) -> None:
+        if not self.is_detached:
+            self._disk.check(call, path)
+
     def open(self, path: str) -> SimFile:
+        self._check("open", path)
         if not self.is_detached and path not in self._disk._files:
-            self._disk._files[path] = _Node()
+            self._disk._put(path, _Node())
             self._disk._touch(path, "create")
         return SimFile(self, path, self._disk._files.get(path) or _Node())
 
@@ -185,9 +327,10 @@ class SimFileSystem:
 
     def make_directory(self, path: str) -> None:
         if not self.is_detached:
-            self._disk._directories[path] = None
+            self._disk._make(path)
 
     def read_bytes(self, path: str) -> bytes:
+        self._check("read", path)
         node = self._disk._files.get(path)
         if node is None:
             raise FileNotFoundError(path)
@@ -196,39 +339,42 @@ class SimFileSystem:
     def write_atomically(self, path: str, data: bytes) -> None:
         if self.is_detached:
             return
-        old = self._disk._files.get(path)
-        before = None if old is None else bytes(old.content)
-        if old is not None and old.is_replacement_unsynced:
-            before = old.replaced
-        node = _Node(content=bytearray(data), durable=bytearray(data))
-        node.replaced, node.is_replacement_unsynced = before, True
-        self._disk._files[path] = node
+        self._check("replace", path)
+        self._disk._put(path, _Node(content=bytearray(data), durable=bytearray(data)))
         self._disk._touch(path, "replace", data)
 
     def sync_directory(self, path: str) -> None:
         if self.is_detached:
             return
-        for each, node in self._disk._files.items():
-            if each.rpartition("/")[0] == path:
-                node.is_replacement_unsynced = False
-        self._disk._touch(path, "syncdir")
+        self._check("syncdir", f"{path}/")
+        disk = self._disk
+        if disk.fails_at_next_operation():
+            disk._touch(path, "dies at syncdir")
+            return
+        disk._journals.pop(path, None)
+        disk._touch(path, "syncdir")
 
     def remove(self, path: str) -> None:
-        if not self.is_detached and self._disk._files.pop(path, None) is not None:
+        if not self.is_detached and path in self._disk._files:
+            self._disk._take(path)
             self._disk._touch(path, "remove")
 
     def rename(self, source: str, target: str) -> None:
+        """Within a directory, as all of them are; of a file, or of a directory with what is in it."""
         if self.is_detached:
             return
-        self._disk._files[target] = self._disk._files.pop(source)
+        if source in self._disk._directories:
+            self._disk._move_tree(source, target)
+        else:
+            self._disk._move(source, target)
         self._disk._touch(target, "rename")
 
     def remove_tree(self, path: str) -> None:
         if self.is_detached:
             return
         prefix = f"{path}/"
-        for each in [each for each in self._disk._files if each.startswith(prefix)]:
-            del self._disk._files[each]
+        for each in sorted(each for each in self._disk._files if each.startswith(prefix)):
+            self._disk._take(each)
         for each in [each for each in self._disk._directories if each == path or each.startswith(prefix)]:
             del self._disk._directories[each]
         self._disk._touch(path, "removetree")
@@ -246,6 +392,7 @@ class SimFile:
         return len(self._node.content)
 
     def read_at(self, position: int, size: int) -> bytes:
+        self._filesystem._check("read", self._path)
         return bytes(memoryview(self._node.content)[position : position + size])
 
     def write_at(self, position: int, data: Buffer) -> None:
@@ -253,19 +400,19 @@ class SimFile:
             return
         disk = self._filesystem._disk
         content = bytes(data)
-        if disk.writes_to_failure is not None and self._path.endswith(".log") and "__cluster" not in self._path:
-            disk.writes_to_failure -= 1
-            if disk.writes_to_failure <= 0:
-                disk.writes_to_failure = None
-                self._node.change(_Write(position=position, data=content[: len(content) // 2]))
-                disk._touch(self._path, "failed write", content)
-                raise OSError("no space left on device")
+        try:
+            disk.check("write", self._path)
+        except OSError:  # half way: what was written of it stays
+            self._node.change(_Write(position=position, data=content[: len(content) // 2]))
+            disk._touch(self._path, "failed write", content)
+            raise
         self._node.change(_Write(position=position, data=content))
         disk._touch(self._path, "write", content)
 
     def truncate(self, size: int) -> None:
         if self._filesystem.is_detached:
             return
+        self._filesystem._check("truncate", self._path)
         self._node.change(_Truncate(size=size))
         self._filesystem._disk._touch(self._path, f"truncate to {size}")
 
@@ -274,6 +421,7 @@ class SimFile:
             return
         # The end may come before the sync has done anything, or after.
         disk = self._filesystem._disk
+        disk.check("sync", self._path)
         if disk.fails_at_next_operation():
             disk._touch(self._path, "dies at sync")
             return

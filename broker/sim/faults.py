@@ -7,10 +7,12 @@ all are in sync again. Otherwise it could return as the last member of an ISR an
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from broker.node.metadata_store import METADATA_DIRECTORY
 from broker.sim.cluster import host_of
 from broker.sim.coverage import Coverage
 from broker.sim.directed import (
@@ -20,6 +22,7 @@ from broker.sim.directed import (
     alter_setting,
     prefer_leaders,
 )
+from broker.sim.disk import Failure
 from broker.sim.plan import FAULTS_BEGIN_US, FAULTS_END_US, TOPIC, Settings
 
 if TYPE_CHECKING:
@@ -44,6 +47,17 @@ _WEIGHTS = {
     "disk": 1,
     "setting": 2,
 }
+_OF_DISKS = ("disk", "disk", "quorum disk")
+# What is called, and how it fails. Opening comes with a new segment, a new topic and a new life.
+_PARTITION_CALLS = (
+    ("write", errno.ENOSPC), ("write", errno.ENOSPC), ("write", errno.EIO), ("sync", errno.EIO), ("read", errno.EIO),
+    ("read", errno.EIO), ("truncate", errno.EIO), ("open", errno.EMFILE), ("replace", errno.ENOSPC),
+)  # fmt: skip
+_QUORUM_CALLS = (
+    ("write", errno.ENOSPC), ("write", errno.EIO), ("sync", errno.EIO), ("replace", errno.ENOSPC),
+    ("replace", errno.ENOSPC), ("syncdir", errno.EIO), ("truncate", errno.EIO), ("open", errno.EMFILE),
+    ("read", errno.EIO),
+)  # fmt: skip
 
 
 class Faults:
@@ -52,7 +66,7 @@ class Faults:
         self._scheduler, self._network, self._cluster = world.scheduler, world.network, world.cluster
         self._cluster.on_power_loss = self._power_lost
         self.done: list[str] = []  # what was done, for the report of a failed seed
-        self._is_over = False
+        self.is_over = False
         self._busy_until_us = 0  # until then some fault goes on
         self._is_fragile = False  # what a host lost with its power has not been fetched again, perhaps
         self._schedule: FigureEight | FetchOfAnEarlierLife | None = None  # of several steps, alone in its seed
@@ -71,12 +85,15 @@ class Faults:
         for kind in kinds:
             when_us = self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US)
             self._scheduler.at(when_us, lambda kind=kind: self._act(kind))  # type: ignore[misc]
+        for _ in range(self._settings.disk_faults):
+            when_us, kind = self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US), self._rng.choice(_OF_DISKS)
+            self._scheduler.at(when_us, lambda kind=kind: self._act(kind))  # type: ignore[misc]
         for _ in range(self._settings.leader_moves):
             self._scheduler.at(self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US), self._prefer)
 
     def end(self) -> None:
         """Heal everything: from here on the cluster has to recover."""
-        self._is_over = True
+        self.is_over = True
         self._network.heal_all()
         if self._schedule is not None:
             self._schedule.end()
@@ -84,7 +101,7 @@ class Faults:
             if not life.is_dead:
                 life.loop.paused_until_us = 0
         for disk in self._cluster.disks.values():
-            disk.operations_to_death = disk.writes_to_failure = None
+            disk.operations_to_death, disk.failures = None, []
         for node_id in self._cluster.node_ids:
             self._end_stop(node_id)
 
@@ -111,7 +128,7 @@ class Faults:
 
     def vote_given(self, voter: int, candidate: int) -> None:
         schedule = self._crash_after_vote
-        if schedule is not None and not self._is_over:
+        if schedule is not None and not self.is_over:
             self._scheduler.after(0, lambda: schedule.vote_given(voter, candidate))
 
     def start_after(self, node_id: int, delay_us: int) -> None:
@@ -126,7 +143,7 @@ class Faults:
         self._network.heal(host_of(source), host_of(target))
 
     def restart_soon(self, node_id: int) -> None:
-        if self._is_over:
+        if self.is_over:
             self._scheduler.after(10_000, lambda: self._start(node_id))
         self._later(10_000, 1_500_000, lambda: self._start(node_id))
 
@@ -134,7 +151,7 @@ class Faults:
 
     def _act(self, kind: str) -> None:
         self._is_fragile = self._is_fragile and not self._world.is_healthy()
-        if self._is_over or self._is_fragile:
+        if self.is_over or self._is_fragile:
             return
         node_id = self._rng.choice(self._cluster.node_ids)
         actions: dict[str, Callable[[int], None]] = {
@@ -154,6 +171,7 @@ class Faults:
             "slow": self._slow,
             "corrupt": self._corrupt,
             "disk": self._disk,
+            "quorum disk": self._quorum_disk,
             "setting": self._setting,
         }
         self.done.append(f"{self._scheduler.now_us / 1e6:.3f} {kind} broker {node_id}")
@@ -162,7 +180,7 @@ class Faults:
 
     def _later(self, low_us: int, high_us: int, action: Callable[[], None]) -> None:
         def act() -> None:
-            if not self._is_over:
+            if not self.is_over:
                 action()
 
         delay_us = self._rng.randrange(low_us, high_us)
@@ -204,9 +222,7 @@ class Faults:
         if not self._settings.can_lose_power_unsynced:
             return True
         disks = self._cluster.disks.values()
-        is_quiet = self._scheduler.now_us >= self._busy_until_us and all(
-            each.writes_to_failure is None for each in disks
-        )
+        is_quiet = self._scheduler.now_us >= self._busy_until_us and not any(each.failures for each in disks)
         return is_quiet and self._world.is_healthy()
 
     def _power_lost(self) -> None:
@@ -239,7 +255,7 @@ class Faults:
 
     def _end_die_within(self, node_id: int) -> None:
         """It may have had no operation at which it could die: then the next faults need not wait for it."""
-        if not self._is_over:
+        if not self.is_over:
             self._cluster.disks[node_id].operations_to_death = None
             self._start(node_id)
 
@@ -357,7 +373,7 @@ class Faults:
         self._later(100_000, 1_000_000, quick_again)
 
     def _prefer(self) -> None:
-        if not self._is_over and any(prefer_leaders(life) for life in self._cluster.up()):
+        if not self.is_over and any(prefer_leaders(life) for life in self._cluster.up()):
             self.done.append(f"{self._scheduler.now_us / 1e6:.3f} preferred leaders")
             self._coverage.reached("preferred leaders asked for")
 
@@ -365,8 +381,32 @@ class Faults:
         self._world.send_corrupt_batch(node_id)
 
     def _disk(self, node_id: int) -> None:
-        self._cluster.disks[node_id].writes_to_failure = self._rng.randrange(1, 8)
-        self._coverage.reached("disk write failed")
+        """One call on a partition's log fails."""
+        where = self._rng.choice((f"/{TOPIC}-", f"/{TOPIC}-0/", "/__consumer_offsets-", "/__transaction_state-"))
+        call, error = self._rng.choice(_PARTITION_CALLS)
+        is_once, skip = self._rng.random() < 0.7, self._rng.randrange(5)
+        self._fail_disk(node_id, Failure(call=call, where=where, error=error, skip=skip, is_once=is_once))
+
+    def _quorum_disk(self, node_id: int) -> None:
+        """One call on the log of the metadata, the file of the vote or their directory fails."""
+        call, error = self._rng.choice(_QUORUM_CALLS)
+        is_once, skip = self._rng.random() < 0.7, self._rng.randrange(4)
+        self._fail_disk(node_id, Failure(call=call, where=METADATA_DIRECTORY, error=error, skip=skip, is_once=is_once))
+
+    def _fail_disk(self, node_id: int, failure: Failure) -> None:
+        disk = self._cluster.disks[node_id]
+        disk.failures.append(failure)
+        if not failure.is_once and self._rng.random() < 0.5:
+            self._kill(node_id)  # it meets the failure as it starts
+        self._later(300_000, 1_500_000, lambda: self._heal_disk(node_id, failure))
+
+    def _heal_disk(self, node_id: int, failure: Failure) -> None:
+        failures = self._cluster.disks[node_id].failures
+        failures[:] = [each for each in failures if each is not failure]
+        life = self._cluster.lives.get(node_id)
+        if life is not None and life.broker is not None and not life.is_dead and life.broker.partitions.offline():
+            self._cluster.kill(node_id)  # what is offline comes back with a restart, as in Kafka
+            self.restart_soon(node_id)
 
     def _setting(self, _: int) -> None:
         """As IncrementalAlterConfigs does, at whichever node is the active controller."""

@@ -368,6 +368,9 @@ class SimTransport(asyncio.Transport):
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         return  # nothing is ever refused: the sizes of a run are small
 
+    def get_write_buffer_size(self) -> int:
+        return 0  # what is written has left
+
     def _finish(self, error: OSError | None, *, is_reset: bool) -> None:
         if self._is_closed:
             return

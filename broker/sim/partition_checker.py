@@ -141,6 +141,10 @@ class PartitionChecker:
             if node_id == life.node_id:
                 self._to_read_again.add((node_id, key))
 
+    def has_watched(self, node_id: int, key: Key) -> bool:
+        """Whether this life of the broker has hosted it."""
+        return (node_id, key) in self._watched
+
     def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
         self._image = new
         for name, topic in old.topics.items():
@@ -167,6 +171,12 @@ class PartitionChecker:
     def _state_changed(self, key: Key, was: PartitionState, now: PartitionState) -> None:
         if now.leader not in (-1, was.leader):
             self._coverage.reached("leader elected")
+            topic = self._image.topics[key[0]]
+            if (
+                self._image.has_offline(was.leader, topic.topic_id, key[1])
+                and was.leader in self._image.live_broker_ids()
+            ):
+                self._coverage.reached("leadership handed on")
             if now.leader not in was.isr:
                 truth = self._truth(key)
                 truth.unclean_epoch, truth.is_given_up = now.leader_epoch, True

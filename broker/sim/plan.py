@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 TOPIC = "t"
+AFTERMATH_SHARE = 0.25
 DIRECTED = {"figure eight": 1, "crash after vote": 3, "earlier life": 2}  # schedule -> weight
 FAULTS_BEGIN_US = 1_200_000  # the cluster has elected a controller and made the topic by then
 FAULTS_END_US = 6_000_000
@@ -35,7 +36,12 @@ class Settings:
     )
     fetch_session_slots: int = 1000  # of a broker; few: some followers fetch without a session, or lose theirs
     has_strangers: bool = False  # batches come whose sequences no idempotent producer of Kafka's would begin with
+    disk_faults: int = 0  # beside the others: calls on the files of a partition or of the quorum that fail
     has_lonely_follower: bool = False  # after the faults one follower is cut from its leader: it has to leave the ISR
+
+    has_aftermath: bool = (
+        False  # then: an idle day, a topic deleted while a replica is down, rot (broker.sim.aftermath)
+    )
 
     @property
     def can_lose_power_unsynced(self) -> bool:
@@ -80,4 +86,6 @@ def settings_of(seed: int) -> Settings:
         has_lonely_follower=rng.random() < 0.2,
         fetch_session_slots=rng.choice((1000, 1000, 1000, 2, 1)),
         leader_moves=0 if directed else rng.choice((0, 3, 6)),
+        disk_faults=rng.choice((0, 1, 2, 4)),
+        has_aftermath=random.Random(f"aftermath of {seed}").random() < AFTERMATH_SHARE,
     )

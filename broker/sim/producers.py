@@ -97,6 +97,10 @@ class SimProducer:
     def is_drained(self) -> bool:
         return not self.sender.unreported()
 
+    @property
+    def epoch_bumps(self) -> int:
+        return self.sender.core.counters.epoch_bump_total
+
     def _step(self) -> None:
         with self._machine.as_native():
             before = self.sender.core.counters.epoch_bump_total

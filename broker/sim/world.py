@@ -10,7 +10,7 @@ import contextlib
 import gc
 import random
 import traceback
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ from broker.client import clock as client_clock
 from broker.controller.image import MetadataImage
 from broker.log.directory import parse_directory_name
 from broker.node import clock as node_clock
+from broker.node.failures import QuorumFailedError
+from broker.sim.aftermath import Aftermath, names_damage
 from broker.sim.clients import Reader, SimClient, create_topic, send_corrupt_batch
 from broker.sim.cluster import EXTERNAL, Cluster, Life, SimLogger, host_of, port
 from broker.sim.coordinator_load import CoordinatorLoad
@@ -28,7 +30,7 @@ from broker.sim.network import Network
 from broker.sim.partition_checker import PartitionChecker
 from broker.sim.plan import FAULTS_END_US, TOPIC, Settings, settings_of
 from broker.sim.producers import SimProducer
-from broker.sim.quorum_checker import QuorumChecker
+from broker.sim.quorum_checker import QuorumChecker, tellings_watched
 from broker.sim.scheduler import Scheduler
 from broker.sim.transaction_checker import TransactionChecker
 from broker.wire.records import decode_records
@@ -71,6 +73,7 @@ class World:
         self.coverage = Coverage()
         self.violation: Violation | None = None
         self.has_lost_power = False
+        self.rotten: set[int] = set()  # hosts whose metadata log has changed while they were down
         rng = random.Random(f"world {settings.seed}")
         self.rng = rng
         self.network = Network(scheduler=self.scheduler, rng=random.Random(rng.random()))
@@ -101,6 +104,9 @@ class World:
         self._clients: list[SimClient] = []
         self.producers: list[SimProducer] = []
         self._known_lives: set[int] = set()
+        self._offline: set[tuple[int, tuple[str, int]]] = (
+            set()
+        )  # (node, partition) whose storage failed, until it is back
         self._controllers: dict[int, tuple[MetadataImage, bool]] = {}  # as they were checked last
         self._logger = SimLogger(0, lambda: self.scheduler.now_us, lambda cause: None)
         self.admin = self._client("admin")
@@ -143,8 +149,18 @@ class World:
 
     def _after_event(self, life: Life) -> None:
         if life.is_dead or life.broker is None or self.violation is not None:
-            if life.broker is None and life.loop.failure is not None:
+            if life.broker is None and isinstance(life.loop.failure, OSError) and not life.is_dead:
+                self.coverage.reached("start refused by the disk")
+                self._end_and_restart(life)
+            elif life.broker is None and life.node_id in self.rotten and names_damage(life.loop.failure):
+                self.coverage.reached("rot named")
+                self.rotten.discard(life.node_id)
+                self.cluster.kill(life.node_id)
+            elif life.broker is None and life.loop.failure is not None and not life.is_dead:
                 self.fail("a broker starts", repr(life.loop.failure))
+            return
+        if life.node_id in self.rotten:
+            self.fail("damage is named, not cut", f"broker {life.node_id} started on a damaged metadata log")
             return
         if id(life) not in self._known_lives:
             self._known_lives.add(id(life))
@@ -155,10 +171,14 @@ class World:
         self._check_failures(life)
         if life.is_dead:
             return
+        self._note_offline(life)
+        if life.is_dead:
+            return
         try:
             changed = self._changed_partitions(life)
             self.quorum.check(life)
-            self.partitions.check(life, changed)
+            with self.cluster.disks[life.node_id].observed():
+                self.partitions.check(life, changed)
             controller = life.broker.metadata.controller
             seen = self._controllers.get(life.node_id)
             if seen is None or seen[0] is not controller.image or seen[1] != controller.is_active:
@@ -170,17 +190,45 @@ class World:
 
     def _check_failures(self, life: Life) -> None:
         assert life.broker is not None
-        error = life.loop.failure
-        if error is None and life.broker.failed.done() and not life.broker.failed.cancelled():
+        error = life.loop.failure  # of a callback: a process would log it and go on, half done
+        if error is not None:
+            where = "".join(traceback.format_exception(error)[-3:])
+            self.fail(HANDLER_RAISED, f"broker {life.node_id}: {error!r}\n{where}")
+            return
+        if life.broker.failed.done() and not life.broker.failed.cancelled():
             error = life.broker.failed.exception()
+        if isinstance(error, QuorumFailedError) and isinstance(error.__cause__, OSError):
+            self.coverage.reached("ended by the storage of the quorum")
+            error = error.__cause__
         if isinstance(error, OSError):
-            # A broker that cannot write ends itself; its supervisor starts it again.
-            self.cluster.kill(life.node_id)
-            self.faults.restart_soon(life.node_id)
+            self._end_and_restart(life)
             return
         if error is not None:
             where = "".join(traceback.format_exception(error)[-3:])
             self.fail("a broker does not fail", f"broker {life.node_id}: {error!r}\n{where}")
+
+    def _note_offline(self, life: Life) -> None:
+        """What went offline comes back with a restart: with one that somebody orders once the disk is healed."""
+        assert life.broker is not None
+        offline = life.broker.partitions.offline()
+        for key in offline:
+            if (life.node_id, key) not in self._offline:
+                self._offline.add((life.node_id, key))
+                if key[0].startswith("__"):
+                    self.coverage.reached("coordinator's partition offline")
+                if not self.partitions.has_watched(life.node_id, key):
+                    self.coverage.reached("partition offline at the start")
+        back = [key for node_id, key in sorted(self._offline) if node_id == life.node_id and life.hosts(key)]
+        for key in back:
+            self._offline.discard((life.node_id, key))
+            self.coverage.reached("offline partition back")
+        if offline and self.faults.is_over:
+            self._end_and_restart(life)
+
+    def _end_and_restart(self, life: Life) -> None:
+        """A broker whose disk refused what it cannot do without ends itself; its supervisor starts it again."""
+        self.cluster.kill(life.node_id)
+        self.faults.restart_soon(life.node_id)
 
     def _changed_partitions(self, life: Life) -> Set[tuple[str, int]]:
         disk = self.cluster.disks[life.node_id]
@@ -190,7 +238,9 @@ class World:
         for path in disk.changed_paths:
             directory = path.split("/")[2] if path.count("/") >= 2 else ""
             if path.endswith("/quorum-state"):
-                self.quorum.quorum_state_written(life.node_id, life.filesystem.read_bytes(path).decode())
+                if not disk.holds(path):
+                    continue  # its directory was never synced: nobody has heard of that vote
+                self.quorum.quorum_state_written(life.node_id, disk.content(path).decode())
             elif (key := parse_directory_name(directory)) is not None:
                 changed.add(key)
         disk.changed_paths.clear()
@@ -263,7 +313,10 @@ class World:
             self.fail("followers learn what is committed", self._high_watermarks())
         self._compare()
         self.load.compare()
-        self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self.load.is_compared)
+        if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self.load.is_compared):
+            return
+        if self.settings.has_aftermath:
+            Aftermath(self).run()
 
     def _check_lonely_follower(self) -> bool:
         """Liveness: a follower that only its leader cannot reach leaves the ISR in time, and records commit again.
@@ -305,8 +358,11 @@ class World:
         state = self.quorum.image.partition(*key)
         return state is None or node_id not in state.isr
 
-    def _run_until(self, until_us: int, is_done: object) -> bool:
+    def run_until(self, until_us: int, is_done: Callable[[], bool]) -> bool:
         """False when something was violated."""
+        return self._run_until(until_us, is_done)
+
+    def _run_until(self, until_us: int, is_done: object) -> bool:
         assert callable(is_done)
         was_done = self.scheduler.run(
             until_us=until_us, is_done=lambda: self.violation is not None or is_done(), events_max=EVENTS_MAX
@@ -454,7 +510,8 @@ def run_seed(seed: int) -> SeedResult:
     with virtual_clocks():
         world = World(settings_of(seed))
         try:
-            with refusals_counted(world.coverage):
+            cluster = world.cluster
+            with refusals_counted(world.coverage), tellings_watched(world.fail, cluster.lives, cluster.disks):
                 world.run()
             result = _result(world, seed)
         finally:

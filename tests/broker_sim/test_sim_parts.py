@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
+from collections.abc import Callable
 
 import pytest
 
+from broker.log.filesystem import File
 from broker.sim.coverage import EXPECTED, Coverage
-from broker.sim.disk import SimDisk
+from broker.sim.disk import Failure, SimDisk, SimFile
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
@@ -21,10 +24,18 @@ def new_disk(seed: int = 1) -> SimDisk:
 # -- disk
 
 
+def new_file(disk: SimDisk) -> File:
+    """With an entry that is on the disk."""
+    filesystem = disk.mount()
+    file = filesystem.open("/d/a")
+    filesystem.sync_directory("/d")
+    return file
+
+
 def test_what_was_synced_survives_a_loss_of_power() -> None:
     for seed in range(50):
         disk = new_disk(seed)
-        file = disk.mount().open("/d/a")
+        file = new_file(disk)
         file.write_at(0, b"first")
         file.sync()
         file.write_at(5, b" second")
@@ -38,7 +49,7 @@ def test_what_was_not_synced_is_lost_kept_or_torn() -> None:
     found = set()
     for seed in range(200):
         disk = new_disk(seed)
-        disk.mount().open("/d/a").write_at(0, b"x" * 1000)
+        new_file(disk).write_at(0, b"x" * 1000)
         disk.lose_power()
         content = disk.mount().read_bytes("/d/a")
         found.add("lost" if not content else "kept" if content == b"x" * 1000 else "torn")
@@ -47,7 +58,7 @@ def test_what_was_not_synced_is_lost_kept_or_torn() -> None:
 
 def test_a_loss_of_power_with_little_at_risk_leaves_most_writes() -> None:
     disk = new_disk()
-    file = disk.mount().open("/d/a")
+    file = new_file(disk)
     for number in range(400):
         file.write_at(number * 10, b"0123456789")
     disk.lose_power(0.04)
@@ -106,14 +117,77 @@ def test_a_replaced_file_is_the_old_or_the_new_one_until_its_directory_is_synced
     assert found == {b"old", b"new"}
 
 
+def test_entries_of_a_directory_are_lost_from_the_last_backwards_until_it_is_synced() -> None:
+    """A created file goes, though its content was synced; a removed or renamed one comes back under its old name."""
+    found = set()
+    for seed in range(200):
+        disk = new_disk(seed)
+        filesystem = disk.mount()
+        filesystem.make_directory("/d/t-0")
+        for name in ("removed", "renamed"):
+            filesystem.write_atomically(f"/d/t-0/{name}", name.encode())
+        filesystem.sync_directory("/d/t-0")
+        filesystem.sync_directory("/d")
+        filesystem.remove("/d/t-0/removed")
+        filesystem.rename("/d/t-0/renamed", "/d/t-0/other")
+        created = filesystem.open("/d/t-0/created")
+        created.write_at(0, b"created")
+        created.sync()
+        disk.lose_power(1.0)
+        found.add(tuple(disk.mount().list_directory("/d/t-0")))
+        assert all(content in (b"removed", b"renamed", b"created") for content in disk.files.values())
+    steps = {("removed", "renamed"), ("renamed",), ("other",), ("created", "other")}
+    assert found == steps, "each of them a state that there was, none that there was not"
+
+
+def test_a_directory_whose_parent_was_not_synced_may_be_gone_with_all_that_is_in_it() -> None:
+    found = set()
+    for seed in range(40):
+        disk = new_disk(seed)
+        filesystem = disk.mount()
+        filesystem.make_directory("/d/t-0")
+        filesystem.open("/d/t-0/a").sync()
+        filesystem.sync_directory("/d/t-0")
+        disk.lose_power(1.0)
+        found.add(disk.mount().exists("/d/t-0/a"))
+    assert found == {True, False}
+
+
 def test_a_write_fails_half_way_when_told_to() -> None:
     disk = new_disk()
     file = disk.mount().open("/data/t-0/0.log")
-    disk.writes_to_failure = 2
+    disk.failures.append(Failure(call="write", where="/t-0/", error=errno.ENOSPC, skip=1))
     file.write_at(0, b"whole")
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OSError, match="No space"):
         file.write_at(5, b"12345678")
     assert file.size_bytes() == 9
+    file.write_at(9, b"again")  # the failure was one
+
+
+@pytest.mark.parametrize("call", ["open", "read", "sync", "truncate", "replace", "syncdir"])
+def test_every_kind_of_call_can_fail_and_only_where_it_was_told_to(call: str) -> None:
+    disk = new_disk()
+    filesystem = disk.mount()
+    file, other = filesystem.open("/data/t-0/0.log"), filesystem.open("/data/t-1/0.log")
+    disk.failures.append(Failure(call=call, where="/t-0/", error=errno.EIO, is_once=False))
+
+    def calls(path: str, opened: SimFile) -> dict[str, Callable[[], object]]:
+        return {
+            "open": lambda: filesystem.open(f"{path}/0.log"),
+            "read": lambda: opened.read_at(0, 1),
+            "sync": opened.sync,
+            "truncate": lambda: opened.truncate(0),
+            "replace": lambda: filesystem.write_atomically(f"{path}/quorum-state", b"x"),
+            "syncdir": lambda: filesystem.sync_directory(path),
+        }
+
+    for name in calls("/data/t-1", other):
+        calls("/data/t-1", other)[name]()
+        if name != call:
+            calls("/data/t-0", file)[name]()
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output"):
+            calls("/data/t-0", file)[call]()
 
 
 # -- clock and loop

@@ -1,0 +1,25 @@
+"""A log takes a producer that it has forgotten for a new one: its next sequence is out of order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.log.producers import ProducerState
+from broker.mutants import Patch
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    def forget_idle(self: ProducerState, now_ms: int, expiration_ms: int) -> Any:
+        before = self._may_have_forgotten
+        count = original(self, now_ms, expiration_ms)
+        self._may_have_forgotten = before
+        return count
+
+    original = patch.set(ProducerState, "forget_idle", forget_idle)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.has_aftermath

@@ -1,0 +1,15 @@
+"""A log that cannot be read fails the whole Fetch request, with all the partitions in it."""
+
+from __future__ import annotations
+
+from broker.mutants import Patch
+from broker.mutants.settings import Settings
+from broker.node.handlers import api_01_fetch
+
+
+def apply(patch: Patch) -> None:
+    patch.set(api_01_fetch, "STORAGE_ERRORS", ())
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.disk_faults > 0

@@ -1,0 +1,19 @@
+"""A damaged entry of the metadata log is cut with all that follows, as if a crash had torn it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.mutants import Patch
+from broker.node.metadata_store import MetadataStore
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    patch.set(MetadataStore, "_refuse_rot", lambda self, cause: None)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.has_aftermath
