@@ -5,7 +5,16 @@ A broker is FENCED, UNFENCED, or in CONTROLLED_SHUTDOWN; the heartbeat moves it 
 
 from __future__ import annotations
 
-from broker.controller.elections import changes_for_offline, changes_without, leaders_allowed, leads_any
+from dataclasses import replace
+from uuid import UUID
+
+from broker.controller.elections import (
+    changes_for_failed,
+    changes_for_offline,
+    changes_without,
+    leaders_allowed,
+    leads_any,
+)
 from broker.controller.image import BrokerRegistration, MetadataImage
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.records import (
@@ -13,6 +22,7 @@ from broker.controller.records import (
     MetadataRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    replica_directory,
 )
 from broker.controller.sessions import BrokerSessions
 from broker.controller.types import (
@@ -38,6 +48,8 @@ def register(
     unclean: bool,
 ) -> Outcome:
     """`next_offset` is where the registration will be written: it becomes the broker epoch, so epochs only grow."""
+    if request.broker_id < 0:  # -1 says that there is no leader
+        return Outcome(response=refusal(request, ErrorCode.invalid_request))
     existing = image.brokers.get(request.broker_id)
     if existing is not None and existing.incarnation_id == request.incarnation_id:
         # The answer to the first attempt was lost.
@@ -85,6 +97,10 @@ def heartbeat(
     sessions.touch(request.broker_id, now_ms, request.current_metadata_offset)
     broker = image.brokers[request.broker_id]
     caught_up = request.current_metadata_offset >= broker.broker_epoch
+    failed = _own_directories(image, broker.broker_id, request.offline_directories - broker.offline_directories)
+    if failed:  # the rest of what it wants has time until the next heartbeat
+        records = _directories_failed(image, broker, failed, unclean=unclean)
+        return _beat(caught_up, fenced=broker.fenced, records=records)
     if broker.fenced:
         if request.want_shut_down:
             return _beat(caught_up, fenced=True, shut_down=True)
@@ -136,7 +152,29 @@ def _registration_change(
         broker_epoch=broker.broker_epoch,
         fenced=fenced,
         in_controlled_shutdown=in_controlled_shutdown,
+        offline_directories=tuple(sorted(broker.offline_directories)),
     )
+
+
+def _own_directories(image: MetadataImage, broker_id: int, told: frozenset[UUID]) -> frozenset[UUID]:
+    """Those of partitions that it has a replica of: nothing else is worth a record."""
+    if not told:
+        return told
+    return told & {
+        replica_directory(topic.topic_id, partition)
+        for topic in image.topics.values()
+        for partition, state in enumerate(topic.partitions)
+        if broker_id in state.replicas
+    }
+
+
+def _directories_failed(
+    image: MetadataImage, broker: BrokerRegistration, failed: frozenset[UUID], *, unclean: bool
+) -> tuple[MetadataRecord, ...]:
+    after = replace(broker, offline_directories=broker.offline_directories | failed)
+    image = replace(image, brokers={**image.brokers, broker.broker_id: after})
+    change = _registration_change(after, fenced=broker.fenced, in_controlled_shutdown=broker.in_controlled_shutdown)
+    return (change, *changes_for_failed(image, broker.broker_id, failed, unclean_default=unclean))
 
 
 def fence(image: MetadataImage, broker: BrokerRegistration, *, unclean: bool) -> tuple[MetadataRecord, ...]:

@@ -17,3 +17,4 @@ class ControllerConfig:
     auto_leader_rebalance_enable: bool = True  # auto.leader.rebalance.enable
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
     topic_defaults: Mapping[str, str] = field(default_factory=dict)  # what topics have without overrides, by topic key
+    partitions_max: int = 1_000_000  # of all topics; a broker with all of them must have the descriptors for their logs

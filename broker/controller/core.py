@@ -7,6 +7,7 @@ they depend on is committed, and what was written but not committed is forgotten
 from __future__ import annotations
 
 import random
+import traceback
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -36,6 +37,7 @@ from broker.controller.types import (
     ControllerResponse,
     CreatePartitions,
     CreateTopics,
+    DecisionFailed,
     DeleteTopics,
     ElectLeaders,
     ImagePublished,
@@ -130,10 +132,12 @@ class Controller:
         )
         assert self._pending or self._latest == self._committed
         for topic in self._latest.topics.values():
-            for partition in topic.partitions:
+            for index, partition in enumerate(topic.partitions):
                 online = partition.leader >= 0
                 fenced = [replica for replica in partition.isr if not self._latest.brokers[replica].may_lead]
                 assert not online or not fenced, f"{topic.name}: {partition} has {fenced} in its ISR"
+                failed = [each for each in partition.isr if self._latest.has_offline(each, topic.topic_id, index)]
+                assert not online or not failed, f"{topic.name}-{index}: {failed} of its ISR are offline"
 
     # -- leadership and commits ---------------------------------------------------------------------------------------
 
@@ -209,9 +213,14 @@ class Controller:
         if len(self._pending) >= PENDING_WRITES_MAX:
             self._respond(request, refusal(request, ErrorCode.request_timed_out))
             return
-        outcome = self._decide(request)
-        if outcome.records:
-            self._write(outcome.records)
+        try:
+            outcome = self._decide(request)
+            if outcome.records:
+                self._write(outcome.records)
+        except Exception:  # the door of a request: decisions and writes move nothing before they are whole
+            self._actions.append(DecisionFailed(request=type(request).__name__, cause=traceback.format_exc()))
+            self._respond(request, refusal(request, ErrorCode.unknown_server_error))
+            return
         if self._pending:
             self._pending[-1].waiting.append((request, outcome.response))
         else:
@@ -239,7 +248,7 @@ class Controller:
             case AlterConfigs():
                 return alter_configs(image, request, config=self._config)
             case CreatePartitions():
-                return create_partitions(image, request, rng=self._rng)
+                return create_partitions(image, request, config=self._config, rng=self._rng)
             case ElectLeaders():
                 return elect_leaders(image, request)
             case AlterClientQuotas():
@@ -251,7 +260,11 @@ class Controller:
     def _write(self, records: tuple[MetadataRecord, ...]) -> None:
         assert self._leading_epoch is not None
         payload = encode_records(records)
-        self._latest = replay(self._latest, records, offset=self._next_offset, epoch=self._leading_epoch)
+        # Read back before it is written: a record that cannot be replayed would end every broker, at each start again.
+        written = decode_records(payload)
+        if written != records:
+            raise ValueError(f"metadata records do not survive their encoding: {payload[:200]!r}")
+        self._latest = replay(self._latest, written, offset=self._next_offset, epoch=self._leading_epoch)
         self._pending.append(_PendingWrite(offset=self._next_offset, payload=payload))
         self._next_offset += 1
         self._actions.append(WriteMetadata(epoch=self._leading_epoch, payload=payload))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from broker.controller.image import BrokerRegistration, MetadataImage, PartitionState
+from broker.controller.image import BrokerRegistration, MetadataImage, PartitionState, TopicState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,32 @@ def diff(old: MetadataImage, new: MetadataImage, *, broker_id: int) -> MetadataD
             sorted(name for name in config_names if old.topic_configs.get(name) != new.topic_configs.get(name))
         ),
     )
+
+
+def towards(old: MetadataImage, new: MetadataImage, *, broker_id: int, partitions_max: int) -> MetadataImage:
+    """`new`, or, if it gives this broker more partitions than so many that it did not have, `new` without the rest.
+
+    What it has already is as in `new`: only beginnings are put off, never an end. Ask again from the result on.
+    """
+    left = partitions_max
+    cut: dict[str, TopicState] = {}
+    absent: set[str] = set()
+    for name, topic in sorted(new.topics.items()):
+        before = old.topics.get(name)
+        if before is topic:
+            continue
+        known = len(before.partitions) if before is not None and before.topic_id == topic.topic_id else 0
+        for partition in range(known, len(topic.partitions)):
+            left -= broker_id in topic.partitions[partition].replicas
+            if left < 0:
+                cut[name] = replace(topic, partitions=topic.partitions[:partition])
+                if not partition:
+                    absent.add(name)
+                break
+    if not cut:
+        return new
+    topics = {name: cut.get(name, topic) for name, topic in new.topics.items() if name not in absent}
+    return replace(new, topics=topics)
 
 
 def _changed_partitions(old: MetadataImage, new: MetadataImage) -> Iterator[PartitionChange]:

@@ -3,7 +3,8 @@
 Rules (Kafka's PartitionChangeBuilder): a leader that may lead and is in the ISR stays; else the first replica, in
 replica order, of the ISR that may lead; else, if unclean election is allowed, the first replica that may lead, which
 then is the whole ISR; else nobody. The ISR never becomes empty: its last member stays in it when it dies, because it
-alone is known to hold every committed record. The leader epoch grows iff the leader changes.
+alone is known to hold every committed record. The leader epoch grows iff the leader changes. A replica whose storage
+failed does not lead (KIP-858: a leader must be active, and its log directory online).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from uuid import UUID
 
 from broker.controller.image import NO_LEADER, MetadataImage, PartitionState
 from broker.controller.outcome import Outcome
-from broker.controller.records import PartitionChangeRecord
+from broker.controller.records import PartitionChangeRecord, replica_directory
 from broker.controller.types import ElectionOutcome, ElectLeaders, ElectLeadersResponse
 from broker.wire.errors import ErrorCode
 
@@ -72,6 +73,32 @@ def leaders_allowed(image: MetadataImage) -> set[int]:
     return {broker_id for broker_id, broker in image.brokers.items() if broker.may_lead}
 
 
+def able(image: MetadataImage, may_lead: Set[int], topic_id: UUID, partition: int) -> Set[int]:
+    """Of these brokers, those whose own replica of this partition is not offline."""
+    if not any(broker.offline_directories for broker in image.brokers.values()):
+        return may_lead
+    return {broker_id for broker_id in may_lead if not image.has_offline(broker_id, topic_id, partition)}
+
+
+def changes_for_failed(
+    image: MetadataImage, broker_id: int, failed: Set[UUID], *, unclean_default: bool
+) -> Iterator[PartitionChangeRecord]:
+    """The storage of some replicas failed: their broker leaves these ISRs and leads these partitions no more.
+
+    `image` knows of it already. Kafka: ReplicationControlManager.handleDirectoriesOffline.
+    """
+    for name, topic in image.topics.items():
+        unclean = is_unclean_allowed(image, name, unclean_default)
+        for partition, state in enumerate(topic.partitions):
+            if replica_directory(topic.topic_id, partition) not in failed or broker_id not in state.isr:
+                continue
+            isr = tuple(replica for replica in state.isr if replica != broker_id)
+            may_lead = able(image, leaders_allowed(image), topic.topic_id, partition)
+            change = change_partition(state, topic.topic_id, partition, isr=isr, may_lead=may_lead, unclean=unclean)
+            if change is not None:
+                yield change
+
+
 def changes_without(image: MetadataImage, broker_id: int, *, unclean_default: bool) -> Iterator[PartitionChangeRecord]:
     """A broker goes (fenced, or stopping): it leaves its ISRs and leads nothing more."""
     may_lead = leaders_allowed(image) - {broker_id}
@@ -81,7 +108,8 @@ def changes_without(image: MetadataImage, broker_id: int, *, unclean_default: bo
             if broker_id not in state.isr and broker_id != state.leader:
                 continue
             isr = tuple(replica for replica in state.isr if replica != broker_id)
-            change = change_partition(state, topic.topic_id, partition, isr=isr, may_lead=may_lead, unclean=unclean)
+            left = able(image, may_lead, topic.topic_id, partition)
+            change = change_partition(state, topic.topic_id, partition, isr=isr, may_lead=left, unclean=unclean)
             if change is not None:
                 yield change
 
@@ -96,8 +124,9 @@ def changes_for_offline(
         unclean = is_unclean_allowed(image, name, unclean_default)
         for partition, state in enumerate(topic.partitions):
             if state.leader == NO_LEADER:
+                left = able(image, may_lead, topic.topic_id, partition)
                 change = change_partition(
-                    state, topic.topic_id, partition, isr=state.isr, may_lead=may_lead, unclean=unclean
+                    state, topic.topic_id, partition, isr=state.isr, may_lead=left, unclean=unclean
                 )
                 if change is not None:
                     yield change
@@ -141,7 +170,8 @@ def _elect_one(
         return ErrorCode.unknown_topic_or_partition, f"No such topic as {topic}", None
     if state is None:
         return ErrorCode.unknown_topic_or_partition, f"No such partition as {topic}-{partition}", None
-    topic_id, may_lead = image.topics[topic].topic_id, leaders_allowed(image)
+    topic_id = image.topics[topic].topic_id
+    may_lead = able(image, leaders_allowed(image), topic_id, partition)
     if unclean:
         if state.leader != NO_LEADER:
             return ErrorCode.election_not_needed, "Leader election not needed for topic partition", None
@@ -161,7 +191,7 @@ def changes_to_preferred(image: MetadataImage) -> tuple[PartitionChangeRecord, .
     """auto.leader.rebalance.enable: every partition whose first replica could lead and does not."""
     may_lead = leaders_allowed(image)
     found = (
-        preferred_change(state, topic.topic_id, partition, may_lead)
+        preferred_change(state, topic.topic_id, partition, able(image, may_lead, topic.topic_id, partition))
         for topic in image.topics.values()
         for partition, state in enumerate(topic.partitions)
         if state.leader != NO_LEADER

@@ -23,6 +23,7 @@ from broker.controller.records import (
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
+    replica_directory,
 )
 
 NO_LEADER = -1
@@ -41,6 +42,7 @@ class BrokerRegistration:
     rack: str | None
     fenced: bool
     in_controlled_shutdown: bool
+    offline_directories: frozenset[UUID] = frozenset()  # whose storage failed in this life of the broker
 
     @property
     def may_lead(self) -> bool:
@@ -79,6 +81,13 @@ class MetadataImage:
     def live_broker_ids(self) -> tuple[int, ...]:
         """Unfenced brokers, ascending: those that Metadata shows to clients."""
         return tuple(sorted(broker_id for broker_id, broker in self.brokers.items() if not broker.fenced))
+
+    def has_offline(self, broker_id: int, topic_id: UUID, partition: int) -> bool:
+        """Whether this broker told that the storage of its replica failed."""
+        broker = self.brokers.get(broker_id)
+        if broker is None or not broker.offline_directories:
+            return False
+        return replica_directory(topic_id, partition) in broker.offline_directories
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
         state = self.topics.get(topic)
@@ -174,6 +183,7 @@ class _Draft:
             rack=record.rack,
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
+            offline_directories=frozenset(record.offline_directories),
         )
 
     def _change_registration(self, record: BrokerRegistrationChangeRecord) -> None:
@@ -181,7 +191,10 @@ class _Draft:
         if broker is None or broker.broker_epoch != record.broker_epoch:
             raise ValueError(f"no broker {record.broker_id} with epoch {record.broker_epoch}: has {broker}")
         self._brokers[record.broker_id] = replace(
-            broker, fenced=record.fenced, in_controlled_shutdown=record.in_controlled_shutdown
+            broker,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            offline_directories=frozenset(record.offline_directories),
         )
 
     def _add_topic(self, record: TopicRecord) -> None:

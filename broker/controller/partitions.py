@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.controller.brokers import check_epoch
-from broker.controller.elections import change_partition, is_unclean_allowed, leaders_allowed
+from broker.controller.elections import able, change_partition, is_unclean_allowed, leaders_allowed
 from broker.controller.image import MetadataImage, PartitionState, apply_change
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.records import PartitionChangeRecord
@@ -59,7 +59,7 @@ def _alter_one(
             topic.topic_id,
             change.partition,
             isr=isr,
-            may_lead=leaders_allowed(image),
+            may_lead=able(image, leaders_allowed(image), topic.topic_id, change.partition),
             unclean=is_unclean_allowed(image, topic.name, unclean),
         )
     after = state if record is None else apply_change(state, record)
@@ -83,6 +83,8 @@ def _isr_error(image: MetadataImage, broker_id: int, change: IsrChange, state: P
     if state.leader not in new_isr or not new_isr <= set(state.replicas):
         return ErrorCode.invalid_request
     if any(not _is_eligible(image, replica, epoch) for replica, epoch in change.new_isr.items()):
+        return ErrorCode.ineligible_replica
+    if any(image.has_offline(replica, change.topic_id, change.partition) for replica in new_isr - set(state.isr)):
         return ErrorCode.ineligible_replica
     return ErrorCode.none
 

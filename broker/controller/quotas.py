@@ -5,6 +5,8 @@ Only the entity type `client-id` is kept: without authentication there is no use
 
 from __future__ import annotations
 
+import math
+
 from broker.controller.image import MetadataImage
 from broker.controller.outcome import Outcome
 from broker.controller.records import ClientQuotaRecord, MetadataRecord
@@ -50,8 +52,8 @@ def _problem(change: QuotaChange) -> tuple[int, str | None]:
                 ErrorCode.invalid_request,
                 f"Invalid configuration key {key}: expected one of {', '.join(QUOTA_KEYS)}",
             )
-        if not value > 0:
-            return ErrorCode.invalid_request, f"Quota {key} must be greater than 0, got {value}"
+        if not 0 < value < math.inf:  # what is not a number compares to nothing
+            return ErrorCode.invalid_request, f"Quota {key} must be a number greater than 0, got {value}"
         if key != REQUEST_PERCENTAGE and value != int(value):
             return ErrorCode.invalid_request, f"Quota {key} cannot be a fractional value, got {value}"
     return ErrorCode.none, None

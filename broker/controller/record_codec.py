@@ -59,6 +59,8 @@ def _from_json(name: str, value: JsonValue) -> object:
             return tuple(_entity_part(item) for item in value)
         case "endpoints", list():
             return tuple(_endpoint(item) for item in value)
+        case "offline_directories", list():
+            return tuple(UUID(hex=str(item)) for item in value)
         case (("replicas" | "isr"), list()):
             return tuple(value)
         case _:

@@ -6,7 +6,16 @@ kio has no types for Kafka's metadata records, so the encoding is ours: docs/dec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from uuid import UUID
+from uuid import UUID, uuid5
+
+
+def replica_directory(topic_id: UUID, partition: int) -> UUID:
+    """The log directory that a replica of this partition lies in, as KIP-858 names log directories by ids.
+
+    Kafka assigns each partition to one of the broker's `log.dirs` and tells the controller by AssignReplicasToDirs.
+    Here each partition's directory counts as one of its own and fails by itself: its id follows from the partition.
+    """
+    return uuid5(topic_id, str(partition))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +40,7 @@ class RegisterBrokerRecord:
     rack: str | None
     fenced: bool
     in_controlled_shutdown: bool
+    offline_directories: tuple[UUID, ...] = ()  # of a snapshot; a new registration has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +49,7 @@ class BrokerRegistrationChangeRecord:
     broker_epoch: int
     fenced: bool
     in_controlled_shutdown: bool
+    offline_directories: tuple[UUID, ...] = ()  # all of them, sorted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

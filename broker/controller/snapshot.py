@@ -49,6 +49,7 @@ def _brokers(image: MetadataImage) -> Iterator[MetadataRecord]:
             rack=broker.rack,
             fenced=broker.fenced,
             in_controlled_shutdown=broker.in_controlled_shutdown,
+            offline_directories=tuple(sorted(broker.offline_directories)),
         )
 
 

@@ -29,9 +29,18 @@ from broker.controller.types import (
 )
 from broker.wire.errors import ErrorCode
 
-PARTITIONS_MAX = 10_000  # per request, as Kafka's: one entry must stay a moderate batch
+PARTITIONS_MAX = 2_000  # per request (Kafka: 10,000): the decision keeps the event loop, 0.05 ms each
 NAME_LENGTH_MAX = 249  # a directory "<name>-<partition>" must fit a file name
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+_NO_ROOM = f"More than {PARTITIONS_MAX} partitions in one request, or more in all than brokers can keep open"
+
+
+def _room(image: MetadataImage, config: ControllerConfig) -> int:
+    """How many partitions one request may bring."""
+    present = sum(len(topic.partitions) for topic in image.topics.values())
+    return min(PARTITIONS_MAX, max(0, config.partitions_max - present))
 
 
 class _Refused(Exception):
@@ -46,7 +55,7 @@ def create_topics(
     records: list[MetadataRecord] = []
     created: list[CreatedTopic] = []
     times = Counter(topic.name for topic in request.topics)
-    budget = PARTITIONS_MAX
+    budget = _room(image, config)
     draft = image  # with the topics before this one, so that two colliding names in one request are seen
     for topic in {each.name: each for each in request.topics}.values():
         try:
@@ -123,7 +132,7 @@ def _placement(
     else:
         placement = _striped_placement(image, topic, config, rng, budget)
     if len(placement) > budget:
-        raise _Refused(ErrorCode.policy_violation, f"More than {PARTITIONS_MAX} partitions in one request")
+        raise _Refused(ErrorCode.policy_violation, _NO_ROOM)
     may_lead = leaders_allowed(image)
     if any(not may_lead & set(replicas) for replicas in placement):
         raise _Refused(ErrorCode.invalid_replica_assignment, "Every replica of a partition is fenced or shutting down")
@@ -147,7 +156,7 @@ def _striped_placement(
     if partitions < 1:
         raise _Refused(ErrorCode.invalid_partitions, f"Number of partitions must be larger than 0, got {partitions}")
     if partitions > budget:
-        raise _Refused(ErrorCode.policy_violation, f"More than {PARTITIONS_MAX} partitions in one request")
+        raise _Refused(ErrorCode.policy_violation, _NO_ROOM)
     if not live:
         raise _Refused(ErrorCode.invalid_replication_factor, "All brokers are currently fenced or shutting down")
     if replication_factor > len(image.brokers):
@@ -207,12 +216,14 @@ def _partition_record(
     )
 
 
-def create_partitions(image: MetadataImage, request: CreatePartitions, *, rng: random.Random) -> Outcome:
+def create_partitions(
+    image: MetadataImage, request: CreatePartitions, *, config: ControllerConfig, rng: random.Random
+) -> Outcome:
     """New partitions of existing topics (KIP-195); keys are then hashed over more partitions than before."""
     records: list[MetadataRecord] = []
     answers: list[TopicOutcome] = []
     times = Counter(topic.topic for topic in request.topics)
-    budget = PARTITIONS_MAX
+    budget = _room(image, config)
     for wanted in {each.topic: each for each in request.topics}.values():
         try:
             if times[wanted.topic] > 1:
@@ -244,7 +255,7 @@ def _new_partitions(
             f"The topic {wanted.topic} currently has {present} partition(s); {wanted.count} would not be an increase.",
         )
     if added > budget:
-        raise _Refused(ErrorCode.policy_violation, f"More than {PARTITIONS_MAX} partitions in one request")
+        raise _Refused(ErrorCode.policy_violation, _NO_ROOM)
     replication_factor = len(topic.partitions[0].replicas)
     if wanted.assignments is not None:
         placement = _manual_additions(image, wanted.assignments, added, present, replication_factor)

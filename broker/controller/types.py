@@ -71,6 +71,7 @@ class BrokerHeartbeat:
     current_metadata_offset: int
     want_fence: bool
     want_shut_down: bool
+    offline_directories: frozenset[UUID] = frozenset()  # all that failed since the broker began (KIP-858)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,4 +357,14 @@ class ControllerDeactivated:
     epoch: int
 
 
-ControllerAction = WriteMetadata | Respond | ImagePublished | ControllerActivated | ControllerDeactivated
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionFailed:
+    """A defect met one request before anything had moved: it was refused, and this is for the log."""
+
+    request: str  # the name of its type
+    cause: str
+
+
+ControllerAction = (
+    WriteMetadata | Respond | ImagePublished | ControllerActivated | ControllerDeactivated | DecisionFailed
+)

@@ -1,5 +1,5 @@
 """`python -m broker.node FILE.properties`: exit 0 after SIGTERM, 2 for a wrong configuration, 3 for a port or directory
-that cannot be used, 1 for a defect."""
+that cannot be used, 4 when the storage of the quorum failed, 1 for a defect."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import gc
 import importlib
 import signal
 import sys
+import traceback
 from pathlib import Path
 
 import uvloop
@@ -19,6 +20,8 @@ from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.broker import Broker
 from broker.node.clock import set_wrong_by
 from broker.node.config import ConfigError, NodeConfig, load_config
+from broker.node.descriptors import raise_descriptor_limit
+from broker.node.failures import QuorumFailedError
 from broker.node.logs import Logger
 from broker.node.metadata_store import StorageMismatchError
 
@@ -27,6 +30,8 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of <malloc.h>
 KEPT_MEMORY_BYTES = 32 * 1024 * 1024  # free at the end of the heap before it is given back
 EXIT_CONFIGURATION = 2
 EXIT_ENVIRONMENT = 3
+EXIT_QUORUM_STORAGE = 4
+EXIT_DEFECT = 1
 
 
 async def serve(config: NodeConfig, logger: Logger) -> None:
@@ -87,8 +92,16 @@ def main(arguments: list[str]) -> int:
             sys.stderr.write(f"{arguments[0]}: harness.mutant: {error}\n")
             return EXIT_CONFIGURATION
         logger.warning("mutant", name=config.harness_mutant, cause="harness.mutant: this broker is wrong on purpose")
+    raise_descriptor_limit()
     try:
         uvloop.run(serve(config, logger))
+    except QuorumFailedError as error:
+        is_storage = isinstance(error.__cause__, OSError)
+        exit_code = EXIT_QUORUM_STORAGE if is_storage else EXIT_DEFECT
+        logger.error("quorum_failed", exit_code=exit_code, cause=repr(str(error)))
+        if not is_storage:
+            traceback.print_exception(error)
+        return exit_code
     except (OSError, LogError, StorageMismatchError, ValueError) as error:
         logger.error("cannot_run", cause=repr(f"{type(error).__name__}: {error}"))
         return EXIT_ENVIRONMENT

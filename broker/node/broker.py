@@ -1,6 +1,7 @@
 """One broker: builds its parts, connects them, starts and stops them in order.
 
-Start: storage, listeners (Metadata can be answered as soon as an image is there), quorum, registration, heartbeats.
+Start: storage, listeners (Metadata can be answered as soon as an image is there), quorum, recovery of the logs that a
+last life left, registration, heartbeats.
 Stop (SIGTERM): controlled shutdown with a time limit, logs, quorum, listeners.
 """
 
@@ -12,15 +13,16 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from broker.controller.delta import diff
+from broker.controller.delta import diff, towards
 from broker.controller.image import MetadataImage
-from broker.log.errors import LogError
+from broker.controller.types import ControllerRequest
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.clock import monotonic_ms, monotonic_ns
 from broker.node.config import NodeConfig, with_dynamic
 from broker.node.connection import Request
-from broker.node.control import ControllerClient, LocalRequest
+from broker.node.control import AnyRequest, ControllerClient, LocalRequest, guarded
 from broker.node.coordinators import CoordinatorHost
+from broker.node.failures import QuorumFailedError
 from broker.node.fetch_sessions import FetchSessions
 from broker.node.fetcher import Fetchers
 from broker.node.groups import KEY_TYPE as GROUPS
@@ -29,6 +31,7 @@ from broker.node.handlers import HANDLERS
 from broker.node.isr import IsrSender
 from broker.node.journal import Journal
 from broker.node.lifecycle import Lifecycle
+from broker.node.log_recovery import RunBlocking, in_thread
 from broker.node.logs import Logger
 from broker.node.metadata import MetadataHost
 from broker.node.metadata_store import check_meta_properties
@@ -43,10 +46,12 @@ from broker.node.transactions import Transactions
 from broker.node.verification import TransactionVerifier
 from broker.wire import apis
 from broker.wire.apis import ApiKey, Listener
-from broker.wire.errors import ProtocolError
+from broker.wire.errors import ErrorCode, RemoteProtocolError
 from broker.wire.messages import Message
 
 END_TASKS_S = 2.0
+PARTITIONS_OPENED_MAX = 5  # at a time: a new log is some files and syncs, 1 to 10 ms on a disk that is busy
+RECOVERY_POLL_MS = 10
 
 
 async def end_tasks(tasks: Sequence[asyncio.Task[None]], logger: Logger) -> None:
@@ -71,8 +76,11 @@ class Broker:
         rng: random.Random | None = None,  # of elections and ids; None: seeded by the operating system
         journal: Journal | None = None,
         boot_id: str | None = None,  # None: the machine's
+        run_blocking: RunBlocking = in_thread,  # what would hold up the loop
     ) -> None:
         self.config, self.logger = config, logger
+        # What ended the broker, if anything did: a background task, or the storage that it cannot do without.
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         rng = rng or random.Random()
         filesystem.make_directory(str(config.log_dirs))
         check_meta_properties(
@@ -86,13 +94,21 @@ class Broker:
             logger=logger,
             journal=self.journal,
             on_image=self._image_changed,
+            on_failure=self._quorum_failed,
             rng=rng,
             filesystem=filesystem,
         )
         self.control = ControllerClient(
             config=config, metadata=self.metadata, logger=logger, handle_locally=self._handle_local
         )
-        self.lifecycle = Lifecycle(config=config, control=self.control, metadata=self.metadata, logger=logger, rng=rng)
+        self.lifecycle = Lifecycle(
+            config=config,
+            control=self.control,
+            metadata=self.metadata,
+            logger=logger,
+            rng=rng,
+            offline_directories=lambda: self.partitions.offline_directories(),
+        )
         self._isr_sender = IsrSender(config=config, control=self.control, logger=logger)
         self.partitions = Partitions(
             config=config,
@@ -101,8 +117,10 @@ class Broker:
             propose_isr=self._isr_sender.propose,
             on_roles_changed=self._roles_changed,
             filesystem=filesystem,
-            on_storage_failure=self._storage_failed,
+            on_offline=self._went_offline,
+            on_directory_failure=self._storage_failed,
             boot_id=boot_id,
+            run_blocking=run_blocking,
         )
         self._fetchers = Fetchers(
             config=config,
@@ -141,13 +159,13 @@ class Broker:
             logger=logger,
             spawn=self.spawn,
         )
+        self._is_offline_told = False  # that some partition is: the others will hear of it in a moment
         self._told_image: MetadataImage | None = None  # what the partitions know; None: nothing yet
+        self._telling: asyncio.Handle | None = None  # of what they do not know yet
+        self._has_discarded_strays = False
         self._server = Server(config=config, logger=logger, dispatch=self.dispatch)
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their start
         self._image_waiters: list[asyncio.Future[None]] = []
-        self.failed: asyncio.Future[None] = (
-            asyncio.get_running_loop().create_future()
-        )  # a background task died: the process must end
 
     def broker_epoch(self) -> int:
         epoch = self.lifecycle.broker_epoch
@@ -157,7 +175,12 @@ class Broker:
 
     async def start(self) -> None:
         await self._server.open(set(self.config.listeners))
+        if not self.partitions.recovery.has_work:
+            self.lifecycle.may_join.set()
         self.metadata.start()
+        if not self.lifecycle.may_join.is_set():
+            self.spawn(self._recover_logs())
+        self.spawn(self.partitions.recovery.run_removals())
         self.spawn(self.lifecycle.run())
         self.spawn(self._isr_sender.run(self.partitions, self.lifecycle))
         self.spawn(self.partitions.run_timers())
@@ -168,6 +191,14 @@ class Broker:
         self.logger.info("started", log_dirs=self.config.log_dirs)
         if self.config.harness_discard:
             self.logger.warning("discarding", cause="harness.discard=true: acknowledged records are not stored")
+
+    async def _recover_logs(self) -> None:
+        """As long as it takes: the broker is not in the cluster yet, and the quorum goes on meanwhile."""
+        while not self.metadata.has_what_was_known:
+            await asyncio.sleep(RECOVERY_POLL_MS / 1000)
+        await self.partitions.recovery.run(self.metadata.image)
+        self.lifecycle.may_join.set()
+        self._tell_partitions(self.metadata.image)  # the only voter hears of nothing more, perhaps
 
     async def stop(self) -> None:
         """Bounded by controlled.shutdown.max.wait.ms; everything is on disk afterwards."""
@@ -186,6 +217,8 @@ class Broker:
         self.control.close()
         self.peers.close()
         self.metadata.close()
+        if self._telling is not None:
+            self._telling.cancel()
         self.journal.write("stopped", controlled=is_agreed)
         self.journal.close()
 
@@ -202,10 +235,35 @@ class Broker:
         if error is not None and not self.failed.done():
             self.failed.set_exception(error)
 
-    def _storage_failed(self, error: OSError | LogError) -> None:
-        """A broker that cannot write must not lead: it ends, and the controller elects among those that can."""
+    def _quorum_failed(self, error: QuorumFailedError) -> None:
         if not self.failed.done():
             self.failed.set_exception(error)
+
+    def _storage_failed(self, error: OSError) -> None:
+        """Of the log directory as a whole: a broker without one must not lead."""
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+    def _went_offline(self) -> None:
+        """A partition's storage failed, somewhere in the midst of things: tell everybody once that is over."""
+        if not self._is_offline_told:
+            self._is_offline_told = True
+            asyncio.get_running_loop().call_soon(self._tell_offline)
+
+    def _tell_offline(self) -> None:
+        self._is_offline_told = False
+        self._fetchers.roles_changed()
+        for coordinator in self.coordinators.values():
+            coordinator.image_changed()  # groups and transactions of that partition are another broker's now
+        self.lifecycle.storage_failed()
+
+    def absent(self, topic: str, index: int) -> ErrorCode:
+        """Why a partition is not hosted here: nobody has it, or others have it, or ours is offline (as in Kafka)."""
+        if self.metadata.image.partition(topic, index) is None:
+            return ErrorCode.unknown_topic_or_partition
+        if self.partitions.is_offline(topic, index):
+            return ErrorCode.kafka_storage_error
+        return ErrorCode.not_leader_or_follower
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
@@ -213,18 +271,38 @@ class Broker:
         header = request.header
         handler = HANDLERS.get(header.api_key)  # type: ignore[call-overload]  # an int finds its IntEnum key
         if handler is None or not apis.is_supported(header.api_key, header.api_version, request.listener):
-            raise ProtocolError(f"api key {header.api_key} version {header.api_version} is not offered here")
+            raise RemoteProtocolError(f"api key {header.api_key} version {header.api_version} is not offered here")
         is_charged = self.quotas.is_active and request.listener is Listener.CLIENT
         handled = self._charge(request) if is_charged else None
         try:
             handler(self, request)
             if handled is not None:
                 handled()
-        except ProtocolError:
-            raise
-        except Exception:  # one request must not end the broker; the peer sees a closed connection: outcome unknown
-            self.logger.error("handler_failed", api_key=header.api_key, cause=repr(traceback.format_exc()))
-            request.close_connection()
+        except RemoteProtocolError:
+            raise  # the connection says so and closes
+        except Exception:
+            request.fail(traceback.format_exc())
+
+    def serve(self, request: AnyRequest, work: Coroutine[object, object, None]) -> None:
+        """Answer a request in the background. As in `dispatch`, its exception costs that request only: it never ends
+        the broker as one of `spawn` does. The peer sees a closed connection: the outcome is unknown."""
+
+        async def served() -> None:
+            try:
+                await work
+            except Exception:
+                request.fail(traceback.format_exc())
+
+        self.spawn(served())
+
+    def ask_controller(
+        self,
+        request: AnyRequest,
+        make: Callable[[int], ControllerRequest],
+        answer: Callable[[Any], None],  # Any: the response type of this request
+    ) -> None:
+        """Have the controller of this node decide; an exception of `answer` costs that request only."""
+        self.metadata.controller_request(make, guarded(request, answer))
 
     def _charge(self, request: Request) -> Callable[[], None]:
         """Have the quotas of this client count the request when it is answered. Call the result after the handler."""
@@ -247,7 +325,10 @@ class Broker:
     def _handle_local(self, api_key: ApiKey, request: LocalRequest) -> None:
         handler: object = HANDLERS[api_key]
         assert callable(handler)
-        handler(self, request)
+        try:
+            handler(self, request)
+        except Exception:
+            request.fail(traceback.format_exc())
 
     def _transaction_coordinator_of(self, transactional_id: str) -> int:
         state = self.transactions.host.partition_state(transactional_id)
@@ -287,12 +368,29 @@ class Broker:
         registration = image.brokers.get(self.config.node_id)
         is_ours = registration is not None and registration.incarnation_id == self.lifecycle.incarnation_id
         is_alone = len(self.config.controller_quorum_voters) == 1
+        if not self.lifecycle.may_join.is_set():
+            return
         if is_ours or is_alone or self._told_image is not None:
-            try:
-                self.partitions.apply_image(self._told_image or MetadataImage(), image)
-            except LogError as error:
-                self._storage_failed(error)  # a damaged file, named: neither guess what it held nor delete it
-            self._told_image = image
+            told = self._told_image or MetadataImage()
+            step = towards(told, image, broker_id=self.config.node_id, partitions_max=PARTITIONS_OPENED_MAX)
+            self.partitions.apply_image(told, step)
+            self._told_image = step
+            if step is not image and self._telling is None:
+                self._telling = asyncio.get_running_loop().call_soon(self._tell_on)
+            if is_ours and not self._has_discarded_strays:
+                self._has_discarded_strays = True
+                self.partitions.recovery.discard_strays(image)
+
+    def _tell_on(self) -> None:
+        """The next few of many new partitions, of the newest image; a request for 10,000 keeps nobody waiting."""
+        self._telling = None
+        try:
+            self._tell_partitions(self.metadata.image)
+            for coordinator in self.coordinators.values():
+                coordinator.image_changed()
+        except Exception as error:  # as when the image itself brings them: memory would be behind it for good
+            if not self.failed.done():
+                self.failed.set_exception(error)
 
     def _roles_changed(self) -> None:
         self._fetchers.roles_changed()

@@ -35,9 +35,11 @@ class Cleaner:
         directory: LogDirectory,
         hosted: Callable[[], Iterable[HostedPartition]],
         config: Callable[[], NodeConfig],  # with what was set at run time
+        storage_failed: Callable[[HostedPartition, Exception], object],
         journal: Journal,
         logger: Logger,
     ) -> None:
+        self._storage_failed = storage_failed
         self._directory, self._hosted, self._config = directory, hosted, config
         self._journal, self._logger = journal, logger
         self._failed: set[tuple[UUID, int]] = set()  # what cannot be compacted is told once and left alone
@@ -67,15 +69,19 @@ class Cleaner:
     def _dirtiest(self) -> tuple[HostedPartition, Cleanable] | None:
         best: tuple[HostedPartition, Cleanable] | None = None
         now_ms = wall_ms()
-        for hosted in self._hosted():
+        for hosted in list(self._hosted()):
             if not hosted.log.config.is_compacted or (hosted.topic_id, hosted.index) in self._failed:
                 continue
-            cleanable = find_cleanable(
-                hosted.log,
-                checkpoint=self._directory.cleaner_offsets.get(hosted.key, 0),
-                high_watermark=hosted.replica.high_watermark,
-                now_ms=now_ms,
-            )
+            try:
+                cleanable = find_cleanable(
+                    hosted.log,
+                    checkpoint=self._directory.cleaner_offsets.get(hosted.key, 0),
+                    high_watermark=hosted.replica.high_watermark,
+                    now_ms=now_ms,
+                )
+            except OSError as error:
+                self._storage_failed(hosted, error)
+                continue
             is_wanted = cleanable.is_due or cleanable.dirty_ratio > hosted.log.config.min_cleanable_dirty_ratio
             if cleanable.dirty_bytes and is_wanted and (best is None or cleanable.dirty_ratio > best[1].dirty_ratio):
                 best = hosted, cleanable
@@ -88,9 +94,11 @@ class Cleaner:
         except CompactionAborted as reason:
             self._logger.info("compaction_aborted", **names, cause=repr(str(reason)))
             return
-        except (CorruptBatchError, OSError) as error:
-            if all(each is not hosted for each in self._hosted()):
-                return  # the topic was deleted meanwhile, and its files closed
+        except OSError as error:
+            # Of a topic that was deleted meanwhile nothing is told: its files are closed.
+            self._storage_failed(hosted, error)
+            return
+        except CorruptBatchError as error:  # as in Kafka: it is left as it is, and readers of it are told
             self._failed.add((hosted.topic_id, hosted.index))
             self._logger.error("compaction_failed", **names, cause=repr(f"{type(error).__name__}: {error}"))
             return

@@ -15,6 +15,7 @@ from pathlib import Path
 from broker.controller.topic_configs import Effect
 from broker.kafka_settings import kafka_settings
 from broker.node.broker_settings import asks_for_nothing, support_of
+from broker.wire import addresses
 
 LONG_MAX = 2**63 - 1
 
@@ -29,7 +30,7 @@ class Address:
     port: int
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return addresses.format_address(self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,10 +213,8 @@ def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig
 
 
 def parse_address(text: str) -> Address:
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"expected HOST:PORT, got {text!r}")
-    return Address(host=host.strip("[]") or "127.0.0.1", port=int(port))
+    host, port = addresses.parse_address(text, allow_zero=True)
+    return Address(host=host or "127.0.0.1", port=port)
 
 
 def _listeners(text: str) -> dict[str, Address]:

@@ -3,18 +3,20 @@
 Frames are handled in the receive buffer (no copy), so a handler must be done with a frame's memory when it returns.
 Answers that are ready together leave in one write; small pieces are joined, payloads of a fetch never are (measured:
 joining costs up to 0.9 CPU seconds a GB). Bounds: requests without an answer per connection, bytes of a request, of all
-requests that are arriving, and the transport's write buffer, each of which stops reading.
+requests that are arriving, elements of a request, and answers that the peer has not read, each of which stops reading.
 """
 
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import TypeAlias, cast
 
+from broker.node.limits import elements_max
 from broker.node.logs import Logger
 from broker.node.memory import RequestMemory
 from broker.wire.apis import ApiKey, Listener
@@ -38,6 +40,9 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 # More than any client's max.in.flight; beyond it the connection is not read until answers have gone out.
 IN_FLIGHT_REQUESTS_MAX = 64
+# Answers that are ready leave at the latest with so many bytes. What the peer then does not read blocks the next
+# request, so a connection holds so much, the transport's 64 KiB and one answer (fetch.max.bytes) at most.
+ANSWERS_BYTES_MAX = 256 * 1024
 _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
 JOIN_BELOW_BYTES = 16 * 1024
 
@@ -87,15 +92,21 @@ class Request:
         return not self._is_done and not self._connection.is_closed
 
     def respond(self, message: Message) -> None:
-        """Answer, now or later, exactly once. After the connection is gone this does nothing."""
+        """Answer, now or later, exactly once. After the connection is gone this does nothing. It never raises: an
+        answer that cannot be encoded costs the request, not those who answer it from within their own work."""
         if self._connection.is_closed:
             return
         header = self.header
-        if self.charge is not None and (wait_ms := self.charge(message)) > 0:
-            self._connection.throttle(wait_ms)
-            if hasattr(message, "throttle_time"):
-                message = replace(message, throttle_time=timedelta(milliseconds=wait_ms))
-        self._finish(encode_response(header.api_key, header.api_version, header.correlation_id, message))
+        try:
+            if self.charge is not None and (wait_ms := self.charge(message)) > 0:
+                self._connection.throttle(wait_ms)
+                if hasattr(message, "throttle_time"):
+                    message = replace(message, throttle_time=timedelta(milliseconds=wait_ms))
+            frame = encode_response(header.api_key, header.api_version, header.correlation_id, message)
+        except Exception:
+            self.fail(traceback.format_exc())
+            return
+        self._finish(frame)
 
     def respond_frame(self, frame: list[Buffer]) -> None:
         """Answer with a frame that is encoded already. Only where nothing is charged for it."""
@@ -112,11 +123,23 @@ class Request:
     def close_connection(self) -> None:
         self._connection.close()
 
+    def take_alone(self) -> None:
+        """Take no other request from this connection before this one is answered. Its frame stays valid until then."""
+        self._connection.await_answer(self)
+
+    @property
+    def is_done(self) -> bool:
+        return self._is_done
+
+    def fail(self, cause: str) -> None:
+        """We failed at it: the peer sees a closed connection, and so an unknown outcome."""
+        self._connection.request_failed(self.header.api_key, cause)
+
     def _finish(self, buffers: list[Buffer]) -> None:
         assert not self._is_done, "one answer a request"
         self._is_done = True
         self._buffers = buffers
-        self._connection.answer_ready()
+        self._connection.answer_ready(len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers)))
 
     def take(self) -> list[Buffer] | None:
         return self._buffers
@@ -147,17 +170,22 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = FrameReader(frame_bytes_max=request_bytes_max)
         self._memory = memory
         self._taken_bytes = 0  # of the memory, for the request that is arriving
+        self.taken_s = 0.0  # loop time of that
+        self.received_s = 0.0  # loop time of its last bytes
         self._waits_for_memory = False
         self._wanted_bytes = 0
         self._transport: asyncio.Transport | None = None
         self._requests: deque[Request] = deque()  # not answered or not yet sent, in order of arrival
+        self._ready_bytes = 0  # of answers that have not left yet
+        self._alone: Request | None = None  # nothing else is taken before it is answered
         self._is_handling = False
         self._is_flush_due = False
         self._is_write_blocked = False
         self._is_reading_paused = False
         self._throttle_timer: asyncio.TimerHandle | None = None
         self._throttled_until_s = 0.0
-        self.silent_sweeps = 0  # of the server's, without a byte from this client
+        self.silent_sweeps = 0  # of the server's, without a byte from this client or to it
+        self._unsent_bytes = 0  # at the last of them
         self.peer_host = ""
 
     # -- asyncio -----------------------------------------------------------------------------------------------------
@@ -172,6 +200,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closed = True
         self._requests.clear()
+        self._alone = None
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
         self._memory.give_up(self._memory_granted)
@@ -184,6 +213,8 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._reader.written(nbytes)
         self.silent_sweeps = 0
+        if self._taken_bytes:
+            self.received_s = asyncio.get_running_loop().time()
         self._handle_frames()
 
     def eof_received(self) -> bool:
@@ -226,9 +257,13 @@ class Connection(asyncio.BufferedProtocol):
                 if frame is None:
                     return False
                 self._handle_frame(frame)
+                if self._ready_bytes > ANSWERS_BYTES_MAX:
+                    self._flush()
         except ProtocolError as error:
             self._logger.warning("connection_closed", listener=self.listener_name, cause=repr(str(error)))
             self.close()
+        except Exception:  # a decoder met what it does not foresee
+            self.request_failed(-1, traceback.format_exc())
         finally:
             self._is_handling = False
         return False
@@ -245,11 +280,14 @@ class Connection(asyncio.BufferedProtocol):
         elif header.api_key == _FETCH and self.listener is not Listener.CONTROLLER:  # the quorum wants kio's message
             message = decode_fetch_request(frame, header.body_position, header.api_version)
         if message is None:
-            message = decode_request_body(header, frame)
+            message = decode_request_body(header, frame, elements_max=elements_max(header.api_key, self.listener))
         request = Request(self, header, message)
         request.size_bytes = len(frame)
         self._requests.append(request)
         self._dispatch(request)
+        if header.api_key == _FETCH and self.listener is Listener.CLIENT and not request.is_done:
+            # As Kafka for every request: waiting fetches of one client would all come due at once, each with its bytes.
+            self._alone = request
 
     def _answer_unsupported(self, error: UnsupportedVersionError) -> None:
         if error.header.api_key != ApiKey.API_VERSIONS:
@@ -261,6 +299,10 @@ class Connection(asyncio.BufferedProtocol):
     def _is_full(self) -> bool:
         if self._is_write_blocked or len(self._requests) >= IN_FLIGHT_REQUESTS_MAX:
             return True
+        if self._alone is not None:
+            if not self._alone.is_done:
+                return True
+            self._alone = None
         return self._throttle_timer is not None or self._waits_for_memory
 
     def _mind_memory(self) -> None:
@@ -271,12 +313,13 @@ class Connection(asyncio.BufferedProtocol):
         elif size_bytes > INITIAL_BUFFER_BYTES and not self._taken_bytes and not self._waits_for_memory:
             self._wanted_bytes = size_bytes
             if self._memory.take(size_bytes, self._memory_granted):
-                self._taken_bytes = size_bytes
+                self._taken_bytes, self.taken_s = size_bytes, asyncio.get_running_loop().time()
             else:
                 self._waits_for_memory = True
 
     def _memory_granted(self) -> None:
         self._waits_for_memory, self._taken_bytes = False, self._wanted_bytes
+        self.taken_s = self.received_s = asyncio.get_running_loop().time()
         self._pause_or_resume()
 
     def _give_memory_back(self) -> None:
@@ -285,9 +328,16 @@ class Connection(asyncio.BufferedProtocol):
             self._memory.give_back(taken)
 
     @property
-    def is_waiting(self) -> bool:
-        """It has requests without an answer."""
-        return bool(self._requests)
+    def holds_memory(self) -> bool:
+        """Of a request that is arriving."""
+        return bool(self._taken_bytes)
+
+    def note_silence(self) -> int:
+        """Looks in a row at which it neither had requests without an answer, nor sent us or read a byte of ours."""
+        unsent_bytes = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        is_reading, self._unsent_bytes = unsent_bytes < self._unsent_bytes, unsent_bytes
+        self.silent_sweeps = 0 if self._requests or is_reading else self.silent_sweeps + 1
+        return self.silent_sweeps
 
     def throttle(self, wait_ms: int) -> None:
         """Read nothing more from this client for so long (KIP-219); answers still go out."""
@@ -317,23 +367,28 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- out ---------------------------------------------------------------------------------------------------------
 
-    def answer_ready(self) -> None:
-        """Called by a request that got its answer. During a wake-up the answers leave at its end."""
+    def answer_ready(self, size_bytes: int) -> None:
+        """Called by a request that got its answer. During a wake-up the answers leave at its end, or when they are
+        many bytes."""
+        self._ready_bytes += size_bytes
         if self._is_handling or self._is_flush_due or self.is_closed:
             return
         self._is_flush_due = True
         asyncio.get_running_loop().call_soon(self._flush_later)
 
+    def await_answer(self, request: Request) -> None:
+        self._alone = request
+
     def _flush_later(self) -> None:
         self._is_flush_due = False
-        was_full = self._is_full()
         self._flush()
-        if was_full and not self._is_full():
+        if self._is_reading_paused or self._reader.buffered_bytes:
             self._handle_frames()
 
     def _flush(self) -> None:
         if self.is_closed or self._transport is None:
             return
+        self._ready_bytes = 0
         small: list[Buffer] = []
         out: list[Buffer] = []
         while self._requests and (buffers := self._requests[0].take()) is not None:
@@ -353,7 +408,17 @@ class Connection(asyncio.BufferedProtocol):
         elif out:
             self._transport.writelines(out)
 
+    def request_failed(self, api_key: int, cause: str) -> None:
+        self._logger.handler_failed(api_key, cause)
+        self.close()
+
     def close(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
+        self.is_closed = True
+
+    def abort(self) -> None:
+        """Without waiting until the peer has read what was sent to it."""
+        if self._transport is not None:
+            self._transport.abort()
         self.is_closed = True

@@ -8,8 +8,9 @@ AllocateProducerIds and the client requests that are forwarded.
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
-from typing import Protocol
+from typing import ParamSpec, Protocol
 
 from broker.node.channel import Channel, ChannelError
 from broker.node.clock import monotonic_ms
@@ -37,15 +38,39 @@ class AnyRequest(Protocol):
     @property
     def is_open(self) -> bool: ...
     def respond(self, message: Message) -> None: ...
+    def take_alone(self) -> None:
+        """Take no other request of its connection before this one is answered."""
+
+    def fail(self, cause: str) -> None:
+        """We failed at it: it gets no answer, and its peer learns so at once. `cause` is for the log."""
+
+
+P = ParamSpec("P")
+
+
+def guarded(request: AnyRequest, callback: Callable[P, None]) -> Callable[P, None]:
+    """`callback`, which answers `request` from within another part: its exception costs that request only, not those
+    that the other part was about to serve. The door for what is called later; see `Broker.dispatch` and `serve`."""
+
+    def call(*arguments: P.args, **named: P.kwargs) -> None:
+        try:
+            callback(*arguments, **named)
+        except Exception:
+            request.fail(traceback.format_exc())
+
+    return call
 
 
 class LocalRequest:
-    """A request of this broker to its own controller."""
+    """A request of this broker to its own controller, or to another handler of its own."""
 
-    __slots__ = ("future", "listener", "listener_name", "message", "version")
+    __slots__ = ("_log", "api_key", "future", "listener", "listener_name", "message", "version")
 
-    def __init__(self, *, message: Message, version: int, listener_name: str) -> None:
-        self.message, self.version = message, version
+    def __init__(
+        self, *, api_key: ApiKey, message: Message, version: int, listener_name: str, log: Callable[[int, str], None]
+    ) -> None:
+        self.api_key, self.message, self.version = api_key, message, version
+        self._log = log
         self.listener, self.listener_name = Listener.CONTROLLER, listener_name
         self.future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
 
@@ -60,6 +85,14 @@ class LocalRequest:
     def respond(self, message: Message) -> None:
         if not self.future.done():
             self.future.set_result(message)
+
+    def take_alone(self) -> None:
+        return  # it has no connection
+
+    def fail(self, cause: str) -> None:
+        self._log(self.api_key, cause)
+        if not self.future.done():
+            self.future.set_exception(ChannelError("the own handler failed"))
 
 
 def _nothing() -> None:
@@ -97,7 +130,13 @@ class ControllerClient:
             raise ChannelError("no controller is known")
         if leader_id != self._config.node_id:
             return await self._channel(leader_id).request(api_key, version, message, timeout_ms=timeout_ms)
-        request = LocalRequest(message=message, version=version, listener_name=self._config.controller_listener)
+        request = LocalRequest(
+            api_key=api_key,
+            message=message,
+            version=version,
+            listener_name=self._config.controller_listener,
+            log=self._logger.handler_failed,
+        )
         self._handle_locally(api_key, request)
         try:
             async with asyncio.timeout(timeout_ms / 1000):

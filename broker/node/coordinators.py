@@ -16,6 +16,7 @@ from typing import Generic, TypeAlias, TypeVar
 from broker.controller.image import MetadataImage, PartitionState
 from broker.coordinator.keys import partition_for
 from broker.coordinator.runtime import Append, Emit, Ledger, Loaded, LoadedMarker, LoadedRecord, Reply, Shard, Tick
+from broker.log.errors import STORAGE_ERRORS
 from broker.node.channel import ChannelError
 from broker.node.clock import monotonic_ms, wall_ms
 from broker.node.control import ControllerClient
@@ -47,6 +48,10 @@ class InternalTopic:
     partitions: int
     replication_factor: int
     configs: Mapping[str, str]
+
+
+class _LostError(Exception):
+    """The partition was lost while the shard wrote to it. What it wrote before may be in the log."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -235,6 +240,9 @@ class CoordinatorHost(Generic[S]):
                 else:
                     deadline_ms = now_ms + self._commit_timeout_ms if isinstance(action, Reply) else None
                     ledger.wait(action, deadline_ms=deadline_ms)
+        except _LostError:
+            self._drop(slot, ErrorCode.not_coordinator)
+            return
         except Exception:  # the log is the truth: forget this state and load it again
             self._fail(slot, "event_failed", traceback.format_exc())
             return
@@ -254,6 +262,8 @@ class CoordinatorHost(Generic[S]):
         outcome = self._partitions.append(
             slot.hosted, buffer, validate_batches(buffer), client_id=f"coordinator-{self._broker_id}", correlation_id=-1
         )
+        if outcome.error_code is not ErrorCode.none and not slot.is_current:
+            raise _LostError  # its log is offline: there is nothing to load again
         if outcome.error_code is not ErrorCode.none:
             raise RuntimeError(f"append to {self.topic.name}-{slot.index}: {outcome.error_code.name}")
         ledger.append(action.number, outcome.required_offset)
@@ -360,6 +370,10 @@ class CoordinatorHost(Generic[S]):
                     if monotonic_ms() - turn_ms >= LOAD_TURN_MS:
                         await asyncio.sleep(0)  # other work of this broker goes on
                         turn_ms = monotonic_ms()
+        except STORAGE_ERRORS as error:
+            self._partitions.storage_failed(slot.hosted, error)
+            self._drop(slot, ErrorCode.not_coordinator)
+            return
         except Exception:
             self._fail(slot, "load_failed", traceback.format_exc())
             return

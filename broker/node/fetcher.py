@@ -193,18 +193,18 @@ class _Fetcher:
                 self._truncate(hosted, answer.diverging_epoch)
                 return True
             self._append(hosted, answer, asked_offset)
-        except OSError as error:
+            self._partitions.followed_up(
+                hosted, leader_epoch=hosted.replica.leader_epoch, leader_high_watermark=answer.high_watermark
+            )
+            self._partitions.follow_log_start(hosted, answer.log_start_offset)
+        except OSError as error:  # what this replica cannot write keeps none of the others from fetching
             self._partitions.storage_failed(hosted, error)
-            return False
+            return True
         except (CorruptBatchError, LogError) as error:
             self._logger.error(
                 "replica_append_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error))
             )
             return False
-        self._partitions.followed_up(
-            hosted, leader_epoch=hosted.replica.leader_epoch, leader_high_watermark=answer.high_watermark
-        )
-        self._partitions.follow_log_start(hosted, answer.log_start_offset)
         return True
 
     def _append(self, hosted: HostedPartition, answer: Message, asked_offset: int) -> None:
@@ -238,10 +238,16 @@ class _Fetcher:
         self._partitions.truncate(hosted, max(offset, log.log_start_offset))
 
     def _out_of_range(self, hosted: HostedPartition, answer: Message) -> bool:
-        """The leader's log begins after our end (retention), or ends before it (an unclean leader without epochs)."""
-        start = answer.log_start_offset
-        if start > hosted.log.log_end_offset:
-            self._partitions.restart_at(hosted, start)
+        """The leader's log begins after our end (retention), or ends before it.
+
+        The latter only of an empty log, as after DeleteRecords: of any other the epoch of its last record tells where
+        they part. Its leader was elected uncleanly and has less. We begin where the leader's log does: Kafka's follower
+        begins at the leader's end, and would lead without what is before.
+        """
+        log = hosted.log
+        is_empty = log.log_start_offset == log.log_end_offset
+        if answer.log_start_offset > log.log_end_offset or (is_empty and answer.log_start_offset >= 0):
+            self._partitions.restart_at(hosted, answer.log_start_offset)
             return True
         return False
 

@@ -87,9 +87,13 @@ def _answer(partition: Message | None, proposal: ProposeIsr, failure: ErrorCode)
     if partition is None or partition.error_code is not ErrorCode.none:
         code = failure if partition is None else partition.error_code
         return IsrProposalAnswered(
-            error_code=int(code), leader_epoch=proposal.leader_epoch, partition_epoch=proposal.partition_epoch
+            attempt=proposal.attempt,
+            error_code=int(code),
+            leader_epoch=proposal.leader_epoch,
+            partition_epoch=proposal.partition_epoch,
         )
     return IsrProposalAnswered(
+        attempt=proposal.attempt,
         error_code=0,
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,

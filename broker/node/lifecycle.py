@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from uuid import UUID
 
@@ -37,17 +38,21 @@ class Lifecycle:
         metadata: MetadataHost,
         logger: Logger,
         rng: random.Random,
+        offline_directories: Callable[[], list[UUID]],
     ) -> None:
+        self._offline_directories = offline_directories
         self._config, self._control, self._metadata, self._logger = config, control, metadata, logger
         self.incarnation_id = UUID(int=rng.getrandbits(128), version=4)
         self.broker_epoch: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.is_fenced = True
+        self.may_join = asyncio.Event()  # its logs are recovered
         self._want_shut_down = False
         self.may_stop = asyncio.Event()
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
         """Until cancelled."""
+        await self.may_join.wait()
         while True:
             await self._register()
             await self._heartbeat_until_refused()
@@ -56,6 +61,10 @@ class Lifecycle:
         """Heartbeat at once while fenced: the controller waits for our metadata offset to unfence us."""
         if self.is_fenced:
             self._wake.set()
+
+    def storage_failed(self) -> None:
+        """Heartbeat at once: the controller moves leadership away from what is offline here."""
+        self._wake.set()
 
     async def shut_down(self) -> bool:
         """Ask the controller to move leadership away. False if it did not allow the stop in time."""
@@ -135,6 +144,7 @@ class Lifecycle:
             current_metadata_offset=self._metadata.image.offset,
             want_fence=False,
             want_shut_down=self._want_shut_down,
+            offline_log_dirs=self._offline_directories(),
         )
         # A heartbeat that hangs on a cut link must leave time for others within the session.
         timeout_ms = max(self._config.broker_heartbeat_interval_ms, self._config.broker_session_timeout_ms // 4)

@@ -2,7 +2,8 @@
 
 Only requests that outgrow a connection's first buffer count. Kafka's rule: while anything is left, the next one is let
 in, so one request may go beyond the limit and none can wait for ever for being large. Waiting connections are not read,
-so TCP holds their clients back; they go on in the order of arrival. Shown by tests/broker_node/test_node_memory.py.
+so TCP holds their clients back; they go on in the order of arrival. A quarter is kept for requests of ordinary size:
+a few huge ones, sent half, do not keep everybody's Produce waiting. Shown by tests/broker_node/test_node_memory.py.
 """
 
 from __future__ import annotations
@@ -12,23 +13,37 @@ from typing import TypeAlias
 
 Resume: TypeAlias = Callable[[], None]
 
+ORDINARY_REQUEST_BYTES = 2 * 1024 * 1024  # twice message.max.bytes: what producers send by default is below it
+
+
+def _nothing() -> None:
+    return None
+
 
 class RequestMemory:
-    """Invariant: nobody waits while less than the limit is in use. A limit below 0 is none."""
+    """Invariant: nobody waits while less than what is open to its size is in use. A limit below 0 is none.
 
-    def __init__(self, *, limit_bytes: int) -> None:
+    `on_wait` is called when somebody has to wait: time to look at who holds the memory.
+    """
+
+    def __init__(self, *, limit_bytes: int, on_wait: Callable[[], None] = _nothing) -> None:
         self._limit_bytes = limit_bytes
+        self._on_wait = on_wait
         self.used_bytes = 0
-        self._waiting: dict[Resume, int] = {}  # in order of arrival
+        self._waiting: dict[Resume, int] = {}  # in order of arrival, of ordinary size
+        self._huge_waiting: dict[Resume, int] = {}
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._huge_waiting)
 
     def take(self, size_bytes: int, resume: Resume) -> bool:
         """False: wait; `resume` is called once, when the bytes are taken for the asker."""
-        if self._limit_bytes >= 0 and (self.used_bytes >= self._limit_bytes or self._waiting):
-            self._waiting[resume] = size_bytes
+        is_huge = size_bytes > ORDINARY_REQUEST_BYTES
+        waiting = self._huge_waiting if is_huge else self._waiting
+        if self._limit_bytes >= 0 and (self.used_bytes >= self._open_bytes(is_huge) or waiting):
+            waiting[resume] = size_bytes
+            self._on_wait()
             return False
         self.used_bytes += size_bytes
         return True
@@ -36,11 +51,16 @@ class RequestMemory:
     def give_up(self, resume: Resume) -> None:
         """The asker is gone."""
         self._waiting.pop(resume, None)
+        self._huge_waiting.pop(resume, None)
 
     def give_back(self, size_bytes: int) -> None:
         self.used_bytes -= size_bytes
         assert self.used_bytes >= 0
-        while self._waiting and self.used_bytes < self._limit_bytes:
-            resume = next(iter(self._waiting))
-            self.used_bytes += self._waiting.pop(resume)
-            resume()
+        for waiting, is_huge in ((self._waiting, False), (self._huge_waiting, True)):
+            while waiting and self.used_bytes < self._open_bytes(is_huge):
+                resume = next(iter(waiting))
+                self.used_bytes += waiting.pop(resume)
+                resume()
+
+    def _open_bytes(self, is_huge: bool) -> int:
+        return self._limit_bytes * 3 // 4 if is_huge else self._limit_bytes

@@ -2,12 +2,16 @@
 
 Owns the two cores of this node, the channels to the other voters and the tokens of unanswered requests. Decides
 nothing. Other parts hear of the cluster through `on_image`.
+The cores have moved when their actions are performed. So an action that fails, on the disk above all, is the end: the
+rest of the list is not performed, nothing more is handled or answered, and `on_failure` ends the process. The next life
+begins with what the disk has (docs/decisions/0008-storage-failures.md).
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import traceback
 from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
@@ -23,6 +27,7 @@ from broker.controller.types import (
     ControllerEvent,
     ControllerRequest,
     ControllerResponse,
+    DecisionFailed,
     ImagePublished,
     LeadershipGained,
     LeadershipLost,
@@ -37,6 +42,8 @@ from broker.node.channel import Channel
 from broker.node.clock import monotonic_ms as monotonic_ms
 from broker.node.clock import wall_ms
 from broker.node.config import Address, NodeConfig
+from broker.node.descriptors import partitions_with_descriptors
+from broker.node.failures import QuorumFailedError
 from broker.node.journal import Journal
 from broker.node.logs import Logger
 from broker.node.metadata_store import MetadataStore
@@ -104,10 +111,12 @@ class MetadataHost:
         logger: Logger,
         journal: Journal,
         on_image: OnImage,
+        on_failure: Callable[[QuorumFailedError], None],
         rng: random.Random,
         filesystem: FileSystem = LOCAL,
     ) -> None:
         self._config, self._logger, self._journal, self._on_image = config, logger, journal, on_image
+        self._on_failure = on_failure
         voters = tuple(sorted(config.controller_quorum_voters))
         self._store = MetadataStore(
             config.log_dirs, cluster_id=config.harness_cluster_id, voters=voters, filesystem=filesystem
@@ -150,6 +159,7 @@ class MetadataHost:
                 auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
                 leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
                 topic_defaults=topic_defaults(config),
+                partitions_max=partitions_with_descriptors(),
             ),
             rng=rng,
         )
@@ -162,6 +172,7 @@ class MetadataHost:
         self._quorum_answers: dict[int, QuorumAnswer] = {}
         self._controller_answers: dict[int, ControllerAnswer] = {}
         self._stored_snapshot = stored.snapshot
+        self._stored_end_offset = self.quorum.log_end_offset
         self._snapshot_handle: asyncio.Handle | None = None
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -171,9 +182,20 @@ class MetadataHost:
         return self.controller.image
 
     @property
+    def stored_end_offset(self) -> int:
+        """How far the metadata log is on this node's disk."""
+        return self._store.end_offset
+
+    @property
     def leader_id(self) -> int:
         """Whom we believe to be the active controller, -1 for nobody."""
         return self.quorum.leader_id
+
+    @property
+    def has_what_was_known(self) -> bool:
+        """Whether the image holds all that this node's last life may have acted upon: what it held, as far as that is
+        committed, or was cut."""
+        return self.quorum.high_watermark >= min(self._stored_end_offset, self.quorum.log_end_offset)
 
     def controller_address(self, node_id: int) -> Address | None:
         """Where this broker dials the controller of a peer: the route of the ordered link, else the voter address."""
@@ -240,11 +262,29 @@ class MetadataHost:
         self._is_running = True
         try:
             while self._events:
-                self._handle(*self._events.popleft())
+                is_for_quorum, event = self._events.popleft()
+                self._handle(is_for_quorum, event)
+        except Exception as error:  # the door: whatever it is, memory is ahead of what was performed
+            self._fail(type(event).__name__, error)
+            return
         finally:
             self._is_running = False
         self._note_snapshot()
         self._schedule()
+
+    def _fail(self, doing: str, error: Exception) -> None:
+        """Nobody may hear of what is only in memory: say nothing more, and have the process ended."""
+        self._is_stopped = True
+        self._events.clear()
+        self._quorum_answers.clear()
+        self._controller_answers.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        cause = f"{type(error).__name__}: {error}"
+        self._journal.write("quorum_failed", doing=doing, epoch=self.quorum.epoch, cause=cause)
+        failure = QuorumFailedError(f"while it handled {doing} in epoch {self.quorum.epoch}: {cause}")
+        failure.__cause__ = error
+        self._on_failure(failure)
 
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
@@ -260,6 +300,14 @@ class MetadataHost:
         image = self.controller.image
         if self._is_running or self._is_stopped or not self._snapshots.is_due(now_ms):
             return
+        try:
+            snapshot, drops_prefix = self._make_snapshot(image, now_ms)
+        except Exception as error:  # the same door: a snapshot that cannot be made would be tried for ever
+            self._fail("a snapshot", error)
+            return
+        self._post(True, SnapshotTaken(snapshot=snapshot, drops_prefix=drops_prefix))
+
+    def _make_snapshot(self, image: MetadataImage, now_ms: int) -> tuple[Snapshot, bool]:
         end_offset = image.offset + 1
         snapshot_id = SnapshotId(end_offset=end_offset, epoch=self.quorum.epoch_before(end_offset))
         records = image_records(image)
@@ -271,7 +319,7 @@ class MetadataHost:
         self._snapshots.taken(now_ms, has_dropped_prefix=drops_prefix)
         facts = {"end_offset": end_offset, "epoch": snapshot_id.epoch, "bytes": len(snapshot.data)}
         self._logger.info("metadata_snapshot", **facts, drops_prefix=drops_prefix)
-        self._post(True, SnapshotTaken(snapshot=snapshot, drops_prefix=drops_prefix))
+        return snapshot, drops_prefix
 
     def _handle(self, is_for_quorum: bool, event: Event | ControllerEvent) -> None:
         now_ms = monotonic_ms()
@@ -368,7 +416,14 @@ class MetadataHost:
     def _reply(self, token: int, response: Response) -> None:
         answer = self._quorum_answers.pop(token, None)
         if answer is not None:
-            answer(quorum_messages.response_to_kio(response))
+            self._tell(lambda: answer(quorum_messages.response_to_kio(response)))
+
+    def _tell(self, answer: Callable[[], None]) -> None:
+        """An answer that cannot be made costs the one who asked; what it tells is on the disk already."""
+        try:
+            answer()
+        except Exception:
+            self._logger.error("handler_failed", api_key="quorum or controller", cause=repr(traceback.format_exc()))
 
     def _perform_controller(self, action: ControllerAction) -> None:
         match action:
@@ -377,7 +432,10 @@ class MetadataHost:
             case Respond():
                 answer = self._controller_answers.pop(action.token, None)
                 if answer is not None:
-                    answer(action.response)
+                    told, response = answer, action.response
+                    self._tell(lambda: told(response))
+            case DecisionFailed():
+                self._logger.error("handler_failed", api_key=action.request, cause=repr(action.cause))
             case ImagePublished():
                 self._on_image(action.old, action.new)
             case ControllerActivated():

@@ -2,7 +2,8 @@
 
 Every write is on disk (synced) when the call returns: a forgotten vote could be given twice. The log is one file, named
 by its first offset; its batches are those of broker.quorum.entries, so a torn tail after SIGKILL is cut at the last
-whole, valid batch. A log that does not begin at 0 follows the snapshot of that end offset or a later one.
+whole, valid batch. Damage before what was written later is rot, and ends the process. A log that does not begin at 0
+follows the snapshot of that end offset or a later one.
 Shown by tests/broker_node/test_node_metadata_store.py.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker.log.damage import next_whole_batch
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.quorum.checkpoint import decode_snapshot, file_name, parse_file_name
 from broker.quorum.entries import decode_entries, encode_entries
@@ -20,6 +22,7 @@ from broker.quorum.types import LogEntry, PersistedState
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import iter_batches
 
+FIRST_OF_APPEND = 0  # base sequence of an entry that begins an append; those after it count on
 METADATA_DIRECTORY = "__cluster_metadata-0"
 LOG_SUFFIX = ".log"
 
@@ -72,6 +75,11 @@ class MetadataStore:
         """Of the log and the latest snapshot."""
         return self._end_position + self._snapshot_bytes
 
+    @property
+    def end_offset(self) -> int:
+        """Of what is on the disk."""
+        return self._start_offset + len(self._positions)
+
     def _log_path(self, start_offset: int) -> str:
         return f"{self._directory}/{start_offset:020d}{LOG_SUFFIX}"
 
@@ -87,6 +95,7 @@ class MetadataStore:
         On the disk when this returns: killed between a write and its sync, that life left what this one vouches for.
         """
         filesystem, path = self._filesystem, self._state_path
+        filesystem.sync_directory(self._directory.rpartition("/")[0])  # that there is a directory at all
         filesystem.sync_directory(self._directory)
         text = filesystem.read_bytes(path).decode(errors="replace") if filesystem.exists(path) else None
         state = decode_quorum_state(text)
@@ -141,9 +150,11 @@ class MetadataStore:
         return snapshot
 
     def _load_entries(self) -> tuple[LogEntry, ...]:
+        """Raises ValueError if what is damaged had been synced: it may have been acknowledged."""
         size = self._file.size_bytes()
         data = self._file.read_at(0, size)
         entries: list[LogEntry] = []
+        cause = "an entry of another offset"
         try:
             for batch in iter_batches(data):
                 if not batch.is_crc_valid() or batch.header.base_offset != self._start_offset + len(entries):
@@ -151,12 +162,27 @@ class MetadataStore:
                 entries.extend(decode_entries(batch.buffer))
                 self._positions.append(batch.position)
                 self._end_position = batch.position + batch.size_bytes
-        except (CorruptBatchError, ValueError):
-            pass  # the rest is a torn tail: what was never acknowledged to anybody
+        except (CorruptBatchError, ValueError) as error:
+            cause = str(error)
         if self._end_position < size:
-            self._file.truncate(self._end_position)
+            self._refuse_rot(cause)
+            self._file.truncate(self._end_position)  # a torn tail: what was never acknowledged to anybody
         self._file.sync()
         return tuple(entries)
+
+    def _refuse_rot(self, cause: str) -> None:
+        """Whether a whole entry of a later append follows: each is written only when the one before is synced, so this
+        is no torn write. Entries of the damaged one's own append may follow it in whatever state."""
+        position, offset = self._end_position, self._start_offset + len(self._positions)
+        search = position + 1
+        while (following := next_whole_batch(self._file, search, min_offset=offset + 1)) is not None:
+            search, header = following[0] + following[1].size_bytes, following[1]
+            if header.base_sequence == FIRST_OF_APPEND:
+                raise ValueError(
+                    f"{self._log_path(self._start_offset)}: damaged at byte {position} (metadata offset {offset}): "
+                    f"{cause}. The entry of offset {header.base_offset} is whole, and it was written once that one was "
+                    "on the disk: no crash leaves that. Nothing was cut, for it may have been committed"
+                )
 
     # -- what the quorum asks for ------------------------------------------------------------------------------------
 
@@ -166,25 +192,31 @@ class MetadataStore:
         self._filesystem.sync_directory(self._directory)  # else the vote's file could fall back to the one before it
 
     def append(self, entries: tuple[LogEntry, ...]) -> None:
-        pieces = []
+        """Memory moves last, here as everywhere below: what the disk refuses has not happened."""
+        pieces: list[bytes] = []
+        positions: list[int] = []
+        end_position = self._end_position
         for entry in entries:
-            assert entry.offset == self._start_offset + len(self._positions), "offsets of the metadata log are dense"
-            piece = encode_entries((entry,))
-            self._positions.append(self._end_position)
-            self._end_position += len(piece)
+            next_offset = self._start_offset + len(self._positions) + len(positions)
+            assert entry.offset == next_offset, "offsets of the metadata log are dense"
+            piece = encode_entries((entry,), number_in_append=len(positions))
+            positions.append(end_position)
+            end_position += len(piece)
             pieces.append(piece)
-        data = b"".join(pieces)
-        self._file.write_at(self._end_position - len(data), data)
+        self._file.write_at(self._end_position, b"".join(pieces))
         self._file.sync()
+        self._positions += positions
+        self._end_position = end_position
 
     def truncate(self, end_offset: int) -> None:
         count = end_offset - self._start_offset
         if count >= len(self._positions):
             return
-        self._end_position = self._positions[count]
-        del self._positions[count:]
-        self._file.truncate(self._end_position)
+        end_position = self._positions[count]
+        self._file.truncate(end_position)
         self._file.sync()
+        self._end_position = end_position
+        del self._positions[count:]
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """On disk when this returns; it takes the place of the one before."""
@@ -209,15 +241,14 @@ class MetadataStore:
         self._begin_log(snapshot.snapshot_id.end_offset, ())
 
     def _begin_log(self, start_offset: int, positions: tuple[int, ...], data: bytes = b"") -> None:
-        old_path, self._start_offset = self._log_path(self._start_offset), start_offset
-        path = self._log_path(start_offset)
-        self._file.close()
+        old_file, old_path, path = self._file, self._log_path(self._start_offset), self._log_path(start_offset)
         self._filesystem.write_atomically(path, data)
         self._filesystem.sync_directory(self._directory)
+        self._file = self._filesystem.open(path)
+        self._start_offset, self._positions, self._end_position = start_offset, list(positions), len(data)
+        old_file.close()
         if old_path != path:
             self._filesystem.remove(old_path)
-        self._file = self._filesystem.open(path)
-        self._positions, self._end_position = list(positions), len(data)
 
     def close(self) -> None:
         self._file.close()

@@ -1,5 +1,8 @@
 """The partitions of this broker: each a log on disk and a replication core, and what they make of the metadata image.
 
+A partition whose storage fails, in whatever call, goes offline through one door, `storage_failed`: it is hosted no more
+until the process starts again, its waiting produces fail, and `on_offline` has the controller told, which hands its
+leadership on (docs/decisions/0008-storage-failures.md). The others go on.
 Owns logs, cores, waiting acks=all produces and who wants to be woken by new data. Knows no protocol message: the
 handlers do. Every change of a core goes through `perform`, which carries out its actions.
 """
@@ -14,8 +17,9 @@ from uuid import UUID
 
 from broker.controller.delta import MetadataDelta, PartitionChange, diff
 from broker.controller.image import MetadataImage
+from broker.controller.records import replica_directory
 from broker.log.directory import LogDirectory
-from broker.log.errors import TopicIdMismatchError
+from broker.log.errors import STORAGE_ERRORS, LogError, TopicIdMismatchError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
@@ -26,6 +30,7 @@ from broker.node.cleaner import Cleaner
 from broker.node.clock import monotonic_ms, wall_ms
 from broker.node.config import NodeConfig, with_dynamic
 from broker.node.journal import Journal
+from broker.node.log_recovery import LogRecovery, RunBlocking, in_thread
 from broker.node.logs import Logger
 from broker.node.topic_config import TopicConfig, broker_overrides, topic_config
 from broker.node.wakes import Readers
@@ -59,7 +64,12 @@ _REFUSALS = {
     Verdict.COORDINATOR_FENCED: ErrorCode.transaction_coordinator_fenced,
 }
 _OK, _NONE = Verdict.OK, ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
+DELETED_TOPICS_MAX = 10_000  # names remembered, of 250 bytes at most
 TICK_MS = 50  # how late a deadline of a core may be noticed
+
+
+def _nothing() -> None:
+    return None
 
 
 class HostedPartition:
@@ -117,16 +127,19 @@ class Partitions:
         propose_isr: Callable[[HostedPartition, ProposeIsr], None],
         on_roles_changed: Callable[[], None],
         filesystem: FileSystem = LOCAL,
-        on_storage_failure: Callable[[OSError], None] | None = None,
+        on_offline: Callable[[], None] = _nothing,
+        on_directory_failure: Callable[[OSError], None] | None = None,  # None: it is raised
         boot_id: str | None = None,
+        run_blocking: RunBlocking = in_thread,
     ) -> None:
-        self._on_storage_failure = on_storage_failure
+        self._on_offline, self._on_directory_failure = on_offline, on_directory_failure
         self._config, self._logger, self._journal = config, logger, journal
         self._static_config = config
         self._propose_isr, self._on_roles_changed = propose_isr, on_roles_changed
         self._directory = LogDirectory(str(config.log_dirs), filesystem=filesystem, boot_id=boot_id)
         self._high_watermarks = self._directory.read_high_watermarks()
         self._hosted: dict[tuple[str, int], HostedPartition] = {}
+        self._offline: dict[tuple[str, int], UUID] = {}  # topic ids of those whose storage failed in this life
         self._followed: dict[int, list[HostedPartition]] = {}  # by leader, as the last image has it
         # Those that may have a deadline or something to flush: what a core was told of since they last had neither.
         self._timed: dict[HostedPartition, None] = {}
@@ -135,10 +148,21 @@ class Partitions:
         self._eligible_epochs: dict[int, int] = {}
         self._is_closed = False
         self._live: tuple[int, ...] = ()
+        # Names of topics that were deleted: producers of the old one go on with their sequences in the new one.
+        self._deleted_topics: set[str] = set()
+        self.recovery = LogRecovery(
+            node_id=config.node_id,
+            directory=self._directory,
+            log_config=lambda image, topic: topic_config(self._config, image, topic).log,
+            run_blocking=run_blocking,
+            journal=journal,
+            logger=logger,
+        )
         self.cleaner = Cleaner(
             directory=self._directory,
             hosted=self._hosted.values,
             config=lambda: self._config,
+            storage_failed=self.storage_failed,
             journal=journal,
             logger=logger,
         )
@@ -150,6 +174,16 @@ class Partitions:
 
     def all(self) -> Iterable[HostedPartition]:
         return self._hosted.values()
+
+    def is_offline(self, topic: str, index: int) -> bool:
+        return (topic, index) in self._offline
+
+    def offline(self) -> list[tuple[str, int]]:
+        return sorted(self._offline)
+
+    def offline_directories(self) -> list[UUID]:
+        """As the controller is told (KIP-858)."""
+        return [replica_directory(topic_id, index) for (_, index), topic_id in sorted(self._offline.items())]
 
     def followed(self, leader_id: int) -> list[HostedPartition]:
         """What a fetcher of that leader pulls. The same list as long as nothing changed but what fetchers do."""
@@ -174,6 +208,7 @@ class Partitions:
                 self._reconfigure(name, new)
         for removal in delta.removed:
             self._remove(removal.topic, removal.partition)
+        self._note_deleted(old, new)
         for name in delta.topic_configs:
             self._reconfigure(name, new)
         if delta.brokers:
@@ -181,7 +216,7 @@ class Partitions:
         for change in delta.leads:
             self._lead(change, new)
         if delta.brokers:
-            for hosted in self._hosted.values():
+            for hosted in list(self._hosted.values()):
                 if hosted.replica.is_leader:
                     self.perform(hosted, BrokersChanged(eligible_epochs=self._eligible_epochs))
         for change in delta.follows:
@@ -191,15 +226,31 @@ class Partitions:
             self._on_roles_changed()
         return delta
 
-    def _host(self, change: PartitionChange, image: MetadataImage) -> HostedPartition:
+    def _note_deleted(self, old: MetadataImage, new: MetadataImage) -> None:
+        for name, topic in old.topics.items() if old.topics is not new.topics else ():
+            after = new.topics.get(name)
+            if after is not topic and (after is None or after.topic_id != topic.topic_id):
+                self._deleted_topics.add(name)
+        if len(self._deleted_topics) > DELETED_TOPICS_MAX:
+            self._deleted_topics.pop()  # whichever: of a name that comes again, its old producers may be refused
+
+    def _host(self, change: PartitionChange, image: MetadataImage) -> HostedPartition | None:
+        """None: its storage is offline."""
         key = (change.topic, change.partition)
+        if self._offline.get(key) == change.topic_id:
+            return None
         hosted = self._hosted.get(key)
         if hosted is not None and hosted.topic_id == change.topic_id:
             return hosted
         if hosted is not None:
             self._remove(*key)  # the topic was deleted and made anew
+        self._offline.pop(key, None)  # likewise
         effective = topic_config(self._config, image, change.topic)
-        log = self._open_log(change, effective)
+        try:
+            log = self._open_log(change, effective)
+        except (*STORAGE_ERRORS, LogError, ValueError) as error:  # unreadable or damaged: neither guessed nor deleted
+            self._note_offline(key, change.topic_id, error)
+            return None
         replica = PartitionReplica(
             config=ReplicationConfig(
                 broker_id=self._config.node_id, replica_lag_time_max_ms=self._config.replica_lag_time_max_ms
@@ -221,14 +272,18 @@ class Partitions:
 
     def _open_log(self, change: PartitionChange, effective: TopicConfig) -> PartitionLog:
         topic, partition, topic_id = change.topic, change.partition, str(change.topic_id)
+        log = self.recovery.take(topic, partition, topic_id, effective.log)
         try:
-            log = self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
+            log = log or self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
         except TopicIdMismatchError as error:  # nothing else: a damaged log is not ours to delete
             # What is left of a topic of that name which was deleted while this broker was down.
             self._logger.warning("stale_log_removed", topic=topic, partition=partition, cause=repr(str(error)))
-            self._directory.delete_log(topic, partition)
+            self.recovery.forget(topic, partition)
+            self.recovery.discard(topic, partition)
             self._high_watermarks.pop((topic, partition), None)
             log = self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
+        if log.log_end_offset == 0 and topic in self._deleted_topics:
+            log.producers.expect_strangers()
         if log.log_end_offset > 0 or log.recovery.cut_bytes:
             summary = asdict(log.recovery)
             self._journal.write("log_recovered", topic=topic, partition=partition, **summary)
@@ -236,9 +291,15 @@ class Partitions:
 
     def _lead(self, change: PartitionChange, image: MetadataImage) -> None:
         hosted, state = self._host(change, image), change.state
+        if hosted is None:
+            return
         is_new = state.leader_epoch > hosted.replica.leader_epoch or not hosted.replica.is_leader
         if is_new:
-            hosted.log.assign_epoch(state.leader_epoch)
+            try:
+                hosted.log.assign_epoch(state.leader_epoch)
+            except OSError as error:
+                self.storage_failed(hosted, error)
+                return
             names = {"topic": hosted.topic, "partition": hosted.index}
             facts = {**names, "leader_epoch": state.leader_epoch}
             self._journal.write("became_leader", **facts, log_end_offset=hosted.log.log_end_offset)
@@ -261,9 +322,15 @@ class Partitions:
 
     def _follow(self, change: PartitionChange, image: MetadataImage) -> None:
         hosted, state = self._host(change, image), change.state
+        if hosted is None:
+            return
         is_new = state.leader_epoch > hosted.replica.leader_epoch or hosted.replica.is_leader
-        # An epoch that we led without appending anything would hide the epochs of what we fetch from now on.
-        hosted.log.epochs.truncate_to(hosted.log.log_end_offset)
+        try:
+            # An epoch that we led without appending anything would hide the epochs of what we fetch from now on.
+            hosted.log.epochs.truncate_to(hosted.log.log_end_offset)
+        except OSError as error:
+            self.storage_failed(hosted, error)
+            return
         event = BecomeFollower(
             leader_id=state.leader,
             leader_epoch=state.leader_epoch,
@@ -289,14 +356,19 @@ class Partitions:
 
     def _remove(self, topic: str, partition: int) -> None:
         hosted = self._hosted.pop((topic, partition), None)
-        if hosted is None:
+        was_offline = self._offline.pop((topic, partition), None) is not None
+        if hosted is None and not was_offline:
             return
-        self.perform(hosted, StopReplica())
-        hosted.readers.role_changed()
-        self._timed.pop(hosted, None)
-        hosted.log.close()
-        self._directory.delete_log(topic, partition)
+        if hosted is not None:
+            self.perform(hosted, StopReplica())
+            hosted.readers.role_changed()
+            self._timed.pop(hosted, None)
+            hosted.log.abandon()  # what is deleted need not be flushed
         self._high_watermarks.pop((topic, partition), None)
+        try:
+            self.recovery.discard(topic, partition)
+        except OSError as error:  # of a topic that is no more: nobody is served from it
+            self._logger.error("log_not_removed", topic=topic, partition=partition, cause=repr(str(error)))
 
     # -- appending ---------------------------------------------------------------------------------------------------
 
@@ -340,14 +412,35 @@ class Partitions:
             error_code=ErrorCode.none, base_offset=result.base_offset, required_offset=result.last_offset + 1
         )
 
-    def storage_failed(self, hosted: HostedPartition, error: OSError) -> AppendOutcome:
-        """As in Kafka a failed write takes the whole log directory out of service (KIP-112), and we have only one."""
-        facts = {"topic": hosted.topic, "partition": hosted.index, "cause": repr(str(error))}
-        self._logger.error("append_failed", **facts)
-        self._journal.write("storage_failed", **facts)
-        if self._on_storage_failure is not None:
-            self._on_storage_failure(error)
+    def storage_failed(self, hosted: HostedPartition, error: Exception) -> AppendOutcome:
+        """The door of an error under one partition: it is offline from here on, and what it had in memory is gone.
+
+        Kafka takes the log directory offline (KIP-112), of which it has several; here each partition's counts as one.
+        """
+        if self._hosted.get(hosted.key) is hosted:  # else this has been told, or the topic is deleted
+            self._high_watermarks[hosted.key] = hosted.replica.high_watermark
+            del self._hosted[hosted.key]
+            self._followed.clear()
+            self._note_offline(hosted.key, hosted.topic_id, error)
+            self.perform(hosted, StopReplica())
+            self._timed.pop(hosted, None)
+            hosted.log.abandon()
+            hosted.readers.role_changed()
         return AppendOutcome(error_code=ErrorCode.kafka_storage_error, message=str(error))
+
+    def _note_offline(self, key: tuple[str, int], topic_id: UUID, error: Exception) -> None:
+        self._offline[key] = topic_id
+        facts = {"topic": key[0], "partition": key[1], "cause": f"{type(error).__name__}: {error}"}
+        self._logger.error("partition_offline", **{**facts, "cause": repr(facts["cause"])})
+        self._journal.write("storage_failed", **facts)
+        self._on_offline()
+
+    def _directory_failed(self, error: OSError) -> None:
+        """A file of the log directory itself: it is the only one, so the broker cannot go on (as Kafka's, KIP-112)."""
+        self._journal.write("storage_failed", cause=f"{type(error).__name__}: {error}")
+        if self._on_directory_failure is None:
+            raise error
+        self._on_directory_failure(error)
 
     def append_marker(
         self,
@@ -499,7 +592,11 @@ class Partitions:
         wanted = high_watermark if offset == -1 else offset
         if not 0 <= wanted <= high_watermark:
             return ErrorCode.offset_out_of_range
-        if hosted.log.advance_log_start(wanted):
+        try:
+            has_moved = hosted.log.advance_log_start(wanted)
+        except OSError as error:
+            return self.storage_failed(hosted, error).error_code
+        if has_moved:
             self._logger.info("records_deleted", topic=hosted.topic, partition=hosted.index, log_start_offset=wanted)
             hosted.readers.log_start_moved(wakes_followers=True)
         return ErrorCode.none
@@ -518,14 +615,12 @@ class Partitions:
     def _retain(self) -> None:
         """Retention of every log, by the wall clock that record timestamps are of."""
         now_ms = wall_ms()
-        for hosted in self._hosted.values():
+        for hosted in list(self._hosted.values()):
             start_offset = hosted.log.log_start_offset
             try:
                 result = apply_retention(hosted.log, now_ms=now_ms, high_watermark=hosted.replica.high_watermark)
-            except OSError as error:
-                self._logger.error(
-                    "retention_failed", topic=hosted.topic, partition=hosted.index, cause=repr(str(error))
-                )
+            except STORAGE_ERRORS as error:
+                self.storage_failed(hosted, error)
                 continue
             finally:
                 if hosted.log.log_start_offset != start_offset:
@@ -546,7 +641,10 @@ class Partitions:
             hosted.unflushed_since_ms = now_ms
         elif now_ms - hosted.unflushed_since_ms >= flush_ms:
             hosted.unflushed_since_ms = None
-            hosted.log.flush()
+            try:
+                hosted.log.flush()
+            except OSError as error:
+                self.storage_failed(hosted, error)
 
     # -- cores -------------------------------------------------------------------------------------------------------
 
@@ -600,10 +698,16 @@ class Partitions:
                 self._retain()
             if now_ms >= next_starts_ms:
                 next_starts_ms = now_ms + self._config.log_flush_start_offset_checkpoint_interval_ms
-                self._directory.write_log_start_offsets(hosted.log for hosted in self._hosted.values())
+                try:
+                    self._directory.write_log_start_offsets(hosted.log for hosted in self._hosted.values())
+                except OSError as error:
+                    self._directory_failed(error)
             if now_ms >= next_checkpoint_ms:
                 next_checkpoint_ms = now_ms + checkpoint_ms
-                self.checkpoint()
+                try:
+                    self.checkpoint()
+                except OSError as error:
+                    self._directory_failed(error)
 
     def checkpoint(self) -> None:
         for hosted in self._hosted.values():
@@ -616,10 +720,11 @@ class Partitions:
             return
         self._is_closed = True
         self._followed.clear()
-        for hosted in self._hosted.values():
+        for hosted in list(self._hosted.values()):
             self.perform(hosted, StopReplica())
         self.checkpoint()
-        self._directory.close([hosted.log for hosted in self._hosted.values()])
+        logs = [*(hosted.log for hosted in self._hosted.values()), *self.recovery.untaken()]
+        self._directory.close(logs, is_whole=not self._offline)
 
 
 def _eligible_epochs(image: MetadataImage) -> dict[int, int]:

@@ -36,7 +36,13 @@ class Peers:
         """Raises ChannelError: no answer in time; whether the peer acted is unknown."""
         if broker_id != self._config.node_id:
             return await self._channel(broker_id).request(api_key, version, message, timeout_ms=timeout_ms)
-        request = LocalRequest(message=message, version=version, listener_name=self._config.internal_listener)
+        request = LocalRequest(
+            api_key=api_key,
+            message=message,
+            version=version,
+            listener_name=self._config.internal_listener,
+            log=self._logger.handler_failed,
+        )
         self._handle_locally(api_key, request)
         try:
             async with asyncio.timeout(timeout_ms / 1000):

@@ -1,7 +1,7 @@
 """What the settings of a topic ask of a batch: timestamps in range, keys where it is compacted, the topic's codec.
 
-Batches stay opaque where they can: timestamps are judged by the header first, and records are looked at for compacted
-topics and for a foreign compression.type only. What is wrong with which record is told (KIP-467).
+Of each record only the structure is walked over; timestamps are judged by the header first, and keys are looked at for
+compacted topics only. What is wrong with which record is told (KIP-467).
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ from dataclasses import dataclass
 from broker.node.clock import wall_ms
 from broker.node.topic_config import TopicConfig
 from broker.wire.compression import CodecId
-from broker.wire.errors import CorruptBatchError, ErrorCode
-from broker.wire.record_filter import body_of, recompress, record_spans
-from broker.wire.records import BatchHeader, RawBatch, parse_batch_header, validate_batches
+from broker.wire.errors import CorruptBatchError, ErrorCode, UnpackedTooBigError
+from broker.wire.record_check import check_records, record_heads
+from broker.wire.record_filter import body_of, recompress
+from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, parse_batch_header, validate_batches
 
 LENGTH_POSITION, LENGTH_OVERHEAD_BYTES, MAGIC_POSITION = 8, 12, 16  # of every magic since 0
 CODEC_POSITION, CODEC_MASK = 22, 7  # the low byte of the attributes of magic 2
 MAGIC = 2
+# Both bound how long one batch keeps the event loop, about 50 ms at most. 1 MiB of the smallest records that make sense
+# (10 bytes of value) is below the first; sixteen times the default of message.max.bytes is the second.
+RECORDS_MAX = 1 << 16
+UNPACKED_BYTES_MAX = 16 << 20  # or max.message.bytes, where that is more
+RECORD_ERRORS_MAX = 100  # told of one batch
 
 
 def second_look(records: memoryview, *, knows_zstd: bool) -> tuple[memoryview, list[BatchHeader], ErrorCode]:
@@ -38,7 +44,8 @@ def second_look(records: memoryview, *, knows_zstd: bool) -> tuple[memoryview, l
     try:
         return whole, validate_batches(whole), ErrorCode.none
     except CorruptBatchError:
-        return records, [], ErrorCode.corrupt_message
+        is_sound = size_bytes >= BATCH_OVERHEAD_BYTES and RawBatch(parse_batch_header(whole), whole).is_crc_valid()
+        return records, [], ErrorCode.invalid_record if is_sound else ErrorCode.corrupt_message
 
 
 def _whole_batch_bytes(data: memoryview) -> int | None:
@@ -67,35 +74,68 @@ class Rejection:
     records: Sequence[RecordError] = ()
 
 
-def rejection_of(
-    records: memoryview, header: BatchHeader, config: TopicConfig, partition: tuple[str, int]
-) -> Rejection | None:
+def unpack(records: memoryview, header: BatchHeader, config: TopicConfig) -> bytes | Rejection:
+    """The records of a producer's batch, decompressed and checked: as many as the header says, whole, counted from 0.
+
+    As Kafka's LogValidator. What is too much is MESSAGE_TOO_LARGE, upon which a producer splits its batch; both limits
+    are known before anything is unpacked or looked at.
+    """
+    if header.record_count > RECORDS_MAX:
+        text = f"The batch holds {header.record_count} records, more than {RECORDS_MAX}"
+        return Rejection(code=ErrorCode.message_too_large, text=text)
+    if not header.attributes & CODEC_MASK:
+        return _checked(bytes(records[BATCH_OVERHEAD_BYTES : header.size_bytes]), header)
+    try:
+        size_bytes_max = max(UNPACKED_BYTES_MAX, config.max_message_bytes)
+        body = body_of(RawBatch(header, records), size_bytes_max=size_bytes_max)
+    except UnpackedTooBigError as error:
+        return Rejection(code=ErrorCode.message_too_large, text=str(error))
+    except CorruptBatchError as error:
+        return Rejection(code=ErrorCode.corrupt_message, text=str(error))
+    return _checked(body, header)
+
+
+def _checked(body: bytes, header: BatchHeader) -> bytes | Rejection:
+    try:
+        check_records(body, header.record_count)
+    except CorruptBatchError as error:
+        return Rejection(code=ErrorCode.invalid_record, text=str(error))
+    return body
+
+
+def rejection_of(body: bytes, header: BatchHeader, config: TopicConfig, partition: tuple[str, int]) -> Rejection | None:
     """A compacted topic keeps the last record of each key, so one without a key could never be kept or let go;
     timestamps must be in range (message.timestamp.before.max.ms and .after.max.ms). Records are looked at one by one
-    only where that may be wrong: by the header's timestamps, or in a compacted topic."""
+    only where that may be wrong: by the header's timestamps, or in a compacted topic. `body` is that of `unpack`."""
+    if header.has_log_append_time:
+        text = "Producer should not set timestamp type to LogAppendTime"
+        return Rejection(code=ErrorCode.invalid_timestamp, text=text)
     now_ms = wall_ms()
     is_late = not config.has_log_append_time and config.checks_timestamps and not is_timely(header, config, now_ms)
     if not config.is_compacted and not is_late:
         return None
-    try:
-        spans = record_spans(header, body_of(RawBatch(header, records)))
-    except CorruptBatchError as error:
-        return Rejection(code=ErrorCode.invalid_record, text=str(error))
-    found: list[RecordError] = []
+    told: list[RecordError] = []
     name = "-".join(map(str, partition))
-    for index, span in enumerate(spans):
-        if config.is_compacted and span.key is None:
+    wrong_times = count = 0
+    for index, (timestamp_delta, has_key) in enumerate(record_heads(body, header.record_count)):
+        if config.is_compacted and not has_key:
             text = f"Compacted topic cannot accept message without key in topic partition {name}"
-            found.append(RecordError(batch_index=index, text=text, code=ErrorCode.invalid_record))
-        elif is_late and (wrong := _wrong_time(header.base_timestamp + span.timestamp_delta, index, config, now_ms)):
-            found.append(RecordError(batch_index=index, text=wrong, code=ErrorCode.invalid_timestamp))
-    if not found:
+            error = RecordError(batch_index=index, text=text, code=ErrorCode.invalid_record)
+        elif is_late and (wrong := _wrong_time(header.base_timestamp + timestamp_delta, index, config, now_ms)):
+            error = RecordError(batch_index=index, text=wrong, code=ErrorCode.invalid_timestamp)
+            wrong_times += 1
+        else:
+            continue
+        count += 1
+        if len(told) < RECORD_ERRORS_MAX:
+            told.append(error)
+    if not count:
         return None
-    if any(each.code is ErrorCode.invalid_timestamp for each in found):
+    if wrong_times:
         text = "One or more records have been rejected due to invalid timestamp"
-        return Rejection(code=ErrorCode.invalid_timestamp, text=text, records=found)
-    text = f"One or more records have been rejected due to {len(found)} record errors in total"
-    return Rejection(code=ErrorCode.invalid_record, text=text, records=found)
+        return Rejection(code=ErrorCode.invalid_timestamp, text=text, records=told)
+    text = f"One or more records have been rejected due to {count} record errors in total"
+    return Rejection(code=ErrorCode.invalid_record, text=text, records=told)
 
 
 def is_timely(header: BatchHeader, config: TopicConfig, now_ms: int) -> bool:
@@ -121,9 +161,9 @@ def _wrong_time(timestamp_ms: int, index: int, config: TopicConfig, now_ms: int)
 
 
 def recompressed(
-    records: memoryview, header: BatchHeader, codec: CodecId, level: int | None
+    body: bytes, header: BatchHeader, codec: CodecId, level: int | None
 ) -> tuple[memoryview, list[BatchHeader]]:
     """The batch under the topic's compression.type. The header keeps the CRC that the client sent: the journal tells
-    by it which batch of the wire this was. Raises CorruptBatchError if the records do not decompress."""
-    data = memoryview(bytearray(recompress(RawBatch(header, records), codec, level=level)))
+    by it which batch of the wire this was."""
+    data = memoryview(bytearray(recompress(header, body, codec, level=level)))
     return data, [parse_batch_header(data)._replace(crc=header.crc)]

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from broker.controller.image import QuotaEntity
 from broker.controller.quotas import CLIENT_ID, CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 
+WIRE_INT_MAX = 2**31 - 1  # milliseconds to wait and bytes to fetch are int32
 CLIENTS_MAX = 10_000
 NANOSECONDS_PER_PERCENT = 10_000_000  # of one second of the event loop
 
@@ -85,7 +86,9 @@ class ClientQuotas:
     def fetch_bytes_max(self, client_id: str) -> int | None:
         """What one answer may hold, so that a client with a small quota still moves on; None: no limit."""
         limit = self.limit(CONSUMER_BYTE_RATE, client_id)
-        return None if limit is None else max(1, int(limit * (self._count - 1) * self._size_ms / 1000))
+        if limit is None:
+            return None
+        return max(1, int(min(limit * (self._count - 1) * self._size_ms / 1000, WIRE_INT_MAX)))
 
     def _record(self, key: str, client_id: str, amount: float, now_ms: int) -> int:
         limit = self.limit(key, client_id)
@@ -102,4 +105,5 @@ class ClientQuotas:
         rate = window.per_second(now_ms)
         if rate <= limit:
             return 0
-        return round((rate - limit) / limit * self._count * self._size_ms)
+        # A limit may be as small as a float can be, the excess then beyond every number.
+        return round(min((rate - limit) / limit * self._count * self._size_ms, WIRE_INT_MAX))

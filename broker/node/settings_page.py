@@ -21,9 +21,18 @@ from broker.client.client_settings import support_of as client_support_of
 from broker.client.core.settings import property_name
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect
+from broker.controller.topics import PARTITIONS_MAX
 from broker.kafka_settings import NAMES_FILE, kafka_settings
 from broker.node.broker_settings import support_of
 from broker.node.config import COARSER_KEYS, NodeConfig, key_of
+from broker.node.connection import ANSWERS_BYTES_MAX, IN_FLIGHT_REQUESTS_MAX
+from broker.node.descriptors import FILE_DESCRIPTORS_MIN, OTHER_FILES
+from broker.node.limits import ELEMENTS_MAX, ELEMENTS_MAX_OF, PEER_ELEMENTS_MAX
+from broker.node.memory import ORDINARY_REQUEST_BYTES
+from broker.node.produce_checks import RECORD_ERRORS_MAX, RECORDS_MAX, UNPACKED_BYTES_MAX
+from broker.node.server import PEER_CONNECTIONS, PEER_REQUEST_BYTES_MAX, SLOW_REQUEST_S, STALLED_REQUEST_S
+from broker.wire.apis import ApiKey
+from broker.wire.encoder import STRING_BYTES_MAX
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 CLASSES = {
@@ -45,6 +54,11 @@ says so. Defaults are Kafka's; ours are named where they differ.
 
 Order of values, as in Kafka: the topic's own, the broker's own dynamic one, the cluster-wide dynamic one, the
 properties file, the default."""
+
+
+_LIMITS_INTRODUCTION = """\
+No request may keep a broker busy or fill its memory. What bounds it is known before anything is built from it; the
+reasons stand beside the constants in the code."""
 
 
 # What Apache Kafka's documentation cannot say of the settings that it does not have.
@@ -106,8 +120,43 @@ def page() -> str:
             "",
             *_client_section("producer"),
             *_client_section("consumer"),
+            "## Limits that are no settings",
+            "",
+            *_LIMITS_INTRODUCTION.splitlines(),
+            "",
+            "| limit | value | beyond it |",
+            "|---|---|---|",
+            *[f"| {name} | {value} | {beyond} |" for name, value, beyond in _limits()],
+            "",
         ]
     )
+
+
+def _limits() -> Iterable[tuple[str, str, str]]:
+    closed = "the connection is closed, with a line in the log"
+    yield "elements in all arrays of a request", f"{ELEMENTS_MAX:,}", closed
+    for api_key, elements in sorted(ELEMENTS_MAX_OF.items()):
+        yield f"the same, {ApiKey(api_key).name}", f"{elements:,}", closed
+    yield "the same, what brokers ask one another of all partitions", f"{PEER_ELEMENTS_MAX:,}", closed
+    yield "bytes of a string (as Kafka)", f"{STRING_BYTES_MAX:,}", f"{closed}; our own texts are cut"
+    yield "new partitions in a request (as Kafka, with 10,000)", f"{PARTITIONS_MAX:,}", "POLICY_VIOLATION"
+    yield "records in a batch of a producer", f"{RECORDS_MAX:,}", "MESSAGE_TOO_LARGE: producers split the batch"
+    unpacked = f"{UNPACKED_BYTES_MAX >> 20} MiB, or `max.message.bytes` if that is more"
+    yield "bytes that a batch unpacks to", unpacked, "MESSAGE_TOO_LARGE"
+    yield "records named in the errors of a batch", f"{RECORD_ERRORS_MAX}", "the others are counted"
+    yield "unanswered requests of a connection", f"{IN_FLIGHT_REQUESTS_MAX}", "it is not read until answers have left"
+    yield "waiting Fetch requests of a client's connection", "1", "the same, as Kafka for every request"
+    yield "unread answers of a connection", f"{ANSWERS_BYTES_MAX >> 10} KiB and one answer", "the same"
+    yield "arriving requests of brokers", f"{PEER_REQUEST_BYTES_MAX >> 20} MiB", "they wait"
+    large = f"{ORDINARY_REQUEST_BYTES >> 20} MiB"
+    yield f"requests above {large}", "three quarters of `queued.max.request.bytes`", "they wait, smaller ones do not"
+    stalled = f"{STALLED_REQUEST_S:g} s without a byte, or {SLOW_REQUEST_S:g} s in all"
+    yield "a request that others wait for", stalled, "its connection is aborted"
+    files = f"half of `ulimit -n`, at least {FILE_DESCRIPTORS_MIN}"
+    yield "descriptors kept for files", files, "connections are refused, with a line in the log"
+    partitions = f"descriptors kept for files, less {OTHER_FILES}"
+    yield "partitions of a cluster", partitions, "POLICY_VIOLATION"
+    yield "connections kept for brokers", f"{PEER_CONNECTIONS}", "clients' are refused"
 
 
 def _topic_rows() -> Iterable[str]:

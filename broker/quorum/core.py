@@ -218,6 +218,11 @@ class Quorum:
         start = self._log.start_offset if from_offset is None else from_offset
         return self._log.read(start, self._log.end_offset)
 
+    @property
+    def persisted(self) -> PersistedState:
+        """What the disk was last asked to keep."""
+        return self._persisted
+
     def check_invariants(self) -> None:
         self._log.check_invariants()
         assert self._log.start_offset <= self._high_watermark <= self._log.end_offset

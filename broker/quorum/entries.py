@@ -1,7 +1,8 @@
 """Log entries as record batches: one entry is one batch with one record. The same bytes on the wire and on disk.
 
 Epoch and offset are those of the batch header; a control entry is a control batch with Kafka's LeaderChange key. The
-timestamp is 0, so that the bytes are the same on every node.
+timestamp is 0, so that the bytes are the same on every node. On disk the base sequence is the entry's number in the
+append that wrote it, which tells a torn append from a damaged entry.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import struct
 
 from broker.quorum.types import LogEntry
 from broker.wire.errors import CorruptBatchError
-from broker.wire.records import decode_records, encode_batch, iter_batches, validate_batches
+from broker.wire.records import NO_SEQUENCE, decode_records, encode_batch, iter_batches, validate_batches
 
 # Version 0, control record type 2 (LEADER_CHANGE).
 _LEADER_CHANGE_KEY = struct.pack(">hh", 0, 2)
 
 
-def encode_entries(entries: tuple[LogEntry, ...]) -> bytes:
-    return b"".join(_encode_entry(entry) for entry in entries)
+def encode_entries(entries: tuple[LogEntry, ...], *, number_in_append: int | None = None) -> bytes:
+    """`number_in_append`, of the first of them: None on the wire."""
+    if number_in_append is None:
+        return b"".join(_encode_entry(entry, NO_SEQUENCE) for entry in entries)
+    return b"".join(_encode_entry(entry, number) for number, entry in enumerate(entries, start=number_in_append))
 
 
-def _encode_entry(entry: LogEntry) -> bytes:
+def _encode_entry(entry: LogEntry, base_sequence: int) -> bytes:
     return encode_batch(
         [entry.payload],
         timestamps_ms=0,
@@ -28,6 +32,7 @@ def _encode_entry(entry: LogEntry) -> bytes:
         base_offset=entry.offset,
         partition_leader_epoch=entry.epoch,
         control=entry.is_control,
+        base_sequence=base_sequence,
     )
 
 

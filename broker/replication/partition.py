@@ -8,7 +8,8 @@ The rules are Kafka's:
   this one reaches the end offset we had then. So an idle follower that has everything stays in the ISR.
 - One that fetches by a session and has everything is not named by its fetches (KIP-227), yet each of them counts, as in
   Kafka: its times follow the session's, and are taken over when that ends, at the latest with the next append.
-- Under min.insync.replicas the HW does not move (KIP-966): what only the leader holds is not committed.
+- While the *committed* ISR is below min.insync.replicas the HW does not move (KIP-966, Partition.isUnderMinIsr): a
+  member that is only proposed may never be counted in, and the others could then lead without what was acknowledged.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ class FollowerState:
 @dataclass(slots=True, kw_only=True)
 class _Proposal:
     isr: tuple[int, ...]
+    attempt: int  # which of our requests the controller may answer
     retry_at_ms: int | None  # None: on its way
 
 
@@ -106,6 +108,7 @@ class PartitionReplica:
         self.followers: dict[int, FollowerState] = {}
         self._eligible_epochs: Mapping[int, int] | None = None  # None: not told yet, the controller will judge
         self._proposal: _Proposal | None = None
+        self._attempts = 0  # of proposals, in all our roles: no number is used twice
         # (token, required_offset, deadline_ms), required offsets ascending as appends are
         self._waiting: deque[AwaitReplication] = deque()
         self._earliest_wait_deadline_ms: int | None = None  # lower bound of the deadlines in _waiting
@@ -129,6 +132,11 @@ class PartitionReplica:
     @property
     def is_proposal_in_flight(self) -> bool:
         return self._proposal is not None
+
+    @property
+    def proposal_attempt(self) -> int:
+        """Of the proposal whose answer counts, or of the last one."""
+        return self._attempts
 
     def check_append(self, *, acks: int) -> ErrorCode:
         """Asked before the append, which definitely has not happened if this is not `none`."""
@@ -353,13 +361,14 @@ class PartitionReplica:
 
     def _propose(self, isr: tuple[int, ...]) -> ProposeIsr:
         assert self._config.broker_id in isr, "the leader never leaves its own ISR"
-        self._proposal = _Proposal(isr=isr, retry_at_ms=None)
-        return self._proposal_action(isr)
-
-    def _proposal_action(self, isr: tuple[int, ...]) -> ProposeIsr:
-        broker_epochs = tuple(self.followers[r].broker_epoch if r in self.followers else -1 for r in isr)
+        self._attempts += 1
+        self._proposal = _Proposal(isr=isr, attempt=self._attempts, retry_at_ms=None)
         return ProposeIsr(
-            leader_epoch=self.leader_epoch, partition_epoch=self.partition_epoch, isr=isr, broker_epochs=broker_epochs
+            attempt=self._attempts,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            isr=isr,
+            broker_epochs=tuple(self.followers[r].broker_epoch if r in self.followers else -1 for r in isr),
         )
 
     def _proposal_answered(self, event: IsrProposalAnswered, now_ms: int) -> list[Action]:
@@ -374,6 +383,10 @@ class PartitionReplica:
                     follower.end_idling()  # its next fetch may bring it in again
             changed = IsrChanged(leader_epoch=self.leader_epoch, isr=self.isr)
             return [changed, *self._advance_high_watermark(now_ms)]
+        if event.attempt != self._proposal.attempt:
+            # Of an earlier proposal, which a newer image had ended already. The later one is on its way, and the
+            # controller may count its new member in: without it in the maximal ISR the HW would run ahead of it.
+            return []
         if event.error_code in _REVERTING_ERRORS:
             self._proposal = None
             return []
@@ -383,9 +396,9 @@ class PartitionReplica:
         return []
 
     def _advance_high_watermark(self, now_ms: int) -> list[Action]:
-        maximal = self.maximal_isr
-        if self.role is not _LEADER or len(maximal) < self.effective_min_insync_replicas:
+        if self.role is not _LEADER or len(self.isr) < self.effective_min_insync_replicas:
             return []
+        maximal = self.maximal_isr
         lowest = self.log_end_offset
         for replica, follower in self.followers.items():
             counts = replica in maximal or self._is_about_to_join(replica, follower, now_ms)
@@ -455,8 +468,7 @@ class PartitionReplica:
         actions = self._expire_waiting(now_ms)
         proposal = self._proposal
         if proposal is not None and proposal.retry_at_ms is not None and now_ms >= proposal.retry_at_ms:
-            proposal.retry_at_ms = None
-            actions.append(self._proposal_action(proposal.isr))
+            actions.append(self._propose(proposal.isr))
         actions.extend(self._maybe_shrink(now_ms))
         actions.extend(self._advance_high_watermark(now_ms))  # a replica that was about to join may have given up
         return actions

@@ -93,8 +93,12 @@ class AwaitReplication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrProposalAnswered:
-    """AlterPartition came back. On error 0 the state is the controller's; otherwise isr is ignored."""
+    """AlterPartition came back. On error 0 the state is the controller's; otherwise isr is ignored.
 
+    `attempt` is that of the ProposeIsr that it answers: an error says nothing of a later one.
+    """
+
+    attempt: int
     error_code: int
     leader_epoch: int
     partition_epoch: int
@@ -140,8 +144,12 @@ Event = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeIsr:
-    """Send AlterPartition and report the answer, or its failure, as IsrProposalAnswered."""
+    """Send AlterPartition and report the answer, or its failure, as IsrProposalAnswered.
 
+    `attempt` is another one each time, also when the same ISR is proposed again: the answer carries it back.
+    """
+
+    attempt: int
     leader_epoch: int
     partition_epoch: int
     isr: tuple[int, ...]

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from broker.controller.core import Controller, ControllerConfig
 from broker.controller.image import PartitionState
-from broker.controller.records import Endpoint
+from broker.controller.records import Endpoint, replica_directory
 from broker.controller.types import (
     AlteredPartition,
     AlterPartition,
@@ -125,6 +125,7 @@ class ControllerWorld:
         want_fence: bool = False,
         want_shut_down: bool = False,
         broker_epoch: int | None = None,
+        offline: tuple[tuple[str, int], ...] = (),  # (topic, partition) whose storage failed there
     ) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeat(
             token=self.token(),
@@ -133,6 +134,9 @@ class ControllerWorld:
             current_metadata_offset=self.controller.image.offset if offset is None else offset,
             want_fence=want_fence,
             want_shut_down=want_shut_down,
+            offline_directories=frozenset(
+                replica_directory(self.controller.image.topics[topic].topic_id, index) for topic, index in offline
+            ),
         )
         return self.ask(BrokerHeartbeatResponse, request)
 

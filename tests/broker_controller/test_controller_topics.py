@@ -183,3 +183,11 @@ def test_placement_is_even(live_count: int, fenced_count: int, partitions: int, 
     leaders.update(replicas[0] for replicas in placement)
     counts = [leaders[broker] for broker in live]
     assert max(counts) - min(counts) <= 1
+
+
+def test_no_more_partitions_in_all_than_brokers_have_descriptors_for() -> None:
+    world = cluster(1, partitions_max=5)
+    assert world.create("a", partitions=3).error_code == 0
+    assert world.create("b", partitions=3).error_code == 44
+    assert world.create("b", partitions=2).error_code == 0
+    assert world.create("c", partitions=1).error_code == 44

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from broker.client import Admin, TimedOutError
+from broker.client import Admin, KafkaError, TimedOutError
 from harness.clusters.ports import PortAllocator
 
 CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
@@ -52,8 +52,9 @@ class Cluster:
         first_id: int = 1,
         settings: Mapping[str, object] | None = None,
         internal_routes: Mapping[tuple[int, int], int] | None = None,
+        has_faulty_disks: bool = False,  # see `break_disk`
     ) -> None:
-        self.directory = directory
+        self.directory, self.has_faulty_disks = directory, has_faulty_disks
         self.ids = tuple(range(first_id, first_id + brokers))
         self.settings = dict(settings or {})
         self.internal_routes = dict(internal_routes or {})  # (i, j) -> port that i dials to reach j
@@ -97,9 +98,26 @@ class Cluster:
         routes = [f"{j}@127.0.0.1:{port}" for (i, j), port in self.internal_routes.items() if i == broker]
         if routes:
             properties["harness.routes.internal"] = ",".join(routes)
+        if self.has_faulty_disks:
+            properties["harness.disk.faults"] = self.disk_control(broker)
         path = self.directory / f"broker-{broker}.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         return path
+
+    # -- disks
+
+    def disk_control(self, broker: int) -> Path:
+        return self.directory / f"disk-{broker}.json"
+
+    def break_disk(self, broker: int, **fault: object) -> None:
+        """As broker/log/disk_faults.py has it: call, error, path."""
+        path = self.disk_control(broker)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps({"faults": [fault]}))
+        temporary.replace(path)
+
+    def heal_disk(self, broker: int) -> None:
+        self.disk_control(broker).unlink()
 
     # -- processes
 
@@ -137,7 +155,9 @@ class Cluster:
             with Admin({"bootstrap.servers": address, "default.api.timeout.ms": 5_000}) as admin:
                 try:
                     return len(admin.describe_cluster().brokers) == len(self.ids)
-                except TimedOutError:  # it does not listen yet
+                except KafkaError as error:  # it does not listen yet, or a busy host lets it not answer in time
+                    if not (error.retriable or isinstance(error, TimedOutError)):
+                        raise
                     return False
 
         for broker in self.ids:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from broker.controller.image import MetadataImage, PartitionState, TopicState
 from broker.coordinator.keys import partition_for
 from broker.coordinator.runtime import (
@@ -25,6 +27,7 @@ from broker.coordinator.runtime import (
     Reply,
     StateRecord,
 )
+from broker.log.partition_log import PartitionLog
 from broker.node.config import Address, NodeConfig
 from broker.node.coordinators import CoordinatorHost, InternalTopic
 from broker.node.journal import Journal
@@ -281,3 +284,56 @@ def test_a_defect_drops_the_state_and_the_log_brings_it_back(tmp_path: Path) -> 
                 await asyncio.sleep(0.02)
 
     asyncio.run(run())
+
+
+def test_a_shard_whose_log_cannot_be_written_is_given_up_and_the_others_serve(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with world(tmp_path / "log") as here:
+            here.apply(image())
+            key, other = _keys_of_two_partitions()
+            assert (await here.ask(Add, key), await here.ask(Add, other)) == (1, 1)
+            hosted = here.partitions.get(TOPIC, partition_for(key, 2))
+            assert hosted is not None
+
+            def fail(*_: object, **__: object) -> None:
+                raise OSError(28, "No space left on device")
+
+            hosted.log.append = fail  # type: ignore[assignment]
+            assert await here.ask(Add, key) is ErrorCode.not_coordinator
+            here.host.image_changed()  # as the broker tells when a partition went offline
+            assert await here.ask(Read, key) is ErrorCode.not_coordinator
+            assert await here.ask(Add, other) == 2
+            assert here.partitions.offline() == [hosted.key]
+
+    asyncio.run(run())
+
+
+def test_a_shard_whose_log_cannot_be_read_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        key, other = _keys_of_two_partitions()
+        async with world(tmp_path / "log") as first:
+            first.apply(image())
+            assert (await first.ask(Add, key), await first.ask(Add, other)) == (1, 1)
+        async with world(tmp_path / "log") as second:
+            read, sick = PartitionLog.read, f"{TOPIC}-{partition_for(key, 2)}"
+
+            def fail(self: PartitionLog, *values: int) -> bytes:
+                if self.name == sick:
+                    raise OSError(5, "Input/output error")
+                return read(self, *values)
+
+            monkeypatch.setattr(PartitionLog, "read", fail)
+            second.apply(image(epoch=1))
+            await second.settled()
+            assert await second.ask(Read, key) is ErrorCode.not_coordinator
+            assert await second.ask(Read, other) == 1
+            assert second.partitions.offline() == [(TOPIC, partition_for(key, 2))]
+
+    asyncio.run(run())
+
+
+def _keys_of_two_partitions() -> tuple[str, str]:
+    keys = [f"key {number}" for number in range(20)]
+    return next(key for key in keys if partition_for(key, 2) == 0), next(
+        key for key in keys if partition_for(key, 2) == 1
+    )

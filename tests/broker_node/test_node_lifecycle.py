@@ -54,7 +54,9 @@ def test_heartbeats_end_when_cancelled_in_the_moment_in_which_they_are_woken() -
             metadata=cast("Any", SimpleNamespace(image=SimpleNamespace(offset=0))),
             logger=cast("Any", SimpleNamespace(info=lambda *a, **k: None, warning=lambda *a, **k: None)),
             rng=random.Random(1),
+            offline_directories=list,
         )
+        lifecycle.may_join.set()
         running = asyncio.create_task(lifecycle.run())
         while not control.heartbeats:
             await asyncio.sleep(0)

@@ -11,7 +11,7 @@ import kafka
 import pytest
 from cluster_helper import Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, leader, produce, wait_brokers
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from link_helper import RawClient
 
@@ -57,6 +57,17 @@ def log_size(log: Path) -> int:
         with suppress(FileNotFoundError):
             size += path.stat().st_size
     return size
+
+
+def committed_offset(cluster: Cluster, partition: TopicPartition) -> int | None:
+    """As a consumer that has just begun is told. None while the broker, after its start, is not the coordinator yet."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap(), "group.id": "g"})
+    try:
+        return int(consumer.committed([partition], 5)[0].offset)
+    except KafkaException:
+        return None
+    finally:
+        consumer.close()
 
 
 def keyed(cluster: Cluster, topic: str, pairs: list[tuple[str, str | None]]) -> None:
@@ -238,9 +249,11 @@ def test_committed_offsets_survive_compaction_and_a_crash(tmp_path: Path) -> Non
             consumer.commit(offsets=[TopicPartition("t", 0, number)], asynchronous=False)
         log = running.log_dir(1) / "__consumer_offsets-0"
         wait_until(lambda: log_size(log) < 60 * 100, "compaction of what 60 commits took", 20)
+        # Told once the shorter files are in place, which a busy broker may reach a moment later.
+        wait_until(lambda: running.events("log_compacted"), "the journal tells of the compaction", 20)
         assert {event["topic"] for event in running.events("log_compacted")} == {"__consumer_offsets"}
         running.kill(1)
         running.start(1)
         wait_brokers(running, timeout_s=30)
-        assert consumer.committed([partition], 20)[0].offset == 59
+        assert wait_until(lambda: committed_offset(running, partition), "the coordinator has its log again", 60) == 59
         consumer.close()

@@ -91,3 +91,15 @@ def test_a_request_waits_until_an_unfinished_one_is_gone(tmp_path: Path) -> None
             client._socket.settimeout(10)
             _, answer = client.receive(ApiKey.PRODUCE, 9)
         assert answer.responses[0].partition_responses[0].error_code is ErrorCode.none
+
+
+def test_a_few_huge_requests_leave_room_for_ordinary_ones() -> None:
+    huge, limit = 100 << 20, 1 << 30
+    memory = RequestMemory(limit_bytes=limit)
+    granted: list[str] = []
+    taken = sum(memory.take(huge, lambda: granted.append("huge")) for _ in range(11))
+    assert taken == 8
+    assert memory.take(1 << 20, lambda: granted.append("ordinary"))
+    memory.give_back(huge)
+    assert granted == ["huge"]
+    assert memory.waiting == 2

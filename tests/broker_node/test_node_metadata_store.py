@@ -20,6 +20,7 @@ from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.types import LogEntry, PersistedState
 from broker.sim.disk import SimDisk
 from broker.sim.scheduler import Scheduler
+from broker.wire.records import iter_batches
 
 VOTERS = (1, 2, 3)
 
@@ -188,3 +189,47 @@ def test_what_a_killed_life_had_not_synced_is_on_the_disk_before_the_next_one_vo
             votes.add(seen.state.leader_epoch)
             ends.add(len(seen.entries))
     assert (votes, ends) == ({4, 5}, {0, 2, 3})
+
+
+def test_damage_before_what_was_written_later_ends_the_start_and_cuts_nothing(tmp_path: Path) -> None:
+    """It was cut as a torn tail, and committed metadata with it."""
+    written = opened(tmp_path)
+    written.load()
+    for offset in range(6):
+        written.append((entry(offset),))
+    written.close()
+    path = next((tmp_path / METADATA_DIRECTORY).glob("*.log"))
+    data = path.read_bytes()
+    starts = [batch.position for batch in iter_batches(data)]
+    for position in range(0, len(data), 3):
+        start = max(each for each in starts if each <= position)
+        if 12 <= position - start < 16:
+            continue  # the leader epoch is outside of the CRC
+        damaged = bytearray(data)
+        damaged[position] ^= 0x40
+        path.write_bytes(damaged)
+        if start == starts[-1]:
+            assert len(opened(tmp_path).load().entries) == 5
+            continue
+        with pytest.raises(ValueError, match=rf"damaged at byte {start} \(metadata offset {starts.index(start)}\)"):
+            opened(tmp_path).load()
+        assert path.read_bytes() == damaged
+
+
+def test_a_hole_in_the_last_append_is_a_torn_write(tmp_path: Path) -> None:
+    """Of one write, the drive may have taken the end and not the beginning."""
+    written = opened(tmp_path)
+    written.load()
+    written.append((entry(0),))
+    written.append(tuple(entry(offset) for offset in range(1, 5)))
+    written.close()
+    path = next((tmp_path / METADATA_DIRECTORY).glob("*.log"))
+    data = bytearray(path.read_bytes())
+    starts = [batch.position for batch in iter_batches(data)]
+    data[starts[2] : starts[3]] = bytes(starts[3] - starts[2])
+    path.write_bytes(data)
+    again = opened(tmp_path)
+    assert [each.offset for each in again.load().entries] == [0, 1]
+    again.append((entry(2),))
+    again.close()
+    assert len(opened(tmp_path).load().entries) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,19 @@ import pytest
 
 from broker.node.clock import wall_ms
 from broker.node.config import Address, NodeConfig
-from broker.node.produce_checks import rejection_of, second_look
+from broker.node.produce_checks import (
+    RECORDS_MAX,
+    UNPACKED_BYTES_MAX,
+    Rejection,
+    rejection_of,
+    second_look,
+    unpack,
+)
 from broker.node.topic_config import parse_topic_config, topic_defaults
+from broker.wire.compression import compress
 from broker.wire.errors import ErrorCode
-from broker.wire.records import CodecId, encode_batch, parse_batch_header
+from broker.wire.record_filter import recompress, with_body
+from broker.wire.records import BATCH_OVERHEAD_BYTES, CodecId, encode_batch, parse_batch_header
 
 BATCH = bytes(encode_batch([b"a", b"b"], timestamps_ms=1))
 ZSTD = bytes(encode_batch([b"a" * 100], timestamps_ms=1, codec=CodecId.ZSTD))
@@ -66,7 +76,10 @@ def test_records_that_had_their_batch_refused_are_named(codec: CodecId) -> None:
         keys: list[bytes | None], times_ms: list[int], *, is_compacted: bool = True
     ) -> tuple[ErrorCode, list[int]] | None:
         data = memoryview(encode_batch([b"v"] * len(keys), timestamps_ms=times_ms, keys=keys, codec=codec))
-        found = rejection_of(data, parse_batch_header(data), replace(KEYED, is_compacted=is_compacted), ("t", 3))
+        header, config = parse_batch_header(data), replace(KEYED, is_compacted=is_compacted)
+        body = unpack(data, header, config)
+        assert isinstance(body, bytes)
+        found = rejection_of(body, header, config, ("t", 3))
         return None if found is None else (found.code, [each.batch_index for each in found.records])
 
     assert rejected([b"a", b"b"], [now_ms, now_ms]) is None
@@ -81,4 +94,48 @@ def test_records_that_had_their_batch_refused_are_named(codec: CodecId) -> None:
 def test_a_topic_that_stamps_records_itself_asks_nothing_of_their_times() -> None:
     data = memoryview(encode_batch([b"v"], timestamps_ms=1))
     config = replace(KEYED, is_compacted=False, has_log_append_time=True)
-    assert rejection_of(data, parse_batch_header(data), config, ("t", 0)) is None
+    body = unpack(data, parse_batch_header(data), config)
+    assert isinstance(body, bytes)
+    assert rejection_of(body, parse_batch_header(data), config, ("t", 0)) is None
+
+
+def _rejected(batch: bytes) -> ErrorCode | None:
+    found = unpack(memoryview(batch), parse_batch_header(batch), KEYED)
+    return found.code if isinstance(found, Rejection) else None
+
+
+@pytest.mark.parametrize("codec", list(CodecId))
+def test_a_batch_whose_offsets_do_not_count_from_zero_is_refused_also_when_compressed(codec: CodecId) -> None:
+    good = encode_batch([b"v"] * 100, timestamps_ms=1)
+    header = parse_batch_header(good)
+    body = bytearray(good[BATCH_OVERHEAD_BYTES:])
+    assert _rejected(recompress(header, bytes(body), codec)) is None
+    at = bytes(body).index(bytes((0, 0, 2 * 50)))  # attributes, timestamp, offset delta
+    body[at + 2] = 2 * 51
+    assert _rejected(recompress(header, bytes(body), codec)) is ErrorCode.invalid_record
+
+
+@pytest.mark.parametrize("codec", [CodecId.GZIP, CodecId.SNAPPY, CodecId.LZ4, CodecId.ZSTD])
+def test_what_would_unpack_to_too_much_is_known_before_it_is_unpacked(codec: CodecId) -> None:
+    bomb = encode_batch([bytes(UNPACKED_BYTES_MAX + 1)], timestamps_ms=1, codec=codec)
+    tracemalloc.start()
+    assert _rejected(bomb) is ErrorCode.message_too_large
+    assert tracemalloc.get_traced_memory()[1] < 2.5 * UNPACKED_BYTES_MAX
+    tracemalloc.stop()
+    many = encode_batch([b""] * (RECORDS_MAX + 1), timestamps_ms=1, codec=codec)
+    assert _rejected(many) is ErrorCode.message_too_large
+    assert _rejected(encode_batch([b""] * RECORDS_MAX, timestamps_ms=1, codec=codec)) is None
+
+
+@pytest.mark.parametrize("codec", [CodecId.GZIP, CodecId.SNAPPY])
+def test_packed_data_of_very_many_empty_parts_is_refused(codec: CodecId) -> None:
+    part = compress(codec, b"")
+    packed = part * 50_000 if codec is CodecId.GZIP else part + (b"\0\0\0\1\0" * 50_000)
+    header = parse_batch_header(encode_batch([b"v"], timestamps_ms=1, codec=codec))
+    assert _rejected(with_body(header, packed)) is ErrorCode.corrupt_message
+
+
+def test_a_header_that_contradicts_itself_is_an_invalid_record_as_in_apache_kafka() -> None:
+    header = parse_batch_header(BATCH)._replace(record_count=9)
+    wrong = with_body(header, BATCH[BATCH_OVERHEAD_BYTES:])
+    assert second_look(memoryview(bytearray(wrong)), knows_zstd=True)[2] is ErrorCode.invalid_record

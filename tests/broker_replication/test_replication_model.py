@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
@@ -44,8 +44,8 @@ def lookup_in(log: list[tuple[int, int]], own_epoch: int, epoch: int) -> EpochEn
     if epoch >= own_epoch:
         return EpochEnd(epoch=own_epoch, end_offset=len(log))
     known = [e for e, _ in log if e <= epoch]
-    if not known:
-        return None
+    if not known:  # older than all there is: its records, if any, ended before the first, as LeaderEpochCache says
+        return EpochEnd(epoch=epoch, end_offset=0) if log else None
     return EpochEnd(epoch=known[-1], end_offset=len(known))
 
 
@@ -59,6 +59,7 @@ class Cluster:
     logs: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: {b: [] for b in BROKERS})
     replicas: dict[int, PartitionReplica] = field(default_factory=dict)
     in_flight: list[tuple[int, ProposeIsr]] = field(default_factory=list)
+    answers: list[tuple[int, IsrProposalAnswered]] = field(default_factory=list)
     sent: dict[int, int] = field(default_factory=dict)  # token -> value
     acked: set[int] = field(default_factory=set)
     next_value: int = 0
@@ -105,6 +106,7 @@ class Cluster:
                 self.in_flight.append((broker, action))
             elif isinstance(action, CompleteProduce) and action.error_code is ErrorCode.none:
                 self.acked.add(self.sent[action.token])
+                assert len(replica.isr) >= 2, "nothing is committed while the committed ISR is below the minimum"
 
     def produce(self, broker: int) -> None:
         replica = self.replicas[broker]
@@ -151,24 +153,32 @@ class Cluster:
         )
         self.perform(follower, response)
 
-    def deliver_proposal(self, *, is_answer_lost: bool) -> None:
+    def deliver_proposal(self, *, is_answer_lost: bool, is_refused: bool) -> None:
+        """The controller decides on the oldest proposal on its way; its answer may come later (`answer`)."""
         if not self.in_flight:
             return
         broker, proposal = self.in_flight.pop(0)
         current = proposal.leader_epoch == self.leader_epoch and proposal.partition_epoch == self.partition_epoch
-        if current:
+        error = ErrorCode.none if current else ErrorCode.invalid_update_version
+        if is_refused:  # a member is fenced, or the controller has not come to it
+            error = ErrorCode.ineligible_replica
+        elif current:
             self.isr = proposal.isr
             self.partition_epoch += 1
-        error = ErrorCode.none if current else ErrorCode.invalid_update_version
         if is_answer_lost:
             error = ErrorCode.network_exception
         answer = IsrProposalAnswered(
+            attempt=proposal.attempt,
             error_code=int(error),
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
             isr=self.isr,
         )
-        self.perform(broker, answer)
+        self.answers.append((broker, answer))
+
+    def answer(self) -> None:
+        if self.answers:
+            self.perform(*self.answers.pop(0))
 
     def elect(self, choice: int) -> None:
         self.leader = self.isr[choice % len(self.isr)]
@@ -186,12 +196,14 @@ STEP = st.one_of(
     st.tuples(st.just("publish"), st.sampled_from(BROKERS), st.just(0)),
     st.tuples(st.just("time"), st.sampled_from(BROKERS), st.integers(1, 2 * LAG_MS)),
     st.tuples(st.just("deliver"), st.sampled_from(BROKERS), st.integers(0, 3)),
+    st.tuples(st.just("answer"), st.sampled_from(BROKERS), st.just(0)),
     st.tuples(st.just("elect"), st.sampled_from(BROKERS), st.integers(0, 5)),
 )
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(STEP, max_size=120))
+@example([("produce", 1, 0), ("elect", 1, 1), ("produce", 2, 0), ("elect", 1, 0), ("publish", 2, 0), ("fetch", 2, 0)])
 def test_acknowledged_records_survive_every_election_within_the_isr(steps: list[tuple[str, int, int]]) -> None:
     cluster = Cluster()
     cluster.start()
@@ -207,7 +219,9 @@ def test_acknowledged_records_survive_every_election_within_the_isr(steps: list[
                 cluster.now_ms += amount
                 cluster.perform(broker, Tick())
             case "deliver":
-                cluster.deliver_proposal(is_answer_lost=amount == 0)
+                cluster.deliver_proposal(is_answer_lost=amount == 0, is_refused=amount == 1)
+            case "answer":
+                cluster.answer()
             case _:
                 cluster.elect(amount)
 
@@ -261,7 +275,12 @@ def test_a_session_that_leaves_partitions_out_is_as_good_as_fetches_that_name_th
                 isr = named.maximal_isr if amount else (1,)
                 error = 0 if named.is_proposal_in_flight else int(ErrorCode.invalid_update_version)
                 epoch = named.partition_epoch + 1
-                both(IsrProposalAnswered(error_code=error, leader_epoch=1, partition_epoch=epoch, isr=isr))
+                attempt = named.proposal_attempt
+                both(
+                    IsrProposalAnswered(
+                        attempt=attempt, error_code=error, leader_epoch=1, partition_epoch=epoch, isr=isr
+                    )
+                )
         idle.check_invariants()
         assert (named.isr, named.high_watermark, named.maximal_isr) == (idle.isr, idle.high_watermark, idle.maximal_isr)
         assert named.next_deadline_ms() == idle.next_deadline_ms()

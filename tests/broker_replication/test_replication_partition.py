@@ -80,10 +80,10 @@ def test_follower_behind_longer_than_the_lag_time_is_proposed_out() -> None:
     deadline_ms = replica.next_deadline_ms()
     assert deadline_ms == LAG_MS + 1
     assert step(replica, Tick(), LAG_MS) == []
-    expected = ProposeIsr(leader_epoch=5, partition_epoch=7, isr=(1, 2), broker_epochs=(-1, 42))
+    expected = ProposeIsr(attempt=1, leader_epoch=5, partition_epoch=7, isr=(1, 2), broker_epochs=(-1, 42))
     assert step(replica, Tick(), deadline_ms) == [expected]
     assert replica.high_watermark == 0, "the one being removed still counts while the proposal is in flight"
-    answer = IsrProposalAnswered(error_code=0, leader_epoch=5, partition_epoch=8, isr=(1, 2))
+    answer = IsrProposalAnswered(attempt=1, error_code=0, leader_epoch=5, partition_epoch=8, isr=(1, 2))
     assert step(replica, answer, deadline_ms) == [
         IsrChanged(leader_epoch=5, isr=(1, 2)),
         HighWatermarkAdvanced(high_watermark=3),
@@ -113,7 +113,7 @@ def test_fetches_of_a_session_count_for_an_idle_follower_until_the_next_append()
     times.last_ms = 5 * LAG_MS + 20  # a fetch that names others only: this partition it would have to name
     assert replica.followers[2].last_caught_up_ms == 5 * LAG_MS
     assert replica.followers[3].last_caught_up_ms == 0, "its session was not used since"
-    expected = ProposeIsr(leader_epoch=5, partition_epoch=7, isr=(1, 2), broker_epochs=(-1, 42))
+    expected = ProposeIsr(attempt=1, leader_epoch=5, partition_epoch=7, isr=(1, 2), broker_epochs=(-1, 42))
     assert step(replica, Tick(), 5 * LAG_MS + 20) == [expected]
 
 
@@ -152,11 +152,11 @@ def test_follower_joins_the_isr_when_it_reaches_the_high_watermark() -> None:
     fetched(replica, 2, 10)
     assert replica.high_watermark == 10
     assert fetched(replica, 3, 9) == []
-    expected = ProposeIsr(leader_epoch=5, partition_epoch=7, isr=(1, 2, 3), broker_epochs=(-1, 42, 43))
+    expected = ProposeIsr(attempt=1, leader_epoch=5, partition_epoch=7, isr=(1, 2, 3), broker_epochs=(-1, 42, 43))
     assert fetched(replica, 3, 10) == [expected]
     step(replica, Appended(log_end_offset=11))
     assert fetched(replica, 2, 11) == [], "the joining replica counts for the high watermark already"
-    step(replica, IsrProposalAnswered(error_code=0, leader_epoch=5, partition_epoch=8, isr=(1, 2, 3)))
+    step(replica, IsrProposalAnswered(attempt=1, error_code=0, leader_epoch=5, partition_epoch=8, isr=(1, 2, 3)))
     assert fetched(replica, 3, 11) == [HighWatermarkAdvanced(high_watermark=11)]
 
 
@@ -173,11 +173,14 @@ def test_follower_below_the_epoch_start_does_not_join() -> None:
 def test_lost_answer_is_asked_again_and_refusal_reverts() -> None:
     replica = leader(isr=(1, 2))
     fetched(replica, 3, 0)
-    lost = IsrProposalAnswered(error_code=int(ErrorCode.not_controller), leader_epoch=5, partition_epoch=7)
+    lost = IsrProposalAnswered(attempt=1, error_code=int(ErrorCode.not_controller), leader_epoch=5, partition_epoch=7)
     assert step(replica, lost, 50) == []
     assert replica.next_deadline_ms() == 250
     assert isinstance(step(replica, Tick(), 250)[0], ProposeIsr)
-    step(replica, IsrProposalAnswered(error_code=int(ErrorCode.ineligible_replica), leader_epoch=5, partition_epoch=7))
+    refused = IsrProposalAnswered(
+        attempt=2, error_code=int(ErrorCode.ineligible_replica), leader_epoch=5, partition_epoch=7
+    )
+    step(replica, refused)
     assert not replica.is_proposal_in_flight
     assert replica.maximal_isr == (1, 2)
 
@@ -195,6 +198,51 @@ def test_image_with_a_newer_partition_epoch_ends_the_proposal() -> None:
     )
     assert step(replica, event) == [IsrChanged(leader_epoch=5, isr=(1, 2, 3))]
     assert not replica.is_proposal_in_flight
+
+
+def test_the_answer_to_an_older_proposal_does_not_void_a_newer_one() -> None:
+    """Shown by review: a high watermark of 300 was acknowledged while a member of the ISR held 150.
+
+    The leader proposes {1, 2}; before the answer comes, an image with a newer partition epoch ends that proposal, and
+    it proposes {1, 3}. The answer to the first one, a refusal, says nothing of the second, which the controller takes.
+    """
+    replica = leader(isr=(1,))
+    first = fetched(replica, 2, 0)
+    assert isinstance(first[0], ProposeIsr)
+    image = BecomeLeader(
+        leader_epoch=5, partition_epoch=8, isr=(1,), replicas=(1, 2, 3), log_end_offset=0, min_insync_replicas=1
+    )
+    step(replica, image)
+    second = fetched(replica, 3, 0)
+    assert isinstance(second[0], ProposeIsr)
+    step(replica, Appended(log_end_offset=300))
+    late = IsrProposalAnswered(
+        attempt=first[0].attempt, error_code=int(ErrorCode.ineligible_replica), leader_epoch=5, partition_epoch=7
+    )
+    assert step(replica, late) == []
+    assert replica.maximal_isr == (1, 3)
+    fetched(replica, 3, 150, LAG_MS // 2)
+    step(replica, Tick(), 3 * LAG_MS)
+    assert replica.high_watermark == 150, "what the second proposal brings in may be in the ISR by now"
+    lost = IsrProposalAnswered(
+        attempt=first[0].attempt, error_code=int(ErrorCode.network_exception), leader_epoch=5, partition_epoch=7
+    )
+    assert step(replica, lost) == []
+    assert replica.next_deadline_ms() != 3 * LAG_MS + 200, "the second proposal is not sent twice"
+
+
+def test_a_proposed_member_does_not_lift_the_isr_to_the_minimum() -> None:
+    """Partition.isUnderMinIsr counts the committed ISR (KIP-966); the maximal one only holds the watermark back."""
+    replica = leader(isr=(1,), min_isr=2)
+    step(replica, Appended(log_end_offset=10))
+    proposed = fetched(replica, 2, 10)
+    assert isinstance(proposed[0], ProposeIsr)
+    assert replica.maximal_isr == (1, 2)
+    assert replica.high_watermark == 0, "the controller may still refuse broker 2"
+    accepted = IsrProposalAnswered(
+        attempt=proposed[0].attempt, error_code=0, leader_epoch=5, partition_epoch=8, isr=(1, 2)
+    )
+    assert HighWatermarkAdvanced(high_watermark=10) in step(replica, accepted)
 
 
 def test_acks_all_is_refused_before_the_append_under_min_insync_replicas() -> None:
@@ -236,7 +284,7 @@ def test_isr_that_shrinks_under_the_minimum_after_the_append_is_reported() -> No
     step(replica, Appended(log_end_offset=2))
     step(replica, AwaitReplication(token=1, required_offset=2, deadline_ms=5000))
     step(replica, Tick(), LAG_MS + 1)
-    step(replica, IsrProposalAnswered(error_code=0, leader_epoch=5, partition_epoch=8, isr=(1,)), LAG_MS + 2)
+    step(replica, IsrProposalAnswered(attempt=1, error_code=0, leader_epoch=5, partition_epoch=8, isr=(1,)), LAG_MS + 2)
     expected = [CompleteProduce(token=1, error_code=ErrorCode.not_enough_replicas_after_append)]
     assert step(replica, Tick(), 5000) == expected
 

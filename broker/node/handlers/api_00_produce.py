@@ -1,8 +1,8 @@
 """Produce (key 0), versions 3-13; advertised from 0 (KAFKA-18659), 0-2 are refused. acks 0, 1, all; idempotence.
 
-One batch per partition, as Kafka demands since version 3. Batches stay opaque: header, CRC and size are checked, the
-base offset is written in place, one write per append. A topic with message.timestamp.type=LogAppendTime (KIP-32) gets
-the broker's time into each batch. harness.discard=true stops after the checks: acknowledged, not stored.
+One batch per partition, as Kafka demands since version 3. Header, CRC, size and the structure of the records are
+checked, the base offset is written in place, one write per append. A topic with message.timestamp.type=LogAppendTime
+(KIP-32) gets the broker's time into each batch. harness.discard=true stops after the checks: acknowledged, not stored.
 The first batch of a transaction waits until the coordinator has said that the partition belongs to it (KIP-890); since
 version 12 that question adds the partition. What depends on the topic's settings (timestamps, keys, compression.type)
 is in broker/node/produce_checks.py.
@@ -10,14 +10,17 @@ is in broker/node/produce_checks.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.log.verification import VerificationGuard
 from broker.node.clock import wall_ms
+from broker.node.control import guarded
 from broker.node.internal_topics import may_produce
 from broker.node.partitions import HostedPartition
-from broker.node.produce_checks import Rejection, recompressed, rejection_of, second_look
+from broker.node.produce_checks import Rejection, recompressed, rejection_of, second_look, unpack
+from broker.node.turns import in_turns
 from broker.node.verification import PRODUCE_ADDS_SINCE_VERSION, Producer, produce_error
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId
@@ -39,12 +42,13 @@ _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 class _Answer:
     """The answer to one request under construction; `waiting` counts partitions whose outcome is open."""
 
-    __slots__ = ("_request", "_topics", "rejections", "waiting")
+    __slots__ = ("_request", "_topics", "has_failed", "rejections", "waiting")
 
     def __init__(self, request: Request) -> None:
         self._request = request
         self._topics: list[tuple[str | UUID | None, list[PartitionAnswer]]] = []
         self.rejections: dict[PartitionAnswer, Rejection] = {}  # hardly ever any
+        self.has_failed = False  # some partition, definitely
         self.waiting = 1  # the request itself, until all partitions are handled
 
     def topic(self, name: str | UUID | None) -> list[PartitionAnswer]:
@@ -91,12 +95,24 @@ class _Answer:
 
 
 def handle(broker: Broker, request: Request) -> None:
-    message = request.message
-    acks = message.acks
+    """In turns: batches of many partitions that unpack to much would keep the loop for seconds."""
     answer = _Answer(request)
-    has_failed = False
+
+    def done() -> None:
+        if request.message.acks != 0:
+            answer.done()
+        elif answer.has_failed:
+            request.close_connection()  # the only way to tell a client that wants no answers
+        else:
+            request.respond_nothing()
+
+    in_turns(request, _partitions(broker, request, answer), done)
+
+
+def _partitions(broker: Broker, request: Request, answer: _Answer) -> Iterator[None]:
+    """Handles one partition after the other."""
     by_id = request.version >= TOPIC_IDS_SINCE_VERSION
-    for topic in message.topic_data:
+    for topic in request.message.topic_data:
         name = broker.metadata.image.topic_names.get(topic.topic_id) if by_id else topic.name
         if not topic.partition_data:
             continue
@@ -110,21 +126,15 @@ def handle(broker: Broker, request: Request) -> None:
                 if error is ErrorCode.unknown_topic_or_partition:
                     error = _absent(broker, name, data.index, by_id=by_id)
                 result.error_code = error
-                has_failed = True
-    if acks != 0:
-        answer.done()
-    elif has_failed:
-        request.close_connection()  # the only way to tell a client that wants no answers
-    else:
-        request.respond_nothing()
+                answer.has_failed = True
+            yield
 
 
 def _absent(broker: Broker, name: str | None, index: int, *, by_id: bool) -> ErrorCode:
     """We do not host it: does it exist elsewhere?"""
     if name is None:
         return ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
-    state = broker.metadata.image.partition(name, index)
-    return ErrorCode.unknown_topic_or_partition if state is None else ErrorCode.not_leader_or_follower
+    return broker.absent(name, index)
 
 
 def _produce(
@@ -151,17 +161,15 @@ def _produce(
     if error is not _NONE or records is None:
         return error
     config = hosted.config
-    if config.is_compacted or config.checks_timestamps:
-        rejection = rejection_of(records, headers[0], config, hosted.key)
-        if rejection is not None:
-            answer.rejections[result] = rejection
-            result.log_start_offset = hosted.log.log_start_offset
-            return rejection.code
+    body = unpack(records, headers[0], config)
+    rejection = body if isinstance(body, Rejection) else rejection_of(body, headers[0], config, hosted.key)
+    if rejection is not None or isinstance(body, Rejection):
+        assert rejection is not None
+        answer.rejections[result] = rejection
+        result.log_start_offset = hosted.log.log_start_offset
+        return rejection.code
     if config.compression is not None and config.compression is not headers[0].codec:
-        try:
-            records, headers = recompressed(records, headers[0], config.compression, config.compression_level)
-        except CorruptBatchError:
-            return ErrorCode.corrupt_message
+        records, headers = recompressed(body, headers[0], config.compression, config.compression_level)
         if headers[0].size_bytes > config.max_message_bytes:
             return ErrorCode.message_too_large
     if config.has_log_append_time:
@@ -251,7 +259,9 @@ def _verify_then_append(
         if request.message.acks != 0:
             answer.done()
 
-    if broker.verifier.ask(producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=proceed):
+    if broker.verifier.ask(
+        producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=guarded(request, proceed)
+    ):
         batch, is_waiting = memoryview(bytearray(records)), True  # the receive buffer is used again until then
         answer.waiting += 1
     return first_error
@@ -307,4 +317,6 @@ def _await(
         answer.done()
 
     timeout_ms = max(0, to_ms(request.message.timeout))
-    broker.partitions.await_replication(hosted, required_offset=required_offset, timeout_ms=timeout_ms, done=done)
+    broker.partitions.await_replication(
+        hosted, required_offset=required_offset, timeout_ms=timeout_ms, done=guarded(request, done)
+    )

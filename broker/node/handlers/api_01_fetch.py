@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from broker.log.errors import OffsetOutOfRangeError
+from broker.log.errors import STORAGE_ERRORS, OffsetOutOfRangeError
 from broker.log.transaction_index import AbortedTransaction
 from broker.node.clock import monotonic_ms
 from broker.node.connection import Request
@@ -372,6 +372,9 @@ class _Fetch:
             if not self._is_replica:  # ours ask where the log begins by the same answer
                 return _Read(asked=asked, error=ErrorCode.offset_out_of_range, hosted=hosted)
             read.error = ErrorCode.offset_out_of_range
+        except STORAGE_ERRORS as failure:  # it costs this partition; the others of the request are read
+            outcome = self._broker.partitions.storage_failed(hosted, failure)
+            return _Read(asked=asked, error=outcome.error_code)
         if self._is_read_committed and read.records:
             read.aborted = log.aborted_transactions(asked.offset, last_batch_next_offset(read.records))
         return read
@@ -379,8 +382,7 @@ class _Fetch:
     def _absent(self, asked: AskedPartition) -> ErrorCode:
         if asked.topic is None:
             return ErrorCode.unknown_topic_id
-        exists = self._broker.metadata.image.partition(asked.topic, asked.index) is not None
-        return ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
+        return self._broker.absent(asked.topic, asked.index)
 
     # -- answering ---------------------------------------------------------------------------------------------------
 

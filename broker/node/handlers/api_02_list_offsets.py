@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from broker.log.errors import STORAGE_ERRORS
 from broker.node.control import AnyRequest
 from broker.node.partitions import HostedPartition
 from broker.wire.apis import ApiKey
@@ -46,9 +47,7 @@ def _partition(broker: Broker, request: AnyRequest, topic: str, asked: Message) 
         return _failed(index, ErrorCode.unsupported_version)
     hosted = broker.partitions.get(topic, index)
     if hosted is None:
-        exists = broker.metadata.image.partition(topic, index) is not None
-        error = ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
-        return _failed(index, error)
+        return _failed(index, broker.absent(topic, index))
     error = hosted.replica.check_leader_epoch(getattr(asked, "current_leader_epoch", -1))
     if error is ErrorCode.none and not hosted.replica.is_leader:
         error = ErrorCode.not_leader_or_follower
@@ -64,7 +63,10 @@ def _partition(broker: Broker, request: AnyRequest, topic: str, asked: Message) 
         limit = hosted.log.log_end_offset
     elif getattr(request.message, "isolation_level", 0) == READ_COMMITTED:
         limit = hosted.log.last_stable_offset(limit)
-    timestamp, offset = _find(hosted, asked.timestamp, limit)
+    try:
+        timestamp, offset = _find(hosted, asked.timestamp, limit)
+    except STORAGE_ERRORS as storage_error:
+        return _failed(index, broker.partitions.storage_failed(hosted, storage_error).error_code)
     epoch = hosted.replica.leader_epoch if asked.timestamp == LATEST else hosted.log.epoch_at(max(offset, 0))
     return {
         "partition_index": index,

@@ -1,7 +1,7 @@
 """Metadata (key 3), versions 0-13: brokers and partitions, at the endpoints of the listener that the client came in on.
 
 A missing topic is made when the client and auto.create.topics.enable allow it; the answer waits for it. Not done:
-racks, offline log directories.
+racks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     missing = _missing_names(request, image)
     may_create = broker.config.auto_create_topics_enable and getattr(request.message, "allow_auto_topic_creation", True)
     if missing and may_create:
-        broker.spawn(_create_then_answer(broker, request, missing))
+        broker.serve(request, _create_then_answer(broker, request, missing))
         return
     request.respond(_answer(broker, request))
 
@@ -52,7 +52,11 @@ def _is_sensible(request: AnyRequest) -> bool:
 
 
 def _refused(request: AnyRequest) -> Message:
-    topics = [_absent(each.name, each.topic_id, ErrorCode.invalid_request) for each in request.message.topics]
+    may_be_null = request.version >= BY_ID_SINCE_VERSION
+    topics = [
+        _absent(each.name if may_be_null else each.name or "", each.topic_id, ErrorCode.invalid_request)
+        for each in request.message.topics
+    ]
     return response(
         ApiKey.METADATA,
         request.version,
@@ -169,7 +173,11 @@ def _topic(image: MetadataImage, state: TopicState, allowed: int) -> dict[str, o
             "leader_epoch": each.leader_epoch,
             "replica_nodes": each.replicas,
             "isr_nodes": each.isr,
-            "offline_replicas": [replica for replica in each.replicas if replica not in live],
+            "offline_replicas": [
+                replica
+                for replica in each.replicas
+                if replica not in live or image.has_offline(replica, state.topic_id, index)
+            ],
         }
         for index, each in enumerate(state.partitions)
     ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import CommitOffsets, CommitResult, OffsetToCommit
 from broker.node.clock import wall_ms
+from broker.node.control import guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -86,4 +87,6 @@ def handle(broker: Broker, request: Request) -> None:
             knows_member_epochs=request.version >= MEMBER_EPOCHS_SINCE_VERSION,
         )
 
-    broker.groups.ask(message.group_id, event, CommitResult, done=done, refused=answer)
+    broker.groups.ask(
+        message.group_id, event, CommitResult, done=guarded(request, done), refused=guarded(request, answer)
+    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.groups.events import FetchedOffset, FetchOffsets, FetchResult
+from broker.node.control import guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -106,7 +107,7 @@ def _ask(broker: Broker, request: Request, each: _Asked, answered: Any) -> None:
             require_stable=getattr(request.message, "require_stable", False),
         )
 
-    broker.groups.ask(each.group_id, event, FetchResult, done=done, refused=refused)
+    broker.groups.ask(each.group_id, event, FetchResult, done=guarded(request, done), refused=guarded(request, refused))
 
 
 def _answer(broker: Broker, request: Request, asked: list[_Asked]) -> None:

@@ -35,7 +35,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     elif host.topic.name in broker.metadata.image.topics:
         _answer(request, [_found(broker, request, key_type, key) for key in keys])
     else:
-        broker.spawn(_make_topic_then_answer(broker, request, key_type, keys))
+        broker.serve(request, _make_topic_then_answer(broker, request, key_type, keys))
 
 
 async def _make_topic_then_answer(broker: Broker, request: AnyRequest, key_type: int, keys: Sequence[str]) -> None:

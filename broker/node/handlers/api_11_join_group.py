@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import JoinGroup, JoinResult
+from broker.node.control import guarded
 from broker.node.groups import are_too_long
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -71,4 +72,6 @@ def handle(broker: Broker, request: Request) -> None:
             can_skip_assignment=version >= SKIP_ASSIGNMENT_SINCE_VERSION,
         )
 
-    broker.groups.ask(message.group_id, event, JoinResult, done=done, refused=refused)
+    broker.groups.ask(
+        message.group_id, event, JoinResult, done=guarded(request, done), refused=guarded(request, refused)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import Heartbeat
+from broker.node.control import guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -30,6 +31,8 @@ def handle(broker: Broker, request: Request) -> None:
         )
 
     if message.group_id:
-        broker.groups.ask(message.group_id, event, ErrorCode, done=done, refused=done)
+        broker.groups.ask(
+            message.group_id, event, ErrorCode, done=guarded(request, done), refused=guarded(request, done)
+        )
     else:
         done(ErrorCode.invalid_group_id)

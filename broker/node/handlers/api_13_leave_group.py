@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import LeaveGroup, LeaveResult
+from broker.node.control import guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -43,4 +44,6 @@ def handle(broker: Broker, request: Request) -> None:
     def event(token: int) -> LeaveGroup:
         return LeaveGroup(token=token, group_id=message.group_id, members=members)
 
-    broker.groups.ask(message.group_id, event, LeaveResult, done=done, refused=refused)
+    broker.groups.ask(
+        message.group_id, event, LeaveResult, done=guarded(request, done), refused=guarded(request, refused)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import SyncGroup, SyncResult
+from broker.node.control import guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -54,4 +55,6 @@ def handle(broker: Broker, request: Request) -> None:
             assignments={each.member_id: bytes(each.assignment) for each in message.assignments},
         )
 
-    broker.groups.ask(message.group_id, event, SyncResult, done=done, refused=refused)
+    broker.groups.ask(
+        message.group_id, event, SyncResult, done=guarded(request, done), refused=guarded(request, refused)
+    )

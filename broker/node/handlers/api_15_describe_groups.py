@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import DescribeClassicGroup, DescribedGroup
 from broker.node import operations
+from broker.node.control import guarded
 from broker.node.handlers.gather import Gather
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -41,7 +42,7 @@ def _ask(broker: Broker, request: Request, group_id: str, gather: Gather[dict[st
     def event(token: int) -> DescribeClassicGroup:
         return DescribeClassicGroup(token=token, group_id=group_id)
 
-    broker.groups.ask(group_id, event, DescribedGroup, done=done, refused=refused)
+    broker.groups.ask(group_id, event, DescribedGroup, done=guarded(request, done), refused=guarded(request, refused))
 
 
 def _group(request: Request, group_id: str, found: DescribedGroup) -> dict[str, object]:

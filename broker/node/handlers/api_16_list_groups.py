@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.groups.events import ListedGroup, ListGroups
+from broker.node.control import guarded
 from broker.node.handlers.gather import Gather
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -44,4 +46,5 @@ def handle(broker: Broker, request: Request) -> None:
     gather: Gather[tuple[ListedGroup, ...] | ErrorCode] = Gather(len(indexes), done)
     for position, index in enumerate(indexes):
         put = gather.slot(position)
-        host.call_partition(index, lambda token: ListGroups(token=token), done=put, refused=put)  # type: ignore[arg-type]
+        told: Callable[[Any], None] = guarded(request, put)  # groups or an error
+        host.call_partition(index, lambda token: ListGroups(token=token), done=told, refused=told)

@@ -31,7 +31,7 @@ SOURCE_TOPIC, SOURCE_DEFAULT = 1, 5
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     if request.listener is not Listener.CONTROLLER:
-        broker.spawn(_forward(broker, request))
+        broker.serve(request, _forward(broker, request))
         return
     message = request.message
     topics = tuple(_new_topic(topic) for topic in message.topics)
@@ -41,9 +41,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         names = [topic.name for topic in topics]
         request.respond(_to_kio(request.version, result, names, topic_defaults(broker.config)))
 
-    broker.metadata.controller_request(
-        lambda token: CreateTopics(token=token, topics=topics, validate_only=is_dry), answer
-    )
+    broker.ask_controller(request, lambda token: CreateTopics(token=token, topics=topics, validate_only=is_dry), answer)
 
 
 def _new_topic(topic: Message) -> NewTopic:

@@ -31,7 +31,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         request.respond(_all_failed(request.version, asked, ErrorCode.topic_deletion_disabled))
         return
     if request.listener is not Listener.CONTROLLER:
-        broker.spawn(_forward(broker, request))
+        broker.serve(request, _forward(broker, request))
         return
     asked = _asked(request.version, request.message)
     names, topic_ids, refused = _sorted_out(asked)
@@ -39,9 +39,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     def answer(result: Any) -> None:  # the response type of this request
         request.respond(_to_kio(request.version, result, asked, refused))
 
-    broker.metadata.controller_request(
-        lambda token: DeleteTopics(token=token, names=names, topic_ids=topic_ids), answer
-    )
+    broker.ask_controller(request, lambda token: DeleteTopics(token=token, names=names, topic_ids=topic_ids), answer)
 
 
 def _asked(version: int, message: Message) -> list[tuple[str | None, Any]]:

@@ -6,12 +6,14 @@ The answer waits until every live replica has done so, or for the time limit.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from broker.node.clock import monotonic_ms
 from broker.node.control import AnyRequest
 from broker.node.internal_topics import is_internal
 from broker.node.partitions import HostedPartition
+from broker.node.turns import in_turns
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response, to_ms
@@ -24,20 +26,30 @@ TIMEOUT_MS_MAX = 60_000
 
 
 def handle(broker: Broker, request: AnyRequest) -> None:
-    topics = [
-        {"name": topic.name, "partitions": [_delete(broker, topic.name, each) for each in topic.partitions]}
-        for topic in request.message.topics
-        if topic.partitions
-    ]
-    broker.spawn(_answer(broker, request, topics))
+    topics: list[dict[str, object]] = []
+    in_turns(
+        request,
+        _delete_all(broker, request.message.topics, topics),
+        lambda: broker.serve(request, _answer(broker, request, topics)),
+    )
+
+
+def _delete_all(broker: Broker, asked: Iterable[Message], topics: list[dict[str, object]]) -> Iterator[None]:
+    for topic in asked:
+        if not topic.partitions:
+            continue
+        partitions: list[dict[str, object]] = []
+        topics.append({"name": topic.name, "partitions": partitions})
+        for each in topic.partitions:
+            partitions.append(_delete(broker, topic.name, each))
+            yield
 
 
 def _delete(broker: Broker, topic: str, asked: Message) -> dict[str, object]:
     result: dict[str, object] = {"partition_index": asked.partition_index, "low_watermark": -1}
     hosted = broker.partitions.get(topic, asked.partition_index)
     if hosted is None:
-        exists = broker.metadata.image.partition(topic, asked.partition_index) is not None
-        result["error_code"] = ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
+        result["error_code"] = broker.absent(topic, asked.partition_index)
     elif is_internal(topic):
         result["error_code"] = ErrorCode.invalid_topic_exception
     elif not hosted.replica.is_leader:

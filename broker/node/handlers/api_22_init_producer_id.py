@@ -29,7 +29,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     elif message.transactional_id is not None:
         _init_transactional(broker, request)
     else:
-        broker.spawn(_fresh(broker, request))
+        broker.serve(request, _fresh(broker, request))
 
 
 def _init_transactional(broker: Broker, request: AnyRequest) -> None:

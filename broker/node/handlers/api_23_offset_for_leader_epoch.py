@@ -26,8 +26,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
 def _partition(broker: Broker, topic: str, asked: Message) -> dict[str, object]:
     hosted = broker.partitions.get(topic, asked.partition)
     if hosted is None:
-        exists = broker.metadata.image.partition(topic, asked.partition) is not None
-        error = ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
+        error = broker.absent(topic, asked.partition)
     elif not hosted.replica.is_leader:
         error = ErrorCode.not_leader_or_follower
     else:

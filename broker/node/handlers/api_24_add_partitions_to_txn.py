@@ -18,7 +18,7 @@ from broker.coordinator.transactions.types import (
     TopicPartition,
     VerifyPartitions,
 )
-from broker.node.control import AnyRequest
+from broker.node.control import AnyRequest, guarded
 from broker.node.transactions import KEY_TYPE, client_error
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -67,8 +67,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
                 partitions=partitions,
                 transaction_version=LEGACY_VERSION,
             ),
-            done=done,
-            refused=refused,
+            done=guarded(request, done),
+            refused=guarded(request, refused),
         )
 
 
@@ -130,8 +130,8 @@ class _Batch:
         self._broker.coordinators[KEY_TYPE].call(
             transaction.transactional_id,
             make_event,
-            done=done,
-            refused=lambda error: finish(PartitionsResult(error_code=client_error(error))),
+            done=guarded(self._request, done),
+            refused=guarded(self._request, lambda error: finish(PartitionsResult(error_code=client_error(error)))),
         )
 
     def _done(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.coordinator.transactions.types import LEGACY_VERSION, AddPartitions, PartitionsResult
-from broker.node.control import AnyRequest
+from broker.node.control import AnyRequest, guarded
 from broker.node.transactions import KEY_TYPE, client_error
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -28,7 +28,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     elif groups is None:
         _answer(request, ErrorCode.coordinator_not_available)
     elif groups.partition_of(request.message.group_id) is None:
-        broker.spawn(_make_topic_then_add(broker, request))
+        broker.serve(request, _make_topic_then_add(broker, request))
     else:
         _add(broker, request)
 
@@ -62,8 +62,8 @@ def _add(broker: Broker, request: AnyRequest) -> None:
             partitions=partitions,
             transaction_version=LEGACY_VERSION,
         ),
-        done=done,
-        refused=lambda error: _answer(request, client_error(error)),
+        done=guarded(request, done),
+        refused=guarded(request, lambda error: _answer(request, client_error(error))),
     )
 
 

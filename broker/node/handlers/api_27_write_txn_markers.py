@@ -8,11 +8,13 @@ are gone. While it loads, markers are refused: it reads the log to where it ende
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from broker.log.transactions import EndMarker
-from broker.node.control import AnyRequest
+from broker.node.control import AnyRequest, guarded
 from broker.node.groups import OFFSETS_TOPIC
+from broker.node.turns import in_turns
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
@@ -36,19 +38,24 @@ class _Markers:
         self._answers: list[dict[str, object]] = []
 
     def start(self) -> None:
-        for asked in self._request.message.markers:
-            if self._is_of_nobody(asked):
-                self._waiting += 1  # what was begun for the markers before it has no answer of its own
-                self._request.respond(_all_failed(self._request))
-                return
+        markers = self._request.message.markers
+        if any(self._is_of_nobody(asked) for asked in markers):
+            self._request.respond(_all_failed(self._request))
+            return
+        in_turns(self._request, self._write_all(markers), self._done)
+
+    def _write_all(self, markers: Iterable[Message]) -> Iterator[None]:
+        for asked in markers:
             topics = []
             for topic in asked.topics:
-                results = [self._write(asked, topic.name, index) for index in topic.partition_indexes]
+                results: list[dict[str, object]] = []
+                for index in topic.partition_indexes:
+                    results.append(self._write(asked, topic.name, index))
+                    yield
                 if results:
                     topics.append({"name": topic.name, "partitions": results})
             if topics:
                 self._answers.append({"producer_id": asked.producer_id, "topics": topics})
-        self._done()
 
     def _is_of_nobody(self, asked: Message) -> bool:
         """A marker without a producer fits no log. Kafka notices as it builds the batch: the whole request fails."""
@@ -62,9 +69,7 @@ class _Markers:
         partitions = self._broker.partitions
         hosted = partitions.get(topic, index)
         if hosted is None:
-            exists = self._broker.metadata.image.partition(topic, index) is not None
-            absent = ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition
-            return {**result, "error_code": absent}
+            return {**result, "error_code": self._broker.absent(topic, index)}
         error = hosted.replica.check_append(acks=ACKS_ALL)
         if error is ErrorCode.none and topic == OFFSETS_TOPIC and not self._broker.groups.host.is_serving(index):
             error = ErrorCode.coordinator_load_in_progress
@@ -94,7 +99,10 @@ class _Markers:
 
             timeout_ms = self._broker.config.replica_socket_timeout_ms
             partitions.await_replication(
-                hosted, required_offset=outcome.required_offset, timeout_ms=timeout_ms, done=replicated
+                hosted,
+                required_offset=outcome.required_offset,
+                timeout_ms=timeout_ms,
+                done=guarded(self._request, replicated),
             )
         return result
 

@@ -12,7 +12,7 @@ from broker.coordinator.groups.events import CommitOffsets, CommitResult, Offset
 from broker.log.producers import Verdict
 from broker.log.verification import VerificationGuard
 from broker.node.clock import wall_ms
-from broker.node.control import AnyRequest
+from broker.node.control import AnyRequest, guarded
 from broker.node.groups import OFFSETS_TOPIC
 from broker.node.verification import Producer
 from broker.wire.apis import ApiKey
@@ -70,7 +70,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             is_old = verdict is Verdict.INVALID_EPOCH
             _answer(broker, request, ErrorCode.invalid_producer_epoch if is_old else ErrorCode.invalid_txn_state)
 
-    broker.verifier.ask(producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=proceed)
+    broker.verifier.ask(producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=guarded(request, proceed))
 
 
 def _commit(broker: Broker, request: AnyRequest) -> None:
@@ -113,8 +113,8 @@ def _commit(broker: Broker, request: AnyRequest) -> None:
         message.group_id,
         event,
         CommitResult,
-        done=done,
-        refused=lambda error: _answer(broker, request, error),
+        done=guarded(request, done),
+        refused=guarded(request, lambda error: _answer(broker, request, error)),
     )
 
 

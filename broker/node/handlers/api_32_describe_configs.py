@@ -7,6 +7,7 @@ broker (refused: a client asks that broker itself).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from broker.kafka_settings import kafka_settings
 from broker.node.broker_settings import support_of
 from broker.node.config import NodeConfig, key_of, text_of
 from broker.node.control import AnyRequest
+from broker.node.turns import in_turns
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
@@ -40,11 +42,18 @@ _KINDS = {key_of(each.name): _TYPES.get(str(each.type), ConfigType.STRING) for e
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     resources = request.message.resources
-    if any(each.resource_type not in RESOURCE_TYPES for each in resources):  # fails the whole request, as in Kafka
-        results = [_refused(each) for each in resources]
-    else:
-        results = [_describe(broker, request, resource) for resource in resources]
-    request.respond(response(ApiKey.DESCRIBE_CONFIGS, request.version, results=results))
+    are_types = all(each.resource_type in RESOURCE_TYPES for each in resources)
+    results: list[dict[str, object]] = []
+
+    def describe_all() -> Iterator[None]:
+        for each in resources:  # one that is no type fails the whole request, as in Kafka
+            results.append(_describe(broker, request, each) if are_types else _refused(each))
+            yield
+
+    def done() -> None:
+        request.respond(response(ApiKey.DESCRIBE_CONFIGS, request.version, results=results))
+
+    in_turns(request, describe_all(), done)
 
 
 def _refused(resource: Message) -> dict[str, object]:

@@ -23,7 +23,8 @@ FORWARD_VERSION = 2
 def handle(broker: Broker, request: AnyRequest) -> None:
     message = request.message
     if request.listener is not Listener.CONTROLLER:
-        broker.spawn(
+        broker.serve(
+            request,
             forward(
                 broker,
                 request,
@@ -31,7 +32,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
                 version=FORWARD_VERSION,
                 failed=lambda error, cause: all_failed(ApiKey.ALTER_CONFIGS, request, error, cause),
                 is_visible=lambda image, answer: message.validate_only or _shows(image, message, answer),
-            )
+            ),
         )
         return
     wrong = {
@@ -53,6 +54,6 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     def answer(result: Any) -> None:  # the response type of this request
         request.respond(to_kio(ApiKey.ALTER_CONFIGS, request, result, wrong))
 
-    broker.metadata.controller_request(
-        lambda token: AlterConfigs(token=token, resources=changes, validate_only=message.validate_only), answer
+    broker.ask_controller(
+        request, lambda token: AlterConfigs(token=token, resources=changes, validate_only=message.validate_only), answer
     )

@@ -43,4 +43,11 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     else:
         result["total_bytes"] = room.f_blocks * room.f_frsize
         result["usable_bytes"] = room.f_bavail * room.f_frsize
-    request.respond(response(ApiKey.DESCRIBE_LOG_DIRS, request.version, error_code=ErrorCode.none, results=[result]))
+    # A partition's directory fails by itself, as if it were a log directory of its own: Kafka tells of those the error.
+    failed = [
+        {"error_code": ErrorCode.kafka_storage_error, "log_dir": f"{result['log_dir']}/{topic}-{index}", "topics": []}
+        for topic, index in broker.partitions.offline()
+        if asked is None or (topic, index) in asked
+    ]
+    results = [result, *failed]
+    request.respond(response(ApiKey.DESCRIBE_LOG_DIRS, request.version, error_code=ErrorCode.none, results=results))

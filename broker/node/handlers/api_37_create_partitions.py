@@ -21,7 +21,8 @@ FORWARD_VERSION = 3
 def handle(broker: Broker, request: AnyRequest) -> None:
     message = request.message
     if request.listener is not Listener.CONTROLLER:
-        broker.spawn(
+        broker.serve(
+            request,
             forward(
                 broker,
                 request,
@@ -29,7 +30,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
                 version=FORWARD_VERSION,
                 failed=lambda error, cause: _all_failed(request, error, cause),
                 is_visible=lambda image, answer: message.validate_only or _shows(image, message, answer),
-            )
+            ),
         )
         return
     topics = tuple(
@@ -53,8 +54,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         ]
         request.respond(response(ApiKey.CREATE_PARTITIONS, request.version, results=results))
 
-    broker.metadata.controller_request(
-        lambda token: CreatePartitions(token=token, topics=topics, validate_only=message.validate_only), answer
+    broker.ask_controller(
+        request, lambda token: CreatePartitions(token=token, topics=topics, validate_only=message.validate_only), answer
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import DeleteGroup
+from broker.node.control import guarded
 from broker.node.handlers.gather import Gather
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -28,7 +29,9 @@ def handle(broker: Broker, request: Request) -> None:
     gather: Gather[ErrorCode] = Gather(len(group_ids), done)
     for position, group_id in enumerate(group_ids):
         put = gather.slot(position)
-        broker.groups.ask(group_id, _event(group_id), ErrorCode, done=put, refused=put)
+        broker.groups.ask(
+            group_id, _event(group_id), ErrorCode, done=guarded(request, put), refused=guarded(request, put)
+        )
 
 
 def _event(group_id: str) -> Callable[[int], DeleteGroup]:

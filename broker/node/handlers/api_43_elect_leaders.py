@@ -28,14 +28,15 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         request.respond(_failed(request, ErrorCode.invalid_request))
         return
     if request.listener is not Listener.CONTROLLER:
-        broker.spawn(
+        broker.serve(
+            request,
             forward(
                 broker,
                 request,
                 api_key=ApiKey.ELECT_LEADERS,
                 version=FORWARD_VERSION,
                 failed=lambda error, cause: _failed(request, error),
-            )
+            ),
         )
         return
     partitions = None
@@ -67,8 +68,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             )
         )
 
-    broker.metadata.controller_request(
-        lambda token: ElectLeaders(token=token, unclean=kind == UNCLEAN, partitions=partitions), answer
+    broker.ask_controller(
+        request, lambda token: ElectLeaders(token=token, unclean=kind == UNCLEAN, partitions=partitions), answer
     )
 
 

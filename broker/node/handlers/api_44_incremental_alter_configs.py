@@ -27,7 +27,8 @@ RESOURCE_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, 8, 16, 32)  # and loggers, cl
 def handle(broker: Broker, request: AnyRequest) -> None:
     message = request.message
     if request.listener is not Listener.CONTROLLER:
-        broker.spawn(
+        broker.serve(
+            request,
             forward(
                 broker,
                 request,
@@ -35,7 +36,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
                 version=FORWARD_VERSION,
                 failed=lambda error, cause: all_failed(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, error, cause),
                 is_visible=lambda image, answer: message.validate_only or _shows(image, message, answer),
-            )
+            ),
         )
         return
     wrong = {position: cause for position, each in enumerate(message.resources) if (cause := _problem(each))}
@@ -60,8 +61,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     def answer(result: Any) -> None:  # the response type of this request
         request.respond(to_kio(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, result, wrong))
 
-    broker.metadata.controller_request(
-        lambda token: AlterConfigs(token=token, resources=changes, validate_only=message.validate_only), answer
+    broker.ask_controller(
+        request, lambda token: AlterConfigs(token=token, resources=changes, validate_only=message.validate_only), answer
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import DeleteOffsets, DeleteOffsetsResult
+from broker.node.control import guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -52,4 +53,6 @@ def handle(broker: Broker, request: Request) -> None:
     if not message.group_id:
         refused(ErrorCode.invalid_group_id)
         return
-    broker.groups.ask(message.group_id, event, DeleteOffsetsResult, done=done, refused=refused)
+    broker.groups.ask(
+        message.group_id, event, DeleteOffsetsResult, done=guarded(request, done), refused=guarded(request, refused)
+    )

@@ -20,14 +20,15 @@ FORWARD_VERSION = 1
 def handle(broker: Broker, request: AnyRequest) -> None:
     message = request.message
     if request.listener is not Listener.CONTROLLER:
-        broker.spawn(
+        broker.serve(
+            request,
             forward(
                 broker,
                 request,
                 api_key=ApiKey.ALTER_CLIENT_QUOTAS,
                 version=FORWARD_VERSION,
                 failed=lambda error, cause: _all_failed(request, error, cause),
-            )
+            ),
         )
         return
     changes = tuple(
@@ -52,8 +53,10 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         ]
         request.respond(response(ApiKey.ALTER_CLIENT_QUOTAS, request.version, entries=entries))
 
-    broker.metadata.controller_request(
-        lambda token: AlterClientQuotas(token=token, changes=changes, validate_only=message.validate_only), answer
+    broker.ask_controller(
+        request,
+        lambda token: AlterClientQuotas(token=token, changes=changes, validate_only=message.validate_only),
+        answer,
     )
 
 

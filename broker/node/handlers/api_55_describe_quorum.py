@@ -24,7 +24,8 @@ FORWARD_VERSION = 2
 
 def handle(broker: Broker, request: AnyRequest) -> None:
     if request.listener is not Listener.CONTROLLER:
-        broker.spawn(
+        broker.serve(
+            request,
             forward(
                 broker,
                 request,
@@ -32,7 +33,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
                 version=FORWARD_VERSION,
                 failed=lambda error, cause: _failed(request, error, cause),
                 default_timeout_ms=broker.config.controller_quorum_request_timeout_ms,
-            )
+            ),
         )
         return
     quorum = broker.metadata.quorum

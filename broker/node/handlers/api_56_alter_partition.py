@@ -36,7 +36,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     def answer(result: Any) -> None:  # the response type of this request
         request.respond(_to_kio(request.version, result))
 
-    broker.metadata.controller_request(
+    broker.ask_controller(
+        request,
         lambda token: AlterPartition(
             token=token, broker_id=message.broker_id, broker_epoch=message.broker_epoch, changes=changes
         ),

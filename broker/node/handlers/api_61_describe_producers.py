@@ -36,7 +36,7 @@ def _partition(broker: Broker, topic: str, index: int) -> dict[str, object]:
     elif broker.metadata.image.partition(topic, index) is None:
         error = ErrorCode.unknown_topic_or_partition
     elif hosted is None:
-        error = ErrorCode.not_leader_or_follower
+        error = broker.absent(topic, index)
     producers = [] if hosted is None or error is not ErrorCode.none else _producers(hosted)
     return {"partition_index": index, "error_code": error, "error_message": None, "active_producers": producers}
 

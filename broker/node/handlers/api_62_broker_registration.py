@@ -36,7 +36,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             )
         )
 
-    broker.metadata.controller_request(
+    broker.ask_controller(
+        request,
         lambda token: RegisterBroker(
             token=token,
             broker_id=message.broker_id,

@@ -1,6 +1,6 @@
 """BrokerHeartbeat (key 63), versions 0-1, on the controller listener: a broker lives, and may ask to stop.
 
-Not done: offline log directories.
+It also tells which log directories failed, each partition's counting as one (KIP-858, broker/controller/records.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             )
         )
 
-    broker.metadata.controller_request(
+    broker.ask_controller(
+        request,
         lambda token: BrokerHeartbeat(
             token=token,
             broker_id=message.broker_id,
@@ -39,6 +40,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             current_metadata_offset=message.current_metadata_offset,
             want_fence=message.want_fence,
             want_shut_down=message.want_shut_down,
+            offline_directories=frozenset(getattr(message, "offline_log_dirs", None) or ()) - {None},
         ),
         answer,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from broker.coordinator.transactions.metadata import Transaction
 from broker.coordinator.transactions.types import Describe
-from broker.node.control import AnyRequest
+from broker.node.control import AnyRequest, guarded
 from broker.node.transactions import KEY_TYPE, client_error
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -23,19 +23,21 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     transactional_ids = list(request.message.transactional_ids)
     found: dict[str, dict[str, object]] = {}
 
+    distinct = len(set(transactional_ids))
+
     def note(transactional_id: str, described: dict[str, object]) -> None:
         found[transactional_id] = described
-        if len(found) == len(set(transactional_ids)):
+        if len(found) == distinct:
             states = [found[each] for each in transactional_ids]
             request.respond(response(ApiKey.DESCRIBE_TRANSACTIONS, request.version, transaction_states=states))
 
     if not transactional_ids:
         request.respond(response(ApiKey.DESCRIBE_TRANSACTIONS, request.version, transaction_states=[]))
     for transactional_id in dict.fromkeys(transactional_ids):
-        _describe(broker, transactional_id, note)
+        _describe(broker, request, transactional_id, note)
 
 
-def _describe(broker: Broker, transactional_id: str, note: _Note) -> None:
+def _describe(broker: Broker, request: AnyRequest, transactional_id: str, note: _Note) -> None:
     def failed(error: ErrorCode) -> None:
         note(transactional_id, _failed(transactional_id, error))
 
@@ -52,8 +54,8 @@ def _describe(broker: Broker, transactional_id: str, note: _Note) -> None:
     broker.coordinators[KEY_TYPE].call(
         transactional_id,
         lambda token: Describe(token=token, transactional_id=transactional_id),
-        done=done,
-        refused=lambda error: failed(client_error(error)),
+        done=guarded(request, done),
+        refused=guarded(request, lambda error: failed(client_error(error))),
     )
 
 

@@ -27,7 +27,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             )
         )
 
-    broker.metadata.controller_request(
+    broker.ask_controller(
+        request,
         lambda token: AllocateProducerIds(token=token, broker_id=message.broker_id, broker_epoch=message.broker_epoch),
         answer,
     )

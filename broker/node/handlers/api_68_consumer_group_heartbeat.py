@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult
+from broker.node.control import guarded
 from broker.node.groups import are_too_long
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -80,7 +81,9 @@ def handle(broker: Broker, request: Request) -> None:
             client_host=request.peer_host,
         )
 
-    broker.groups.ask(message.group_id, event, ConsumerHeartbeatResult, done=done, refused=refused)
+    broker.groups.ask(
+        message.group_id, event, ConsumerHeartbeatResult, done=guarded(request, done), refused=guarded(request, refused)
+    )
 
 
 def _problem(version: int, message: Message, client_id: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from broker.coordinator.groups.events import DescribeConsumerGroup, DescribedConsumer, DescribedConsumerGroup
 from broker.coordinator.groups.records import Assignment
 from broker.node import operations
+from broker.node.control import guarded
 from broker.node.handlers.gather import Gather
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -52,7 +53,7 @@ def _ask(broker: Broker, request: Request, group_id: str, gather: Gather[dict[st
     if not group_id:
         refused(ErrorCode.invalid_group_id)
         return
-    broker.groups.ask(group_id, event, object, done=done, refused=refused)
+    broker.groups.ask(group_id, event, object, done=guarded(request, done), refused=guarded(request, refused))
 
 
 def _failed(group_id: str, error: ErrorCode, message: str | None) -> dict[str, object]:

@@ -73,8 +73,8 @@ def _topic(
     partitions: list[dict[str, object]] = []
     total = 0 if state is None else len(state.partitions)
     for index in range(first, min(total, first + limit)):
-        each = state.partitions[index] if state is not None else None
-        assert each is not None
+        assert state is not None
+        each = state.partitions[index]
         partitions.append(
             {
                 "error_code": ErrorCode.none if each.leader >= 0 else ErrorCode.leader_not_available,
@@ -85,7 +85,11 @@ def _topic(
                 "isr_nodes": each.isr,
                 "eligible_leader_replicas": [],
                 "last_known_elr": [],
-                "offline_replicas": [replica for replica in each.replicas if replica not in live],
+                "offline_replicas": [
+                    replica
+                    for replica in each.replicas
+                    if replica not in live or image.has_offline(replica, state.topic_id, index)
+                ],
             }
         )
     topic: dict[str, object] = {

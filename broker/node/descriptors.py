@@ -1,0 +1,47 @@
+"""File descriptors: raised at the start as far as the system allows, and shared between files and connections.
+
+A broker that cannot open a file cannot write its log, so connections get what files leave, not the other way round.
+Shown by tests/broker_node/test_node_limits.py.
+"""
+
+from __future__ import annotations
+
+import resource
+
+# Of segments, indexes, listeners, the journal, libraries: at least so many, and half of what there is up to the most.
+FILE_DESCRIPTORS_MIN = 256
+FILE_DESCRIPTORS_MAX = 100_000
+OTHER_FILES = 64  # metadata log, journal, checkpoints being written, what the libraries keep
+UNLIMITED = 2**31 - 1
+
+
+def raise_descriptor_limit() -> int:
+    """The soft limit becomes the hard one; returns it. What cannot be raised stays as it is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError):
+        return soft
+    return hard
+
+
+def descriptors_for_connections() -> int:
+    """What the limit of this process leaves to connections."""
+    soft = _limit()
+    return max(1, soft - _for_files(soft))
+
+
+def partitions_with_descriptors() -> int:
+    """Of how many partitions the logs can be open: one segment each, and what the broker needs besides."""
+    return max(1, _for_files(_limit()) - OTHER_FILES)
+
+
+def _limit() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return UNLIMITED if soft == resource.RLIM_INFINITY else soft
+
+
+def _for_files(limit: int) -> int:
+    return min(max(FILE_DESCRIPTORS_MIN, limit // 2), FILE_DESCRIPTORS_MAX)

@@ -1,0 +1,43 @@
+"""How much one request may ask for, known before anything is built from it: elements in all its arrays together.
+
+A request keeps the event loop for as long as its elements take, so each API may have as many as are handled in about
+50 ms (docs/simulation.md says what was measured). One with more has its connection closed, and a log line says why.
+What the brokers send one another is trusted more: a follower asks for all partitions of its leader at once.
+Shown by tests/broker_node/test_node_limits.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from broker.wire.apis import ApiKey, Listener
+
+ELEMENTS_MAX = 5_000  # of a request of a client, unless it is in the table
+PEER_ELEMENTS_MAX = 200_000
+# What brokers ask one another about all their partitions, on the listeners that are theirs.
+_OF_PEERS = frozenset({ApiKey.FETCH, ApiKey.ALTER_PARTITION, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.WRITE_TXN_MARKERS})
+# Elements that cost much more than to look something up: a setting of each of 80, a log, a group's shard.
+ELEMENTS_MAX_OF: Mapping[int, int] = {
+    ApiKey.PRODUCE: 2_000,
+    ApiKey.FETCH: 10_000,  # these two cost less, and clients ask them of everything at once
+    ApiKey.METADATA: 10_000,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 3_000,
+    ApiKey.CREATE_TOPICS: 1_000,
+    ApiKey.DELETE_TOPICS: 1_000,
+    ApiKey.CREATE_PARTITIONS: 1_000,
+    ApiKey.DESCRIBE_CONFIGS: 500,
+    ApiKey.ALTER_CONFIGS: 1_000,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: 1_000,
+    ApiKey.ALTER_CLIENT_QUOTAS: 1_000,
+    ApiKey.DELETE_GROUPS: 1_000,
+    ApiKey.DESCRIBE_GROUPS: 1_000,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: 1_000,
+    ApiKey.DELETE_RECORDS: 1_000,
+    ApiKey.LIST_OFFSETS: 2_000,
+}
+
+
+def elements_max(api_key: int, listener: Listener) -> int:
+    if listener is not Listener.CLIENT and api_key in _OF_PEERS:
+        return PEER_ELEMENTS_MAX
+    return ELEMENTS_MAX_OF.get(api_key, ELEMENTS_MAX)

@@ -1,0 +1,262 @@
+"""No peer ends or stalls a broker: requests that did, sent to a real process. Work is measured in the broker's own CPU
+time, which no busy host changes."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster_helper import Cluster, wait_until
+from wire_helper import ask
+
+from broker.wire.apis import ApiKey
+from broker.wire.codec import encode_request
+from broker.wire.compression import compress
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import request
+from broker.wire.record_filter import with_body
+from broker.wire.records import BATCH_OVERHEAD_BYTES, CodecId, encode_batch, parse_batch_header
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+MIB = 1 << 20
+IDLE_MS = 2_000
+TICKS_A_SECOND = 100
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    settings = {"connections.max.idle.ms": IDLE_MS}
+    with Cluster(tmp_path_factory.mktemp("limits"), brokers=1, settings=settings) as running:
+        wait_until(lambda: _make_topics(running), "topics")
+        yield running
+
+
+def _make_topics(cluster: Cluster) -> bool:
+    plain = {"num_partitions": 1, "replication_factor": 1, "assignments": []}
+    compact = [{"name": "cleanup.policy", "value": "compact"}]
+    topics = [{"name": "plain", "configs": [], **plain}, {"name": "compacted", "configs": compact, **plain}]
+    answer = ask(_port(cluster), ApiKey.CREATE_TOPICS, 7, topics=topics, timeout=5_000, validate_only=False)
+    return all(each.error_code in (ErrorCode.none, ErrorCode.topic_already_exists) for each in answer.topics)
+
+
+@pytest.fixture(autouse=True)
+def it_lives_and_answers(cluster: Cluster) -> Iterator[None]:
+    yield
+    assert cluster.processes[1].poll() is None, cluster.stderr(1)[-2_000:]
+    _probe(cluster)
+    assert "handler_failed" not in cluster.stderr(1)
+    assert "controller_request_failed" not in cluster.stderr(1)
+
+
+def _port(cluster: Cluster, listener: str = "DIRECT") -> int:
+    return cluster.ports[1][listener]
+
+
+def _probe(cluster: Cluster, listener: str = "DIRECT") -> None:
+    names = {"client_software_name": "t", "client_software_version": "1"}
+    assert ask(_port(cluster, listener), ApiKey.API_VERSIONS, 3, **names).error_code is ErrorCode.none
+
+
+def _cpu_s(cluster: Cluster) -> float:
+    fields = Path(f"/proc/{cluster.processes[1].pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
+
+
+def _resident_bytes(cluster: Cluster) -> int:
+    return int(Path(f"/proc/{cluster.processes[1].pid}/statm").read_text().split()[1]) * 4096
+
+
+def _frame(api_key: int, version: int, **fields: object) -> bytes:
+    return b"".join(encode_request(api_key, version, 1, "test", request(api_key, version, **fields)))
+
+
+def _produce(topic: str, batch: bytes) -> dict[str, Any]:
+    partition = {"index": 0, "records": batch}
+    data = [{"name": topic, "partition_data": [partition]}]
+    return {"transactional_id": None, "acks": 1, "timeout": 5_000, "topic_data": data}
+
+
+def _produced(cluster: Cluster, topic: str, batch: bytes, listener: str = "DIRECT") -> ErrorCode:
+    answer = ask(_port(cluster, listener), ApiKey.PRODUCE, 9, **_produce(topic, batch))
+    code: ErrorCode = answer.responses[0].partition_responses[0].error_code
+    return code
+
+
+def _closes(cluster: Cluster, frame: bytes) -> bool:
+    with socket.create_connection(("127.0.0.1", _port(cluster)), timeout=20) as connection:
+        try:
+            connection.sendall(frame)
+            return connection.recv(4) == b""
+        except ConnectionError:
+            return True
+
+
+def test_an_error_text_that_does_not_fit_is_cut(cluster: Cluster) -> None:
+    name, value = "message.timestamp.type", "\N{SNOWMAN}" * 10_900
+    topic = {"name": "t", "num_partitions": 1, "replication_factor": 1, "assignments": []}
+    topics = [{**topic, "configs": [{"name": name, "value": value}]}]
+    for version in (2, 4, 5, 7):
+        answer = ask(_port(cluster), ApiKey.CREATE_TOPICS, version, topics=topics, timeout=1, validate_only=False)
+        assert answer.topics[0].error_code is ErrorCode.invalid_config
+        assert 32_000 < len(answer.topics[0].error_message.encode()) <= 0x7FFF
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), 0.0, -1.0])
+@pytest.mark.parametrize("key", ["producer_byte_rate", "request_percentage"])
+def test_a_quota_that_is_no_number_is_refused(cluster: Cluster, key: str, value: float) -> None:
+    entity = [{"entity_type": "client-id", "entity_name": "nobody"}]
+    entries = [{"entity": entity, "ops": [{"key": key, "value": value, "remove": False}]}]
+    for version in (0, 1):
+        answer = ask(_port(cluster), ApiKey.ALTER_CLIENT_QUOTAS, version, entries=entries, validate_only=False)
+        assert answer.entries[0].error_code is ErrorCode.invalid_request
+
+
+@pytest.mark.parametrize("key", ["producer_byte_rate", "consumer_byte_rate", "request_percentage"])
+def test_the_smallest_and_the_largest_quota_throttle_and_no_more(cluster: Cluster, key: str) -> None:
+    entity = [{"entity_type": "client-id", "entity_name": "test"}]
+
+    def alter(value: float, *, remove: bool) -> ErrorCode:
+        entries = [{"entity": entity, "ops": [{"key": key, "value": value, "remove": remove}]}]
+        answer = ask(_port(cluster), ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=entries, validate_only=False)
+        code: ErrorCode = answer.entries[0].error_code
+        return code
+
+    smallest = 5e-324 if key == "request_percentage" else 1.0
+    for value in (smallest, 1.7e308):
+        assert alter(value, remove=False) is ErrorCode.none
+        assert _produced(cluster, "plain", bytes(encode_batch([b"v"], timestamps_ms=1))) is ErrorCode.none
+        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": MIB}
+        topics = [{"topic": "plain", "partitions": [partition]}]
+        ask(_port(cluster), ApiKey.FETCH, 11, max_wait=0, min_bytes=0, max_bytes=MIB, topics=topics)
+    assert alter(0.0, remove=True) is ErrorCode.none
+
+
+def test_a_string_that_no_version_could_carry_closes_the_connection(cluster: Cluster) -> None:
+    assert _closes(cluster, _raw_flexible_metadata(b"t" * 40_000))
+
+
+def _raw_flexible_metadata(name: bytes) -> bytes:
+    size = len(name) + 1
+    varint = bytes((size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14))
+    body = struct.pack(">hhih", ApiKey.METADATA, 9, 1, -1) + b"\x00\x02" + varint + name + b"\x00\x00\x00\x00\x00"
+    return struct.pack(">i", len(body)) + body
+
+
+def test_a_batch_of_a_million_records_in_a_thousand_bytes_costs_nothing(cluster: Cluster) -> None:
+    one = encode_batch([b""], timestamps_ms=1, keys=[b"k"])
+    header = parse_batch_header(encode_batch([b"v"], timestamps_ms=1, codec=CodecId.ZSTD))
+    header = header._replace(record_count=1_000_000, last_offset_delta=999_999)
+    batch = with_body(header, compress(CodecId.ZSTD, one[BATCH_OVERHEAD_BYTES:] * 1_000_000))
+    assert len(batch) < 2_000
+    cpu_s, resident = _cpu_s(cluster), _resident_bytes(cluster)
+    for topic in ("compacted", "plain"):
+        assert _produced(cluster, topic, batch) is ErrorCode.message_too_large
+    assert _cpu_s(cluster) - cpu_s < 0.5
+    assert _resident_bytes(cluster) - resident < 64 * MIB
+
+
+def test_a_small_batch_that_unpacks_to_very_much_is_refused(cluster: Cluster) -> None:
+    resident = _resident_bytes(cluster)
+    for codec in (CodecId.GZIP, CodecId.LZ4, CodecId.ZSTD):
+        batch = bytes(encode_batch([bytes(120 * MIB)], timestamps_ms=1, codec=codec, compression_level=9))
+        if len(batch) < MIB:
+            assert _produced(cluster, "plain", batch) is ErrorCode.message_too_large
+    assert _resident_bytes(cluster) - resident < 64 * MIB
+
+
+def test_naming_a_topic_three_million_times_costs_the_connection(cluster: Cluster) -> None:
+    body = struct.pack(">hhih", ApiKey.METADATA, 1, 1, -1) + struct.pack(">i", 3_000_000) + b"\x00\x01t" * 3_000_000
+    cpu_s = _cpu_s(cluster)
+    assert _closes(cluster, struct.pack(">i", len(body)) + body)
+    assert _cpu_s(cluster) - cpu_s < 1.0
+
+
+def test_a_million_tagged_fields_cost_the_connection(cluster: Cluster) -> None:
+    header = struct.pack(">hhih", ApiKey.METADATA, 9, 1, -1)
+    tags = b"\xc0\x84\x3d" + b"\x05\x00" * 1_000_000
+    for body in (header + tags, header + b"\x00\x01\x00\x00\x00" + tags):
+        assert _closes(cluster, struct.pack(">i", len(body)) + body)
+
+
+def test_answers_that_nobody_reads_are_bounded_and_end_with_the_idle_limit(cluster: Cluster) -> None:
+    for _ in range(40):
+        assert _produced(cluster, "plain", bytes(encode_batch([bytes(MIB - 200)], timestamps_ms=1))) is ErrorCode.none
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 40 * MIB}
+    topics = [{"topic": "plain", "partitions": [partition]}]
+    frame = _frame(ApiKey.FETCH, 11, max_wait=100, min_bytes=1, max_bytes=40 * MIB, topics=topics)
+    resident, connections = _resident_bytes(cluster), []
+    try:
+        connection = socket.create_connection(("127.0.0.1", _port(cluster)))
+        connections.append(connection)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall(frame * 60)
+        _probe(cluster)
+        grown = _resident_bytes(cluster) - resident
+        assert grown < 140 * MIB, f"{grown / MIB:.0f} MiB"  # one answer is built and held: 40 MiB each
+        wait_until(lambda: _open_connections(cluster) == 0, "the idle connection is aborted", 30)
+    finally:
+        for each in connections:
+            each.close()
+
+
+def _open_connections(cluster: Cluster) -> int:
+    port = f":{_port(cluster):04X}"
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    established = [line.split() for line in lines if line.split()[3] == "01"]
+    return sum(fields[1].endswith(port) for fields in established)
+
+
+def test_huge_requests_sent_half_block_neither_other_clients_nor_brokers(cluster: Cluster) -> None:
+    half = struct.pack(">i", 100 * MIB - 1) + struct.pack(">hhih", ApiKey.PRODUCE, 9, 1, -1) + bytes(70_000)
+    connections = []
+    try:
+        for listener in ("DIRECT", "INTERNAL"):
+            for _ in range(11):
+                connection = socket.create_connection(("127.0.0.1", _port(cluster, listener)))
+                connection.sendall(half)
+                connections.append(connection)
+        batch = bytes(encode_batch([bytes(MIB - 200)], timestamps_ms=1))
+        assert _produced(cluster, "plain", batch) is ErrorCode.none
+        _probe(cluster, "INTERNAL")
+        _probe(cluster, "CONTROLLER")
+    finally:
+        for each in connections:
+            each.close()
+
+
+def test_connections_beyond_the_descriptors_are_refused_and_files_can_still_be_opened(cluster: Cluster) -> None:
+    pid = cluster.processes[1].pid
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    connections = []
+    try:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (1_024, before[1]))
+        for listener in ("DIRECT", "INTERNAL"):
+            address = ("127.0.0.1", _port(cluster, listener))
+            connections += [socket.create_connection(address) for _ in range(600)]
+        wait_until(lambda: "connection_refused limit=descriptors" in cluster.stderr(1), "a line about refusals")
+        assert len(list(Path(f"/proc/{pid}/fd").iterdir())) < 1_024 - 200
+    finally:
+        for each in connections:
+            each.close()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    wait_until(lambda: _make_topics(cluster), "files can be opened")
+
+
+def test_what_was_written_meanwhile_can_be_read_by_the_next_start(cluster: Cluster) -> None:
+    assert cluster.terminate(1) == 0
+    cluster.start(1)
+    cluster.wait_until_all_are_known()
+
+
+def test_a_heartbeat_without_a_list_of_directories_is_answered(cluster: Cluster) -> None:
+    port = _port(cluster, "CONTROLLER")
+    answer = ask(port, ApiKey.BROKER_HEARTBEAT, 1, broker_id=90, broker_epoch=1, offline_log_dirs=None)
+    assert answer.error_code is ErrorCode.broker_id_not_registered
