@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +61,17 @@ def _parent() -> tuple[Path, str]:
         (ROOT / "cgroup.subtree_control").write_text("+memory")
         return ROOT, "memory.max"
     raise OSError("the kernel offers no memory controller")
+
+
+def is_own(path: Path, inode: int | None) -> bool:
+    """One that `create` made and nobody since: at its place, by its name and its inode, of our user."""
+    try:
+        parent, _ = _parent()
+        found = path.lstat()
+    except OSError:
+        return False
+    is_named = path.parent == parent and re.fullmatch(rf"{PREFIX}[0-9]+", path.name) is not None
+    return is_named and stat.S_ISDIR(found.st_mode) and found.st_ino == inode and found.st_uid == os.getuid()
 
 
 def add(path: Path, pid: int) -> None:

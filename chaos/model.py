@@ -58,6 +58,9 @@ class Expect(_Model):
     lost: Expectation = "none"
     duplicated: Expectation = "none"
     reordered: Expectation = "none"
+    lost_unacked: Literal["none", "some"] = Field(
+        default="none", description="some: lawful with acks=0, and there must be some"
+    )
     passed_over: Literal["none", "some"] = Field(
         default="none", description="by a group; some: lawful, and there must be some (commit: before)"
     )

@@ -20,7 +20,8 @@ transactions, S50 controllers and networks, S60 slow or broken links, clocks and
 
 Expected per damage: **none**; **predicted**, exactly the records that journals, log dumps or the wire foretell, and
 more than nothing; **exact**, those or nothing; **any** number, none too. **passed_over some**: a group committed
-records that it did not process, at least one. All other anomalies ([lawful.md](lawful.md)) must be absent where they
+records that it did not process, at least one. **lost_unacked some**: with acks=0 at least one record that the client
+counted as sent is not in the log. All other anomalies ([lawful.md](lawful.md)) must be absent where they
 are unlawful. A fault without proof of its effect makes the cell inconclusive.
 """
 

@@ -19,7 +19,8 @@ class DisabledLinks:
         """Raises ToxiproxyError; then the link counts as switched off, `enable` puts right what half happened."""
         client, proxy = self._context.port.plain(link)
         lease = self._context.lease
-        self._off.append((link, lease.add_proxy_disabled(client.url, proxy) if lease else None))
+        entry = lease.add_proxy_disabled(client.url, proxy, client.proxy(proxy).upstream) if lease else None
+        self._off.append((link, entry))
         client.disable(proxy)
 
     def enable(self) -> None:

@@ -3,7 +3,8 @@
 They act through the reference broker's own storage, which looks at a control file (`broker/log/disk_faults.py`), and in
 an Apache Kafka process through what stands between it and its C library (`chaos/interposer`); so no privilege is needed
 and the n-th call is meant exactly. Proved by the number of calls refused, delayed or lost.
-A broker that cannot write stops itself, as Kafka's does with its last log directory; healing starts it again.
+An Apache Kafka broker that cannot write stops itself, with its last log directory. The reference broker takes the
+partition offline and goes on. Either has it back with its next start only, so healing starts the broker again.
 """
 
 from __future__ import annotations
@@ -104,15 +105,17 @@ class DiskFault:
 
     def heal(self) -> None:
         for broker, control in self._controls.items():
-            self._await_end(broker, control)
+            has_failed = bool(control.seen()) and any("error" in rule for rule in self._rules)
+            if has_failed and isinstance(control, ControlPage):
+                self._await_end(broker)
             control.clear()
+            if has_failed and self._context.port.is_running(broker):
+                self._context.port.terminate(broker)
             if not self._context.port.is_running(broker):
                 self._context.port.restart(broker)
 
-    def _await_end(self, broker: int, control: Control) -> None:
+    def _await_end(self, broker: int) -> None:
         """A broker that met an error is about to stop: starting it again must not come before that."""
-        if not control.seen() or not any("error" in rule for rule in self._rules):
-            return
         deadline = time.monotonic() + STOP_WITHIN_S
         while self._context.port.is_running(broker) and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -7,6 +7,8 @@ import struct
 import time
 from dataclasses import dataclass
 
+from broker.wire.addresses import parse_address
+
 _API_VERSIONS, _VERSION, _CORRELATION_ID = 18, 0, 1
 _CLIENT_ID = b"link-probe"
 _CLIENT_ID_BYTES_MAX = 30_000  # its length is an int16
@@ -101,8 +103,7 @@ def _outcome_of(error: OSError) -> str:
 
 
 def _address(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    return host.strip("[]"), int(port)
+    return parse_address(listen)
 
 
 def _request(client_id: bytes) -> bytes:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+from broker.wire.addresses import parse_address
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.faults.disabled_links import DisabledLinks
 from chaos.faults.probes import probe_connect
@@ -26,8 +27,7 @@ class FullListener:
     """Listens at an address of this host and never accepts."""
 
     def __init__(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
-        where = (host.strip("[]"), int(port))
+        where = parse_address(address)
         self._sockets = [_bound(where)]
         self._sockets[0].listen(0)
         for _ in range(FILLERS):

@@ -30,9 +30,10 @@ class LinkToxics:
     def add(self, links: Sequence[str], streams: Sequence[str], attributes: Mapping[str, AttributeValue]) -> None:
         for link in links:
             client, proxy = self.door(link)
+            upstream = client.proxy(proxy).upstream if self.lease else ""
             for stream in streams:
                 toxic = f"{self.name}-{stream}"
-                entry_id = self.lease.add_toxic(client.url, proxy, toxic) if self.lease else None
+                entry_id = self.lease.add_toxic(client.url, proxy, upstream, toxic) if self.lease else None
                 self._placed.append((link, toxic, entry_id))
                 client.add_toxic(proxy, self.type, attributes, stream=stream, name=toxic)
 

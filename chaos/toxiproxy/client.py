@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import requests
@@ -21,6 +21,7 @@ import toxiproxy
 import toxiproxy.api
 import toxiproxy.proxy
 import toxiproxy.server
+from urllib3.exceptions import HTTPError
 
 from chaos.toxiproxy.toxic import AttributeValue, unknown_attribute
 from chaos.toxiproxy.toxics import ALL
@@ -30,6 +31,7 @@ TIMEOUT_MS = 5_000
 # then has no answer. So a call after a long rest opens a connection of its own.
 REUSE_S_MAX = 20.0
 DOWNSTREAM = "downstream"
+ANSWER_BYTES_MAX = 16 << 20  # 20,000 proxies with toxics; whoever listens at the URL may send without end
 
 
 class ToxiproxyError(Exception):
@@ -60,6 +62,7 @@ class NotApplied(ToxiproxyError):
     """The server said yes, but reading back shows another state."""
 
 
+Parsed = TypeVar("Parsed")
 _BY_STATUS: dict[int, type[ToxiproxyError]] = {400: InvalidRequest, 404: NotFound, 409: AlreadyExists}
 _current: ContextVar[ToxiproxyClient | None] = ContextVar("toxiproxy_client", default=None)
 
@@ -162,14 +165,14 @@ class ToxiproxyClient:
         answer = self.call("GET", "/version")
         try:
             return str(answer.json()["version"])
-        except (ValueError, KeyError, TypeError):
-            return str(answer.text).strip()  # before 2.2 the version came as bare text
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return str(answer.text).strip()[:100]  # before 2.2 the version came as bare text
 
     def proxies(self) -> dict[str, ProxyState]:
-        return {name: _proxy_state(fields) for name, fields in self.call("GET", "/proxies").json().items()}
+        return self._parsed("/proxies", lambda found: {name: _proxy_state(fields) for name, fields in found.items()})
 
     def proxy(self, name: str) -> ProxyState:
-        return _proxy_state(self.call("GET", _path(name)).json())
+        return self._parsed(_path(name), _proxy_state)
 
     def create(self, spec: ProxySpec) -> ProxyState:
         """Raises AlreadyExists."""
@@ -277,7 +280,7 @@ class ToxiproxyClient:
                 return
 
     def toxic(self, proxy: str, name: str) -> ToxicState:
-        return _toxic_state(self.call("GET", f"{_path(proxy)}/toxics/{quote(name, safe='')}").json())
+        return self._parsed(f"{_path(proxy)}/toxics/{quote(name, safe='')}", _toxic_state)
 
     def toxics(self, proxy: str) -> dict[str, ToxicState]:
         return {toxic.name: toxic for toxic in self.proxy(proxy).toxics}
@@ -302,20 +305,35 @@ class ToxiproxyClient:
         self._session.close()
 
     def call(self, method: str, path: str, body: object = None) -> requests.Response:
-        """One HTTP call. Raises the ToxiproxyError that fits the status."""
+        """One HTTP call. Raises the ToxiproxyError that fits the status; redirections are not followed."""
         url = self.url + path
+        timeout_s = self._timeout_ms / 1000
         try:
             with self._lock:
                 if time.monotonic() - self._used_s > REUSE_S_MAX:
                     self._session.close()  # its connections; it opens others when needed
                 self._used_s = time.monotonic()
-                answer = self._session.request(method, url, json=body, timeout=self._timeout_ms / 1000)
-        except requests.RequestException as error:
+                deadline_s = self._used_s + 2 * timeout_s  # to connect and to read
+                answer = self._session.request(
+                    method, url, json=body, timeout=timeout_s, stream=True, allow_redirects=False,
+                    headers={"Accept-Encoding": "identity"},
+                )  # fmt: skip
+                # `requests` would read for as long as bytes come; the rest of it finds the body where it keeps it.
+                answer._content = _body_of(answer, deadline_s)
+        except (requests.RequestException, HTTPError, OSError, ValueError) as error:
             raise Unreachable(f"{method} {url}: {error}") from error
-        if answer.status_code >= 400:
+        if answer.status_code >= 300:
             kind = _BY_STATUS.get(answer.status_code, ToxiproxyError)
             raise kind(f"{method} {url}: {answer.status_code} {_reason(answer)}", status=answer.status_code)
         return answer
+
+    def _parsed(self, path: str, parse: Callable[[Any], Parsed]) -> Parsed:  # Any: JSON
+        answer = self.call("GET", path)
+        try:
+            return parse(answer.json())
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            kind = type(error).__name__
+            raise ToxiproxyError(f"GET {self.url}{path}: the answer is not Toxiproxy's ({kind}: {error})") from error
 
     def _change(self, path: str, fields: Mapping[str, object]) -> None:
         """PATCH, and for servers before 2.6 POST."""
@@ -333,6 +351,9 @@ class ToxiproxyClient:
             yield
         except toxiproxy.exceptions.ProxyExists as error:
             raise AlreadyExists(str(error), status=409) from error
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            kind = type(error).__name__
+            raise ToxiproxyError(f"{self.url}: an answer is not Toxiproxy's ({kind}: {error})") from error
         finally:
             _current.reset(token)
 
@@ -360,10 +381,30 @@ def _path(proxy: str) -> str:
     return f"/proxies/{quote(proxy, safe='')}"
 
 
+def _body_of(answer: requests.Response, deadline_s: float) -> bytes:
+    """Read to its end. ValueError when it is too long, too slow, or packed although nobody asked for that."""
+    parts: list[bytes] = []
+    left = ANSWER_BYTES_MAX
+    try:
+        if answer.headers.get("Content-Encoding", "identity") != "identity":
+            raise ValueError(f"an answer in {answer.headers['Content-Encoding']!r}")
+        while part := answer.raw.read1(65_536, decode_content=False):
+            parts.append(part)
+            left -= len(part)
+            if left < 0:
+                raise ValueError(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+            if time.monotonic() > deadline_s:
+                raise TimeoutError("the answer did not end in time")
+    except BaseException:
+        answer.close()
+        raise
+    return b"".join(parts)
+
+
 def _reason(answer: requests.Response) -> str:
     try:
-        return str(answer.json()["error"])
-    except (ValueError, KeyError, TypeError):
+        return str(answer.json()["error"])[:1000]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return answer.text.strip()[:200] or answer.reason
 
 

@@ -1,87 +1,186 @@
-"""A small HTTP/1.1 server for the embedded server's API: keep-alive, JSON, bounded headers and bodies.
+"""A small HTTP/1.1 server for the embedded server's API: keep-alive, JSON, and room for a new caller at any time.
 
-Left out: chunked request bodies (411), pipelining beyond one request at a time, TLS. Browsers are turned away like
-Toxiproxy does, so that no web page can drive the API.
+Whoever heals a fault must get in, however many connections others hold. So connections and the bytes held for them are
+bounded. Where a bound is met, the server ends a connection that only waits: of the host with the most of those, no
+newcomer, one that was never answered before one that was, and of these the oldest. What the API works on is never
+ended. A request that has begun must be complete soon.
+
+Left out: pipelining beyond one request at a time, TLS. Browsers are turned away like Toxiproxy does, so that no web
+page can drive the API. Shown by tests/chaos/test_chaos_toxiproxy_http.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import resource
+import time
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from http import HTTPStatus
+from typing import Final
 
 from chaos.toxiproxy.api import Answer, Api
 from chaos.toxiproxy.errors import ApiError
+from chaos.toxiproxy.http_message import (
+    BODY_BYTES_MAX,
+    Request,
+    body_size,
+    error_answer,
+    format_answer,
+    parse_head,
+)
 
-HEAD_BYTES_MAX = 32 << 10
-BODY_BYTES_MAX = 4 << 20
-IDLE_TIMEOUT_MS = 60_000
-READ_TIMEOUT_MS = 15_000  # for the rest of a request once it has begun
-LINGER_MS = 1_000
-CONNECTIONS_MAX = 512
-_METHODS = frozenset({"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS"})
+HEAD_BYTES_MAX: Final = 32 << 10
+IDLE_TIMEOUT_MS: Final = 60_000
+HEAD_TIMEOUT_MS: Final = 5_000  # from its first byte; callers send it in one piece
+BODY_TIMEOUT_MS: Final = 15_000
+WRITE_TIMEOUT_MS: Final = 10_000  # until the caller has taken enough of the answer
+LINGER_MS: Final = 1_000
+NEWCOMER_MS: Final = 250  # the time in which a caller gets its request over, while others crowd in
+CONNECTIONS_MAX: Final = 256  # a harness holds two or three
+HELD_BYTES_MAX: Final = 64 << 20  # bodies and answers of all callers together
+BACKLOG: Final = 1_024  # a crowd that connects at once must not keep others from the queue
+_DESCRIPTOR_SHARE: Final = 8  # of the process; the others belong to the proxies
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
+@dataclass(eq=False, slots=True, kw_only=True)
+class Caller:
+    """One connection, as far as it matters for who must go."""
 
-    @property
-    def wants_close(self) -> bool:
-        return self.headers.get("connection", "").lower() == "close"
+    host: str
+    since_ms: float  # of its arrival, or of its last answer
+    writer: asyncio.StreamWriter | None = None
+    is_worked_on: bool = False  # the API has its request
+    was_answered: bool = False
+    held_bytes: int = 0
+
+
+def who_must_go(callers: Iterable[Caller], now_ms: float) -> Caller | None:
+    """None when the API works on all."""
+    waiting = [caller for caller in callers if not caller.is_worked_on]
+    of_host = Counter(caller.host for caller in waiting)
+
+    def rank(caller: Caller) -> tuple[int, bool, bool, float]:
+        is_newcomer = now_ms - caller.since_ms < NEWCOMER_MS
+        # Who was answered before stays longest, newcomers next: a crowd that comes at once is made of newcomers alone.
+        return -of_host[caller.host], is_newcomer or caller.was_answered, caller.was_answered, caller.since_ms
+
+    return min(waiting, key=rank, default=None)
+
+
+def _now_ms() -> float:
+    return time.monotonic() * 1000
+
+
+def connections_max() -> int:
+    """At most an eighth of the descriptors that this process may have."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return CONNECTIONS_MAX if limit < 0 else max(16, min(CONNECTIONS_MAX, limit // _DESCRIPTOR_SHARE))
 
 
 class HttpServer:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.StreamWriter] = set()
+        self._callers: set[Caller] = set()
+        self._connections_max = connections_max()
 
     async def start(self, host: str, port: int) -> int:
         """Returns the port; port 0 takes a free one."""
-        self._server = await asyncio.start_server(self._serve, host, port, limit=HEAD_BYTES_MAX)
+        self._server = await asyncio.start_server(self._serve, host, port, limit=HEAD_BYTES_MAX, backlog=BACKLOG)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
     def stop(self) -> None:
         if self._server:
             self._server.close()
-        for writer in list(self._connections):
-            writer.transport.abort()
+        for caller in list(self._callers):
+            self._end(caller)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= CONNECTIONS_MAX:
-            writer.transport.abort()
-            return
-        self._connections.add(writer)
+        name = writer.get_extra_info("peername")
+        caller = Caller(host=str(name[0]) if name else "", since_ms=_now_ms(), writer=writer)
+        while len(self._callers) >= self._connections_max:
+            one = who_must_go(self._callers, _now_ms())
+            if one is None:
+                writer.transport.abort()
+                return
+            self._end(one)
+        self._callers.add(caller)
         try:
-            while await self._serve_one(reader, writer):
+            while await self._serve_one(caller, reader, writer):
                 pass
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # the caller went away
+        except (OSError, asyncio.IncompleteReadError):  # TimeoutError is an OSError
+            pass  # the caller went away, had to go, or does not take its answer
         finally:
-            self._connections.discard(writer)
+            self._callers.discard(caller)
+            if caller.held_bytes:
+                writer.transport.abort()  # an answer that was not taken is not kept
             writer.close()
 
-    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    def _end(self, caller: Caller) -> None:
+        self._callers.discard(caller)
+        if caller.writer is not None:
+            caller.writer.transport.abort()
+
+    def _hold(self, caller: Caller, size: int) -> None:
+        """Others go until `size` bytes can be held for it. OSError when it is `caller` itself that must go."""
+        caller.held_bytes = 0
+        while sum(each.held_bytes for each in self._callers) + size > HELD_BYTES_MAX:
+            one = who_must_go([each for each in self._callers if each.held_bytes], _now_ms())
+            if one is None:
+                raise ConnectionAbortedError("no room for the bytes of this caller")
+            self._end(one)
+        if caller not in self._callers:
+            raise ConnectionAbortedError("this caller had to go")
+        caller.held_bytes = size
+
+    async def _serve_one(self, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; False ends the connection."""
         try:
-            request = await read_request(reader)
+            request = await self._read_request(caller, reader)
             if request is None:
                 return False
+            caller.is_worked_on = True
             answer, keeps = await self._answer(request), not request.wants_close
         except ApiError as error:  # the request could not be read, so where the next one begins is unknown
             answer, keeps = error_answer(error), False
-        writer.write(format_answer(answer, keeps=keeps))
-        await writer.drain()
+        finally:
+            caller.is_worked_on = False
+        data = format_answer(answer, keeps=keeps)
+        self._hold(caller, len(data))
+        writer.write(data)
+        async with asyncio.timeout(WRITE_TIMEOUT_MS / 1000):
+            await writer.drain()
+        caller.held_bytes, caller.was_answered, caller.since_ms = 0, True, _now_ms()
         if not keeps:
             await _linger(reader, writer)
         return keeps
+
+    async def _read_request(self, caller: Caller, reader: asyncio.StreamReader) -> Request | None:
+        """None at the end of the connection. Raises ApiError for what is no request."""
+        first = b""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_TIMEOUT_MS / 1000):
+                first = await reader.read(1)
+        if not first:
+            return None
+        try:
+            async with asyncio.timeout(HEAD_TIMEOUT_MS / 1000):
+                method, path, headers = parse_head(first + await reader.readuntil(b"\r\n\r\n"))
+        except asyncio.LimitOverrunError as error:
+            raise ApiError(431, f"headers above {HEAD_BYTES_MAX} bytes") from error
+        except TimeoutError as error:
+            raise ApiError(408, f"head of the request not complete after {HEAD_TIMEOUT_MS} ms") from error
+        size = body_size(headers)
+        self._hold(caller, size)
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_MS / 1000):
+                body = await reader.readexactly(size)
+        except TimeoutError as error:
+            raise ApiError(408, f"body of the request not complete after {BODY_TIMEOUT_MS} ms") from error
+        return Request(method=method, path=path, headers=headers, body=body)
 
     async def _answer(self, request: Request) -> Answer:
         if request.headers.get("user-agent", "").startswith("Mozilla/"):
@@ -100,70 +199,3 @@ async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
             left = BODY_BYTES_MAX
             while left > 0 and (data := await reader.read(65536)):
                 left -= len(data)
-
-
-async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """None at the end of the connection. Raises ApiError for what is no request."""
-    first = b""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(IDLE_TIMEOUT_MS / 1000):
-            first = await reader.read(1)
-    if not first:
-        return None
-    try:
-        async with asyncio.timeout(READ_TIMEOUT_MS / 1000):
-            method, path, headers = _parse_head(first + await reader.readuntil(b"\r\n\r\n"))
-            body = await reader.readexactly(_body_size(headers))
-    except asyncio.LimitOverrunError as error:
-        raise ApiError(431, f"headers above {HEAD_BYTES_MAX} bytes") from error
-    except TimeoutError as error:
-        raise ApiError(408, f"request not complete after {READ_TIMEOUT_MS} ms") from error
-    return Request(method=method, path=path, headers=headers, body=body)
-
-
-def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
-    lines = head.decode("latin-1").split("\r\n")
-    words = lines[0].split(" ")
-    if (
-        len(words) != 3
-        or not words[2].startswith("HTTP/1.")
-        or words[0] not in _METHODS
-        or not words[1].startswith("/")
-    ):
-        raise ApiError(400, "not an HTTP/1.1 request")
-    headers: dict[str, str] = {}
-    for line in filter(None, lines[1:]):
-        name, separator, value = line.partition(":")
-        key = name.lower()
-        if not separator or not name or name != name.strip():
-            raise ApiError(400, "malformed header")
-        if key == "content-length" and headers.get(key, value.strip()) != value.strip():
-            raise ApiError(400, "two different values of Content-Length")
-        headers[key] = value.strip()
-    if words[2] == "HTTP/1.0":
-        headers.setdefault("connection", "close")
-    return words[0], words[1], headers
-
-
-def _body_size(headers: dict[str, str]) -> int:
-    if "transfer-encoding" in headers:
-        raise ApiError(411, "send a Content-Length: chunked bodies are not read")
-    text = headers.get("content-length", "0")
-    if not (text.isascii() and text.isdigit()) or len(text) > 18:
-        raise ApiError(400, f"Content-Length is no size: {text[:40]!r}")
-    if int(text) > BODY_BYTES_MAX:
-        raise ApiError(413, f"body above {BODY_BYTES_MAX} bytes")
-    return int(text)
-
-
-def error_answer(error: ApiError) -> Answer:
-    return Answer(status=error.status, body={"error": error.message, "status": error.status})
-
-
-def format_answer(answer: Answer, *, keeps: bool) -> bytes:
-    body = b"" if answer.body is None else json.dumps(answer.body).encode() + b"\n"
-    head = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
-    if answer.status != HTTPStatus.NO_CONTENT:
-        head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
-    head.append(f"Connection: {'keep-alive' if keeps else 'close'}")
-    return ("\r\n".join(head) + "\r\n\r\n").encode("latin-1") + body

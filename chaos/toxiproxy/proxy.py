@@ -13,6 +13,7 @@ import socket
 import sys
 from typing import Any
 
+from broker.wire.addresses import AddressError, format_address, parse_address
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.kafka.tap import KafkaSettings
 from chaos.toxiproxy.link import UPSTREAM, Connection, Endpoint
@@ -23,6 +24,7 @@ DIAL_TIMEOUT_MS = 10_000
 CONNECTIONS_MAX = 4096  # per proxy; further clients are turned away
 BACKLOG = 512
 DESCRIPTORS_PER_PROXY = 2  # the listener, and the copy of it that accepts
+DESCRIPTORS_OF_API = 320  # its connections (http.py), and some for files
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 FILLERS = 4  # connections of our own that fill a queue of one; the last of them hang as everybody's do
 
@@ -185,7 +187,8 @@ class Proxy:
         self.kafka.toxics = [toxic for toxic in self.toxics if toxic.spec.is_kafka]
 
     def _accept(self, client: Endpoint) -> None:
-        if self._server is None or len(self._connections) + len(self._dials) >= CONNECTIONS_MAX:
+        is_full = len(self._connections) + len(self._dials) >= CONNECTIONS_MAX
+        if self._server is None or is_full or not _has_descriptors(client):
             client.abort(with_reset=False)
             return
         task = asyncio.get_running_loop().create_task(self._dial(client))
@@ -225,6 +228,14 @@ class Proxy:
             self._connections.add(connection)
 
 
+def _has_descriptors(client: Endpoint) -> bool:
+    """The last numbers are the API's: whoever heals must get in. The kernel gives the lowest free number, so that of a
+    new connection tells how many are taken."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    found = client.transport.get_extra_info("socket") if client.transport is not None else None
+    return limit < 0 or found is None or found.fileno() < limit - min(DESCRIPTORS_OF_API, limit // 4)
+
+
 def _why_not(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return "bind: address already in use"
@@ -239,15 +250,10 @@ def _why_not(error: OSError) -> str:
 
 def split_address(field: str, address: str) -> tuple[str, int]:
     """host:port; raises ApiError 400 for anything else."""
-    host, separator, port_text = address.rpartition(":")
-    host = host.strip("[]")
-    if not separator or not (port_text.isascii() and port_text.isdigit()) or int(port_text) > 65535:
-        raise ApiError(400, f"{field} must be host:port, got {address!r}")
-    return host, int(port_text)
-
-
-def format_address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        return parse_address(address, allow_zero=True)
+    except AddressError as error:
+        raise ApiError(400, f"{field} must be host:port, got {address!r}") from error
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.lease import Lease, default_root, is_alive, read_identity, read_state, reap
+from chaos.lease import TOKEN_VARIABLE, Lease, default_root, is_alive, read_identity, read_state
+from chaos.lease_file import read_lease
+from chaos.place import Place, here
+from chaos.reap import left_alone, reap, settle_topics
 from chaos.toxiproxy.client import ProxySpec
 
 pytestmark = pytest.mark.slow  # real processes
@@ -31,6 +34,7 @@ def run_owner_and_kill_it(root: Path, body: str) -> list[str]:
         import os, subprocess, sys, time
         from pathlib import Path
         from chaos.lease import Lease, read_state
+        from chaos.process_identity import read_token
         lease = Lease(Path(sys.argv[1]))
         SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
         """
@@ -63,6 +67,8 @@ def test_process_of_a_killed_owner_is_ended_even_if_it_is_stopped(tmp_path):
         reservation = lease.reserve_process("sleeper")
         child = subprocess.Popen(SLEEPER, env=os.environ | reservation.environment, start_new_session=True)
         lease.record_process(reservation.entry_id, child.pid)
+        while read_token(child.pid) is None:
+            time.sleep(0.01)
         lease.add_stopped_process(child.pid)
         os.kill(child.pid, 19)
         while read_state(child.pid) != "T":
@@ -91,42 +97,212 @@ def test_process_that_was_never_recorded_is_found_by_its_token(tmp_path):
     assert wait_gone(int(pid))
 
 
-def test_a_reused_pid_is_not_touched(tmp_path):
-    child = subprocess.Popen(SLEEPER)
+GONE = {"pid": 4_000_000, "start_ticks": 1}
+OTHER_NAMESPACE = {**here().as_json(), "pid_namespace": "pid:[1]"}
+OTHER_HOST = {**here().as_json(), "host": "another", "boot_id": "b", "machine": "m"}
+TOKEN = "0123456789abcdef" * 2
+
+
+def plant(root: Path, *entries: dict[str, object], place: object = None, owner: object = None, **more: object) -> Path:
+    """As a lease of an owner that is gone would be."""
+    root.mkdir(mode=0o700, exist_ok=True)
+    path = root / "4000000-1-ab.json"
+    document = {"format": 2, "owner": owner or GONE, "place": place or here().as_json(), "entries": entries, **more}
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def sleeper():
+    """Of our user, with a token of its own; the test says what a lease tells of it."""
+    child = subprocess.Popen(SLEEPER, env=os.environ | {TOKEN_VARIABLE: TOKEN})
     try:
-        entry = {"kind": "process", "label": "other", "token": "x", "pid": child.pid, "start_ticks": 1}
-        stopped = {"kind": "stopped", "pid": child.pid, "start_ticks": 1}
-        os.kill(child.pid, signal.SIGSTOP)
-        time.sleep(0.1)
-        owner = {"pid": 4_000_000, "start_ticks": 1}
-        (tmp_path / "4000000-1-ab.json").write_text(json.dumps({"owner": owner, "entries": [entry, stopped]}))
-        assert reap(tmp_path) == []
-        assert read_state(child.pid) == "T"
+        yield read_identity(child.pid)
     finally:
         child.kill()
         child.wait()
 
 
+def entry_of(identity, kind="process", **changed):
+    return {
+        "kind": kind,
+        "label": "s",
+        "token": TOKEN,
+        "pid": identity.pid,
+        "start_ticks": identity.start_ticks,
+    } | changed
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"start_ticks": 1},  # the pid was used again
+        {"token": "f" * 32},
+        {"token": ""},
+        {"token": None, "pid": None},
+        {"token": "", "pid": None, "start_ticks": None},
+    ],
+)
+def test_a_planted_lease_ends_no_process_that_was_not_started_by_its_writer(tmp_path, sleeper, changed):
+    os.kill(sleeper.pid, signal.SIGSTOP)
+    while read_state(sleeper.pid) != "T":
+        time.sleep(0.01)
+    plant(tmp_path, entry_of(sleeper, **changed), entry_of(sleeper, "stopped", **changed))
+    assert reap(tmp_path) == []
+    assert read_state(sleeper.pid) == "T"
+
+
+def test_a_lease_that_tells_all_of_its_process_ends_it(tmp_path, sleeper):
+    plant(tmp_path, entry_of(sleeper))
+    assert reap(tmp_path) == [f"ended s (pid {sleeper.pid})"]
+
+
+@pytest.mark.parametrize("place", [OTHER_NAMESPACE, OTHER_HOST, {**OTHER_NAMESPACE, "boot_id": ""}])
+def test_a_lease_of_another_place_is_not_acted_on_and_stays(tmp_path, sleeper, embedded_server, echo_upstream, place):
+    client = embedded_server.client()
+    client.create(ProxySpec(name="theirs", upstream=echo_upstream.address))
+    proxy = {"kind": "proxy", "url": client.url, "proxy": "theirs", "upstream": echo_upstream.address}
+    path = plant(tmp_path, entry_of(sleeper), proxy, place=place)
+    assert reap(tmp_path) == []
+    assert is_alive(sleeper)
+    assert "theirs" in client.proxies()
+    assert path.exists()
+    (line,) = left_alone(tmp_path)
+    assert "cannot be seen from here" in line
+    client.delete("theirs")
+    client.close()
+
+
+def test_a_lease_of_an_older_harness_is_not_acted_on(tmp_path, sleeper):
+    path = plant(tmp_path, entry_of(sleeper), format=1)
+    assert reap(tmp_path) == []
+    assert is_alive(sleeper)
+    assert left_alone(tmp_path) == [
+        f"left alone {path}: an older harness wrote it; remove it when no run of that one goes on"
+    ]
+
+
+def test_after_a_restart_of_the_machine_processes_are_forgotten_and_proxies_healed(
+    tmp_path, sleeper, embedded_server, echo_upstream, monkeypatch
+):
+    machine = Place(host=here().host, machine="m", boot_id="now", pid_namespace=here().pid_namespace)
+    monkeypatch.setattr("chaos.reap.here", lambda: machine)
+    client = embedded_server.client()
+    client.create(ProxySpec(name="cut", upstream=echo_upstream.address))
+    client.disable("cut")
+    off = {"kind": "proxy_disabled", "url": client.url, "proxy": "cut", "upstream": echo_upstream.address}
+    path = plant(tmp_path, entry_of(sleeper), off, place={**machine.as_json(), "boot_id": "before"})
+    assert reap(tmp_path) == [f"enabled proxy cut at {client.url}"]
+    assert is_alive(sleeper)
+    assert not path.exists()
+    client.delete("cut")
+    client.close()
+
+
+def test_a_planted_path_removes_no_foreign_control_group(tmp_path, monkeypatch):
+    monkeypatch.setattr("chaos.memory_group.ROOT", tmp_path / "cgroup")
+    parent = tmp_path / "cgroup" / "memory"
+    for path in (parent / "kafka-harness-7", parent / "user.slice", parent / "below" / "kafka-harness-8"):
+        path.mkdir(parents=True)
+    (parent / "memory.limit_in_bytes").touch()
+
+    def reaped(path: Path, inode: int) -> list[str]:
+        plant(tmp_path / "leases", {"kind": "cgroup", "path": str(path), "inode": inode})
+        return reap(tmp_path / "leases")
+
+    ours = parent / "kafka-harness-7"
+    for path in (parent / "user.slice", parent / "below" / "kafka-harness-8", parent / "below" / ".." / ours.name):
+        assert reaped(path, path.stat().st_ino) == [f"left alone {path}: it is no control group that a run has made"]
+    assert reaped(ours, ours.stat().st_ino + 1) == [f"left alone {ours}: it is no control group that a run has made"]
+    assert reaped(ours, ours.stat().st_ino) == [f"removed control group {ours}"]
+    assert reaped(ours, 1) == []
+
+
+def test_topics_of_an_owner_that_is_gone_wait_for_clean_and_are_told_of(tmp_path):
+    topic = {"kind": "topic", "bootstrap_servers": "b:1", "topic": "harness-x", "topic_id": "i"}
+    path = plant(tmp_path, {"kind": "process", "label": "p", "token": TOKEN}, topic)
+    told = ["1 topics of an ended run are still on b:1: `harness clean` deletes them, by their ids"]
+    assert reap(tmp_path) == told
+    assert [entry.kind for entry in read_lease(path).entries] == ["topic"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert reap(tmp_path) == told
+    assert settle_topics(tmp_path, lambda entry: "nobody answers") == ["topic harness-x at b:1 stays: nobody answers"]
+    assert settle_topics(tmp_path, lambda entry: "") == ["deleted topic harness-x at b:1"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_topics_that_could_not_be_deleted_stay_written_down_when_their_run_ends(tmp_path):
+    lease = Lease(tmp_path)
+    lease.reserve_process("broker 1")
+    entry = lease.reserve_topic("b:1", "harness-x")
+    lease.record_topic(entry, "i")
+    lease.close()
+    assert settle_topics(tmp_path, lambda entry: "") == [], "its owner, this process, is alive"
+    (path,) = tmp_path.glob("*.json")
+    assert [entry.topic_id for entry in read_lease(path).entries] == ["i"]
+
+
+def test_state_is_for_its_owner_alone(tmp_path):
+    root = tmp_path / "state" / "leases"
+    lease = Lease(root)
+    lease.reserve_process("broker 1")
+    (path,) = root.glob("*.json")
+    assert (root.stat().st_mode & 0o777, path.stat().st_mode & 0o777) == (0o700, 0o600)
+    lease.close()
+    root.chmod(0o755)
+    Lease(root)
+    assert root.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+def test_a_directory_or_lease_of_another_user_is_not_used(tmp_path, sleeper):
+    path = plant(tmp_path / "own", entry_of(sleeper))
+    os.chown(path, 12345, 12345)
+    assert reap(tmp_path / "own") == [
+        f"set aside unreadable lease {path.name}: it belongs to user 12345, not to {os.getuid()}"
+    ]
+    plant(tmp_path / "theirs", entry_of(sleeper))
+    os.chown(tmp_path / "theirs", 12345, 12345)
+    (line,) = reap(tmp_path / "theirs")
+    assert "set XDG_STATE_HOME to a directory of your own" in line
+    with pytest.raises(PermissionError, match="of user 12345"):
+        Lease(tmp_path / "theirs")
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    with pytest.raises(PermissionError, match="a symbolic link"):
+        Lease(tmp_path / "link")
+    assert is_alive(sleeper)
+
+
 def test_proxies_and_toxics_of_a_killed_owner_are_healed(tmp_path, embedded_server, echo_upstream):
     client = embedded_server.client()
-    for name in ("cut", "slow"):
+    for name in ("cut", "slow", "of-another-run"):
         client.create(ProxySpec(name=name, upstream=echo_upstream.address))
     run_owner_and_kill_it(
         tmp_path,
         f"""
-        lease.add_proxy_disabled({client.url!r}, "cut")
-        lease.add_toxic({client.url!r}, "slow", "t")
-        lease.add_toxic({client.url!r}, "gone", "t")
-        lease.add_toxic("http://127.0.0.1:1", "slow", "t")
+        lease.add_proxy_disabled({client.url!r}, "cut", {echo_upstream.address!r})
+        lease.add_proxy_disabled({client.url!r}, "of-another-run", "127.0.0.1:1")
+        lease.add_toxic({client.url!r}, "slow", {echo_upstream.address!r}, "t")
+        lease.add_toxic({client.url!r}, "of-another-run", "127.0.0.1:1", "t")
+        lease.add_toxic({client.url!r}, "gone", {echo_upstream.address!r}, "t")
+        lease.add_toxic("http://127.0.0.1:1", "slow", {echo_upstream.address!r}, "t")
         """,
     )
-    client.disable("cut")
-    client.add_toxic("slow", "latency", {"latency": 5}, name="t")
+    for name in ("cut", "of-another-run"):
+        client.disable(name)
+    for name in ("slow", "of-another-run"):
+        client.add_toxic(name, "latency", {"latency": 5}, name="t")
     done = reap(tmp_path)
     assert client.proxy("cut").is_enabled
     assert client.toxics("slow") == {}
-    assert done == [f"removed toxic t of slow at {client.url}", f"enabled proxy cut at {client.url}"]
-    for name in ("cut", "slow"):
+    left = f"left alone proxy of-another-run at {client.url}: it leads elsewhere than the one that the run made"
+    assert done == [
+        left, f"removed toxic t of slow at {client.url}", left, f"enabled proxy cut at {client.url}",
+    ]  # fmt: skip
+    assert not client.proxy("of-another-run").is_enabled
+    assert "t" in client.toxics("of-another-run")
+    for name in ("cut", "slow", "of-another-run"):
         client.delete(name)
     client.close()
 
@@ -135,8 +311,18 @@ def test_proxies_on_a_server_that_is_not_ours_are_deleted(tmp_path, embedded_ser
     client = embedded_server.client()
     for name in ("leased", "of-somebody-else"):
         client.create(ProxySpec(name=name, upstream=echo_upstream.address))
-    run_owner_and_kill_it(tmp_path, f"lease.add_proxy({embedded_server.url!r}, 'leased')")
-    assert reap(tmp_path) == [f"deleted proxy leased at {embedded_server.url}"]
+    upstream = echo_upstream.address
+    run_owner_and_kill_it(
+        tmp_path,
+        f"""
+        lease.add_proxy({embedded_server.url!r}, "leased", {upstream!r})
+        lease.add_proxy({embedded_server.url!r}, "of-somebody-else", "127.0.0.1:1")
+        """,
+    )
+    assert reap(tmp_path) == [
+        f"left alone proxy of-somebody-else at {client.url}: it leads elsewhere than the one that the run made",
+        f"deleted proxy leased at {embedded_server.url}",
+    ]
     assert "leased" not in client.proxies()
     client.delete("of-somebody-else")
 
@@ -155,16 +341,10 @@ def test_entries_are_on_disk_before_the_call_returns_and_vanish_when_undone(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unreadable_leases_are_set_aside(tmp_path):
-    (tmp_path / "a.json").write_text("{")
-    (tmp_path / "b.json").write_text('{"owner": 5}')
-    assert len(reap(tmp_path)) == 2
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".broken", ".broken"]
-
-
 def test_root_follows_the_environment():
     assert default_root({"XDG_STATE_HOME": "/s", "HOME": "/h"}) == Path("/s/kafka-harness/leases")
     assert default_root({"HOME": "/h"}) == Path("/h/.local/state/kafka-harness/leases")
+    assert default_root({}).parent.name == f"kafka-harness-{os.getuid()}", "no name in /tmp that another user may take"
     assert reap(Path("/nonexistent/leases")) == []
 
 

@@ -21,8 +21,10 @@ from chaos.faults.base import FaultRun, Parameter
 from chaos.faults.disk import ControlFile, ControlPage, NoDiskControl, control_of
 from chaos.faults.limits import limit_for, open_descriptors
 from chaos.interposer import build, page
-from chaos.lease import Lease, reap
+from chaos.lease import Lease
 from chaos.model import load_builtin
+from chaos.place import here
+from chaos.reap import reap
 from chaos.targets import PartitionOfInterest
 
 # Answers each connection with some bytes, and keeps it. It waits in select, as brokers do: a thread that waits in
@@ -187,8 +189,9 @@ def test_a_group_that_a_dead_harness_left_is_removed_and_its_process_lives_on(tm
             memory_group.add(group, process.pid)
             assert cgroup.memory_bytes_max(process.pid) == 64 << 20
             gone = {"pid": process.pid, "start_ticks": 1}  # that number is another process's now
-            entries = [{"kind": "cgroup", "path": str(group)}]
-            (tmp_path / "x.json").write_text(json.dumps({"owner": gone, "entries": entries}))
+            entries = [{"kind": "cgroup", "path": str(group), "inode": group.stat().st_ino}]
+            document = {"format": 2, "owner": gone, "place": here().as_json(), "entries": entries}
+            (tmp_path / "x.json").write_text(json.dumps(document))
             assert reap(tmp_path) == [f"removed control group {group}"]
             assert not group.exists()
             assert process.poll() is None

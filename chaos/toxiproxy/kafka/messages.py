@@ -79,7 +79,7 @@ def _decode_request(frame: bytes) -> Any:  # kio's type is chosen by (API key, v
         body = frame[4:]
         if kind.__flexible__:
             position = codec._skip_tags(memoryview(body), position)
-        return codec._decode_native(kind, body, position)
+        return codec.decode_message(kind, body, position)
     except (protocol_error, KeyError, ValueError, IndexError, NotImplementedError) as error:
         raise MalformedFrame(f"request of api key {api_key} version {version}: {error}") from error
 

@@ -19,6 +19,7 @@ from runlog.payload import identity_of
 ATTEMPTS_MAX = 200_000  # batches remembered to number their attempts; the oldest are forgotten first
 
 RECORDS_MAX = 10_000  # of a batch whose records are looked at; decoding more would hold up the proxy
+_UNPACKED_BYTES_MAX = 16 << 20  # likewise; what our broker takes from a producer
 
 
 def identity_runs(batch: Batch) -> list[list[int]] | None:
@@ -29,7 +30,9 @@ def identity_runs(batch: Batch) -> list[list[int]] | None:
     if not 0 < batch.records <= RECORDS_MAX or batch.end <= batch.start:
         return None
     try:
-        records = decode_records(memoryview(batch.frame)[batch.start : batch.end])
+        records = decode_records(
+            memoryview(batch.frame)[batch.start : batch.end], decompressed_bytes_max=_UNPACKED_BYTES_MAX
+        )
     except (CorruptBatchError, ValueError, OverflowError):  # somebody else's or damaged bytes: no identity, no harm
         return None
     runs: list[list[int]] = []
@@ -49,7 +52,7 @@ class WireLog:
     """Shared by all proxies of a server: a retry may come through another broker's proxy."""
 
     def __init__(self, path: Path | None) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if path else None
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if path else None
         self._attempts: OrderedDict[tuple[str, str, int, int], int] = OrderedDict()
 
     @property

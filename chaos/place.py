@@ -1,0 +1,73 @@
+"""Where a process lives: host, boot and PID namespace. Its pid means nothing anywhere else.
+
+A state directory may be shared: by containers that have namespaces of their own, by hosts, by the host before and after
+it was restarted. Shown by tests/chaos/test_chaos_lease.py.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+Where = Literal["here", "before a restart", "elsewhere"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    host: str
+    machine: str  # /etc/machine-id; empty where there is none, as in many containers
+    boot_id: str
+    pid_namespace: str
+
+    def as_json(self) -> dict[str, str]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: object) -> Place:
+        """ValueError for anything but four texts."""
+        names = ("host", "machine", "boot_id", "pid_namespace")
+        if not isinstance(document, Mapping):
+            raise ValueError("a place is an object")
+        values = {name: document.get(name) for name in names}
+        if not all(isinstance(value, str) and len(value) <= 300 for value in values.values()):
+            raise ValueError(f"a place has {', '.join(names)}, each a text")
+        return cls(**{name: str(value) for name, value in values.items()})
+
+    def seen_from(self, other: Place) -> Where:
+        """`before a restart`: the same machine, which has since been started anew, so no process is left. Where that is
+        not certain (no machine id, another host name), it is elsewhere."""
+        if not (self.boot_id and self.pid_namespace):
+            return "elsewhere"
+        if (self.boot_id, self.pid_namespace, self.host) == (other.boot_id, other.pid_namespace, other.host):
+            return "here"
+        is_same_machine = bool(self.machine) and (self.machine, self.host) == (other.machine, other.host)
+        return "before a restart" if is_same_machine and self.boot_id != other.boot_id else "elsewhere"
+
+
+@cache
+def here() -> Place:
+    return Place(
+        host=platform.node(),
+        machine=_text("/etc/machine-id"),
+        boot_id=_text("/proc/sys/kernel/random/boot_id"),
+        pid_namespace=_pid_namespace(),
+    )
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()[:300]
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,87 @@
+"""Which process is meant: by pid and start time, and whether it is one that a harness of ours has started.
+
+A pid alone may be reused. Pid and start time name one process, but not whose it is: that is said by a token in its
+environment, which only the lease of the harness that started it knows, and by its user. Reads /proc, changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+TOKEN_VARIABLE: Final = "KAFKA_HARNESS_LEASE"
+_ENVIRONMENT_BYTES_MAX: Final = 4 << 20  # the kernel lets arguments and environment together grow to a few MiB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentity:
+    """A pid alone may be reused; with the start time it names one process."""
+
+    pid: int
+    start_ticks: int
+
+
+def read_identity(pid: int) -> ProcessIdentity | None:
+    """None if there is no such process, or only its zombie is left."""
+    fields = _stat_fields(pid)
+    if fields is None or fields[0] in "ZX":
+        return None
+    return ProcessIdentity(pid=pid, start_ticks=int(fields[19]))
+
+
+def read_state(pid: int) -> str | None:
+    """The one-letter state of /proc/<pid>/stat: R, S, D, T (stopped), Z ...; None if there is no such process."""
+    fields = _stat_fields(pid)
+    return fields[0] if fields else None
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    """Fields from the state on: the name before it may itself hold blanks and brackets."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def is_alive(identity: ProcessIdentity) -> bool:
+    return read_identity(identity.pid) == identity
+
+
+def read_token(pid: int) -> str | None:
+    """What a lease put into the environment of a process of our user; None from any other process."""
+    for line in _status_lines(pid) or ():
+        if line.startswith("Uid:") and set(line.split()[1:]) != {str(os.getuid())}:
+            return None
+    try:
+        with Path(f"/proc/{pid}/environ").open("rb") as file:
+            environment = file.read(_ENVIRONMENT_BYTES_MAX)
+    except OSError:
+        return None
+    prefix = f"{TOKEN_VARIABLE}=".encode()
+    tokens = [entry[len(prefix) :] for entry in environment.split(b"\0") if entry.startswith(prefix)]
+    return tokens[0].decode("ascii", "replace") if len(tokens) == 1 else None
+
+
+def _status_lines(pid: int) -> list[str] | None:
+    try:
+        return Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+
+
+def is_ours(identity: ProcessIdentity, token: str) -> bool:
+    """It lives, our user runs it, and it was started with this token."""
+    return is_alive(identity) and read_token(identity.pid) == token and is_alive(identity)
+
+
+def find_by_token(token: str) -> ProcessIdentity | None:
+    """The process of our user that was started with this token; the oldest, since children inherit it."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdigit() and read_token(int(directory.name)) == token:
+            identity = read_identity(int(directory.name))
+            if identity is not None:
+                found.append(identity)
+    return min(found, key=lambda identity: (identity.start_ticks, identity.pid), default=None)

@@ -1,0 +1,234 @@
+"""Undoes what owners of leases that are gone have left, and nothing else.
+
+An owner is gone when its process is, as seen from its own place: same host, boot and PID namespace, or the same machine
+after a restart. Leases of other places are never acted on, for their owners cannot be seen from here. A process is
+ended only if it runs under our user, since the time that the lease says, with the token of the lease in its
+environment. No lease blocks a start, whatever is in it: what cannot be read is set aside.
+Shown by tests/chaos/test_chaos_lease.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from chaos import memory_group
+from chaos.lease_file import Entry, LeaseFile, LeaseProblem, own_directory, read_lease, write_document
+from chaos.place import Where, here
+from chaos.process_identity import (
+    ProcessIdentity,
+    find_by_token,
+    is_alive,
+    is_ours,
+    read_identity,
+    read_state,
+)
+from chaos.toxiproxy.client import NotFound, ToxiproxyClient, ToxiproxyError
+
+TERM_GRACE_MS: Final = 2_000
+KILL_WAIT_MS: Final = 5_000
+CALL_TIMEOUT_MS: Final = 2_000
+LEASES_MAX: Final = 1_000  # looked at in one start
+REAP_MAX_MS: Final = 60_000  # then the rest waits for the next start
+KEPT: Final = ("topic",)  # undone by `settle_topics` alone: it takes a client of the cluster
+_TOKEN: Final = re.compile(r"[0-9a-f]{32}")
+
+
+def reap(root: Path) -> list[str]:
+    """Undo what is left; a line for each thing done. Bounded in time."""
+    done: list[str] = []
+    deadline = time.monotonic() + REAP_MAX_MS / 1000
+    for path, lease in _leases(root, done):
+        where = _where(lease)
+        if where == "elsewhere" or (where == "here" and is_alive(lease.owner)):
+            continue
+        dead_servers: set[str] = set()
+        for entry in reversed(lease.entries):
+            if time.monotonic() > deadline:
+                return [*done, f"not all that crashed runs have left was undone within {REAP_MAX_MS // 1000} s"]
+            done += _undo(entry, where, dead_servers)
+        done += _settled(path, lease)
+    _remove_halves(root)
+    return done
+
+
+def _where(lease: LeaseFile) -> Where:
+    """An older harness did not say where it lived."""
+    return "elsewhere" if lease.place is None else lease.place.seen_from(here())
+
+
+def _settled(path: Path, lease: LeaseFile) -> list[str]:
+    topics = [entry for entry in lease.entries if entry.kind in KEPT]
+    with contextlib.suppress(OSError):
+        if not topics:
+            path.unlink(missing_ok=True)
+            return []
+        if len(topics) < len(lease.entries):
+            write_document(path, lease.with_entries(KEPT))
+    at = ", ".join(sorted({entry.bootstrap_servers for entry in topics}))
+    return [f"{len(topics)} topics of an ended run are still on {at}: `harness clean` deletes them, by their ids"]
+
+
+def left_alone(root: Path) -> list[str]:
+    """Leases that `reap` does not act on, because their owners cannot be seen from here: a line for each."""
+    lines: list[str] = []
+    for path, lease in _leases(root, lines):
+        if lease.place is None:
+            if not is_alive(lease.owner):
+                lines.append(f"left alone {path}: an older harness wrote it; remove it when no run of that one goes on")
+        elif _where(lease) == "elsewhere":
+            place = lease.place
+            lines.append(
+                f"left alone {path}: its owner is pid {lease.owner.pid} on {place.host}, {place.pid_namespace}, which "
+                "cannot be seen from here; remove it when that run is over"
+            )
+    return lines
+
+
+def settle_topics(root: Path, delete: Callable[[Entry], str]) -> list[str]:
+    """Of owners that are gone: `delete` returns what kept it from it, or nothing. A line for each topic."""
+    lines: list[str] = []
+    for path, lease in _leases(root, lines):
+        where = _where(lease)
+        topics = [entry for entry in lease.entries if entry.kind == "topic"]
+        if not topics or where == "elsewhere" or (where == "here" and is_alive(lease.owner)):
+            continue
+        problems = [delete(entry) for entry in topics]
+        for entry, problem in zip(topics, problems, strict=True):
+            name = f"topic {entry.topic} at {entry.bootstrap_servers}"
+            lines.append(f"{name} stays: {problem}" if problem else f"deleted {name}")
+        if not any(problems):
+            path.unlink(missing_ok=True)
+    return lines
+
+
+def _leases(root: Path, problems: list[str]) -> Iterator[tuple[Path, LeaseFile]]:
+    """Those that can be believed. The others are set aside, and `problems` says so."""
+    if not os.path.lexists(root):
+        return
+    try:
+        paths = sorted(own_directory(root).glob("*.json"))[:LEASES_MAX]
+    except OSError as error:
+        problems.append(f"leases were not looked at: {error}")
+        return
+    for path in paths:
+        try:
+            lease = read_lease(path)
+        except FileNotFoundError:
+            continue  # its owner has just closed it
+        except LeaseProblem as error:
+            problems.append(f"set aside unreadable lease {path.name}: {error}")
+            with contextlib.suppress(OSError):
+                path.rename(path.with_suffix(".broken"))
+            continue
+        yield path, lease
+
+
+def _remove_halves(root: Path) -> None:
+    """What a writer that died has left of its file."""
+    with contextlib.suppress(OSError):
+        for temporary in root.glob("*.tmp"):
+            pid, _, rest = temporary.name.partition("-")
+            is_old = time.time() - temporary.lstat().st_mtime > 3_600  # its writer may live in another namespace
+            if is_old and pid.isascii() and pid.isdigit() and rest and read_identity(int(pid)) is None:
+                temporary.unlink(missing_ok=True)
+
+
+def _undo(entry: Entry, where: Where, dead_servers: set[str]) -> list[str]:
+    """Processes and control groups ended with their boot; what is on a Toxiproxy server may be on another host."""
+    if entry.kind in ("toxic", "proxy_disabled", "proxy"):
+        return [] if entry.url in dead_servers else _heal_proxy(entry, dead_servers)
+    if entry.kind in KEPT:
+        return []
+    if entry.kind not in ("process", "stopped", "cgroup"):
+        return [f"left alone an entry of unknown kind {entry.kind!r}"]
+    if where != "here":
+        return []
+    if entry.kind == "process":
+        return _end_process(entry)
+    return _continue_process(entry) if entry.kind == "stopped" else _remove_cgroup(entry)
+
+
+def _end_process(entry: Entry) -> list[str]:
+    if not _TOKEN.fullmatch(entry.token):
+        return []
+    found = entry.identity if entry.pid is not None else find_by_token(entry.token)
+    if found is None or not is_ours(found, entry.token):
+        return []
+    # A stopped process must be continued to see SIGTERM.
+    for number, wait_ms in ((signal.SIGTERM, TERM_GRACE_MS), (signal.SIGKILL, KILL_WAIT_MS)):
+        if not is_alive(found):
+            break
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(found.pid, number)
+            os.kill(found.pid, signal.SIGCONT)
+        _wait_gone(found, wait_ms)
+    if is_alive(found):
+        return [f"could not end {entry.label} (pid {found.pid})"]
+    return [f"ended {entry.label} (pid {found.pid})"]
+
+
+def _continue_process(entry: Entry) -> list[str]:
+    identity = entry.identity
+    if identity is None or not _TOKEN.fullmatch(entry.token):
+        return []
+    if not is_ours(identity, entry.token) or read_state(identity.pid) != "T":
+        return []
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(identity.pid, signal.SIGCONT)
+        return [f"continued pid {identity.pid}"]
+    return []
+
+
+def _remove_cgroup(entry: Entry) -> list[str]:
+    path = Path(entry.path)
+    if not memory_group.is_own(path, entry.inode):
+        return [] if not path.is_dir() else [f"left alone {path}: it is no control group that a run has made"]
+    try:
+        memory_group.remove(path)
+    except OSError as error:
+        return [f"could not remove control group {path}: {error}"]
+    return [f"removed control group {path}"]
+
+
+def _heal_proxy(entry: Entry, dead_servers: set[str]) -> list[str]:
+    url, proxy = entry.url, entry.proxy
+    if not url or not proxy:
+        return []
+    client = ToxiproxyClient(url, timeout_ms=CALL_TIMEOUT_MS)
+    try:
+        # A later run's server may have the same address, and a proxy of the same name.
+        if client.proxy(proxy).upstream != entry.upstream:
+            return [f"left alone proxy {proxy} at {url}: it leads elsewhere than the one that the run made"]
+        if entry.kind == "proxy":
+            client.delete(proxy)
+            return [f"deleted proxy {proxy} at {url}"]
+        if entry.kind == "proxy_disabled":
+            client.enable(proxy)
+            return [f"enabled proxy {proxy} at {url}"]
+        client.remove_toxic(proxy, entry.toxic)
+        return [f"removed toxic {entry.toxic} of {proxy} at {url}"]
+    except NotFound:
+        return []
+    except ToxiproxyError as error:
+        if not error.status:  # mostly the server is gone too, and with it the fault
+            dead_servers.add(url)
+            return []
+        return [f"proxy {proxy} at {url} not reached: {error}"]
+    except (ValueError, KeyError, TypeError) as error:  # whatever answers there is no Toxiproxy server
+        dead_servers.add(url)
+        return [f"no Toxiproxy server answers at {url}: {error}"]
+    finally:
+        client.close()
+
+
+def _wait_gone(identity: ProcessIdentity, wait_ms: int) -> None:
+    deadline = time.monotonic() + wait_ms / 1000
+    while is_alive(identity) and time.monotonic() < deadline:
+        time.sleep(0.02)

@@ -1,0 +1,97 @@
+"""Something else than Toxiproxy listens at the URL: an error of the client's own, in time, in little memory."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from chaos.toxiproxy import client as client_module
+from chaos.toxiproxy.client import ProxySpec, ToxiproxyClient, ToxiproxyError
+from chaos.toxiproxy.lookup import ServerUnavailable, use_server
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def body(data: bytes, *headers: bytes) -> bytes:
+    lines = b"".join(header + b"\r\n" for header in headers)
+    return OK + lines + b"Content-Length: %d\r\n\r\n" % len(data) + data
+
+
+def forever(first: bytes, piece: bytes) -> Callable[[], Iterator[bytes]]:
+    def pieces() -> Iterator[bytes]:
+        yield first
+        while True:
+            yield piece
+
+    return pieces
+
+
+ANSWERS: dict[str, Callable[[], Iterator[bytes]]] = {
+    "silent": forever(b"", b""),
+    "drips": forever(OK + b"Content-Length: 1000000\r\n\r\n", b" "),
+    "endless": forever(OK + b"\r\n", bytes(1 << 20)),
+    "endless chunks": forever(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "hangs up": lambda: iter([b"HTTP/1."]),
+    "no HTTP": lambda: iter([b"\x00\x00\x00\x04abcd"]),
+    "list": lambda: iter([body(b"[]")]),
+    "number": lambda: iter([body(b"7")]),
+    "wrong fields": lambda: iter([body(b'{"p": {"name": 1}, "toxics": 7}')]),
+    "deep": lambda: iter([body(b"[" * 100_000)]),
+    "bad UTF-8": lambda: iter([body(b"\xff\xfe\xfd\xfc")]),
+    "packed": lambda: iter([body(gzip.compress(bytes(1 << 20)), b"Content-Encoding: gzip")]),
+    "elsewhere": lambda: iter([b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"]),
+}  # fmt: skip
+
+
+@contextlib.contextmanager
+def listening(pieces: Callable[[], Iterator[bytes]]) -> Iterator[str]:
+    is_over = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError), connection:
+            connection.recv(65_536)
+            for piece in pieces():
+                connection.sendall(piece)
+                if is_over.wait(0.01):
+                    return
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while not is_over.is_set():
+                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        is_over.set()
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_whatever_answers_calls_end_in_time_with_the_clients_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "ANSWER_BYTES_MAX", 2 << 20)
+    with listening(ANSWERS[name]) as url:
+        client = ToxiproxyClient(url, timeout_ms=300)
+        spec = ProxySpec(name="p", upstream="127.0.0.1:1")
+        calls: list[Callable[[], object]] = [
+            client.proxies, lambda: client.proxy("p"), lambda: client.toxic("p", "x"), lambda: client.create(spec),
+            lambda: client.populate([spec]), lambda: client.enable("p"), lambda: client.add_toxic("p", "latency", {}),
+        ]  # fmt: skip
+        for call in calls:
+            began_s = time.monotonic()
+            with pytest.raises(ToxiproxyError):
+                call()
+            assert time.monotonic() - began_s < 5
+        client.close()
+
+
+def test_what_does_not_answer_in_time_is_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ToxiproxyClient.__init__, "__kwdefaults__", {"timeout_ms": 300})
+    with listening(ANSWERS["drips"]) as url, pytest.raises(ServerUnavailable, match=f"no Toxiproxy server at {url}"):
+        use_server(url)
