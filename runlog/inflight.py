@@ -42,7 +42,7 @@ class InflightRing:
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / f"producer-{producer}-{incarnation}{SUFFIX}"
         size = _HEADER_BYTES + slots * _SLOT.size
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, size)
             self._map = mmap.mmap(descriptor, size)

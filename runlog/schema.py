@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-SCHEMA_VERSION = 2  # 2: appended_us in send and recv, reader in recv; null in parts written before
+# 2: appended_us in send and recv, reader in recv; null in parts written before. 3: cell.json lists the cell's files.
+SCHEMA_VERSION = 3
 ABSENT = -1
 
 

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from runlog.schema import SCHEMA_VERSION, STREAMS, Stream
 
+_READ_VERSIONS = (2, SCHEMA_VERSION)  # rows of live segments are the same in both
+
 SUFFIX = ".seg"
 SPARE_SUFFIX = ".spare"
 COMMIT_MARK = 0xC5
@@ -212,7 +214,7 @@ class SegmentWriter:
 
 
 def _create_mapped(path: Path, size_bytes: int) -> mmap.mmap:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, size_bytes)
         return mmap.mmap(descriptor, size_bytes)
@@ -245,7 +247,7 @@ def read_segment(path: Path) -> SegmentContent:
     if magic != _MAGIC or stream is None:
         raise SegmentError(f"{path} is not a run-log segment")
     dtype = live_row_dtype(stream)
-    if version != SCHEMA_VERSION or width != dtype.itemsize:
+    if version not in _READ_VERSIONS or width != dtype.itemsize:
         raise SegmentError(
             f"{path} has schema version {version} and rows of {width} bytes, "
             f"expected {SCHEMA_VERSION} and {dtype.itemsize}"

@@ -1,0 +1,187 @@
+"""Which files a finished cell has, how large each is, how many rows it holds, and its checksum.
+
+Written into cell.json when the cell ends, and held against the disk before anything is read: a part that is lost, cut
+or changed is then known, and named. A run of before schema version 3 has no such list; its parts are decoded instead,
+which finds what is damaged and not what is gone. Shown by tests/runlog/test_runlog_inventory.py.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from runlog.events import cell_directory
+from runlog.parquet import arrow_schema
+from runlog.schema import STREAMS, Stream
+
+INVENTORY_SINCE: Final = 3  # schema version of the manifest
+PARTS_MAX: Final = 100_000  # of one stream of one cell: more means a broken list and must not eat the memory
+_READ_BYTES: Final = 1 << 20
+_ROWS_AT_ONCE: Final = 1 << 16
+
+Listed = Mapping[str, Any]  # one file as cell.json lists it: JSON, so its values are not to be trusted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellFiles:
+    """What of a cell's files can be read, and what is wrong with the others."""
+
+    parts: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # stream -> sound parts
+    rows: Mapping[str, int] = field(default_factory=dict)  # stream -> rows in them
+    problems: tuple[str, ...] = ()  # each names its file
+    is_listed: bool = False  # else a file that is gone leaves no trace
+
+
+def take_inventory(run_dir: Path, cell_id: str) -> dict[str, Any]:
+    """What cell.json gets as `files`. Call it when nobody writes any more."""
+    streams = {}
+    for stream in STREAMS.values():
+        found = sorted((run_dir / stream.name / f"cell={cell_id}").glob("*.parquet"))
+        streams[stream.name] = [{**_measured(path), "rows": pq.read_metadata(path).num_rows} for path in found]
+    events = [_measured(path) for path in sorted(cell_directory(run_dir, cell_id).glob("*.jsonl"))]
+    return {"streams": streams, "events": events}
+
+
+def check_files(run_dir: Path, cell_id: str, listed: object) -> CellFiles:
+    """`listed` is `files` of cell.json, or None where the cell is older than that. Never raises for what is there."""
+    problems: list[str] = []
+    by_stream = _listed_parts(listed, problems)
+    parts: dict[str, tuple[Path, ...]] = {}
+    rows: dict[str, int] = {}
+    for stream in STREAMS.values():
+        directory = run_dir / stream.name / f"cell={cell_id}"
+        listed_parts = None if by_stream is None else by_stream.get(stream.name, [])
+        parts[stream.name], rows[stream.name] = _sound_parts(directory, stream, listed_parts, problems)
+    if isinstance(listed, dict):
+        _check_events(cell_directory(run_dir, cell_id), listed.get("events"), problems)
+    if any(cell_directory(run_dir, cell_id).glob("live/*.seg")):
+        problems.append("live: segments were not made into Parquet; `harness report` does it")
+    return CellFiles(parts=parts, rows=rows, problems=tuple(problems), is_listed=listed is not None)
+
+
+def _listed_parts(listed: object, problems: list[str]) -> dict[str, list[Listed]] | None:
+    """Stream -> its files; None where the cell has no list at all."""
+    if listed is None:
+        return None
+    streams = listed.get("streams") if isinstance(listed, dict) else None
+    if not isinstance(streams, dict):
+        problems.append("cell.json: the list of its files cannot be read")
+        return None
+    found: dict[str, list[Listed]] = {}
+    for name, entries in streams.items():
+        sound = [item for item in entries if _is_listed(item)] if isinstance(entries, list) else []
+        if not isinstance(entries, list) or len(sound) < len(entries) or len(entries) > PARTS_MAX:
+            problems.append(f"cell.json: the list of the files of {name} cannot be read")
+        found[str(name)] = sound[:PARTS_MAX]
+    return found
+
+
+def _is_listed(item: object) -> bool:
+    return (
+        isinstance(item, dict)
+        and isinstance(item.get("file"), str)
+        and Path(item["file"]).name == item["file"]
+        and all(isinstance(item.get(name), int) for name in ("bytes", "crc32"))
+    )
+
+
+def _sound_parts(
+    directory: Path, stream: Stream, listed: list[Listed] | None, problems: list[str]
+) -> tuple[tuple[Path, ...], int]:
+    """Those that can be read, and their rows."""
+    found = {path.name: path for path in sorted(directory.glob("*.parquet"))} if directory.is_dir() else {}
+    wanted = {name: None for name in found} if listed is None else {str(item["file"]): item for item in listed}
+    sound: list[Path] = []
+    rows = 0
+    for name, item in wanted.items():
+        count, problem = read_part(directory / name, stream, item)
+        if problem:
+            problems.append(f"{stream.name}/{name}: {problem}")
+        else:
+            sound.append(directory / name)
+            rows += count
+    problems += [f"{stream.name}/{name}: is no file of this run" for name in found if name not in wanted]
+    return tuple(sound), rows
+
+
+def read_part(path: Path, stream: Stream, listed: Listed | None) -> tuple[int, str]:
+    """Its rows, and why it cannot be used: empty when it can."""
+    try:
+        if problem := _differs(path, listed):
+            return 0, problem
+        # Opened by us, so that no reader takes it for a data set of its own or follows anything in it.
+        with path.open("rb") as file, pq.ParquetFile(file) as parquet:
+            if problem := _schema_problem(parquet.schema_arrow, stream):
+                return 0, problem
+            rows = parquet.metadata.num_rows
+            if listed is not None:
+                wanted = listed.get("rows")
+                return rows, "" if rows == wanted else f"unreadable: {rows} rows, {wanted} were written"
+            decoded = sum(batch.num_rows for batch in parquet.iter_batches(batch_size=_ROWS_AT_ONCE))
+            return rows, "" if decoded == rows else f"unreadable: {decoded} of {rows} rows could be decoded"
+    except FileNotFoundError:
+        return 0, "missing"
+    except (OSError, pa.ArrowException, ValueError, OverflowError, MemoryError) as error:
+        first = next(iter(str(error).splitlines()), "")
+        return 0, f"unreadable: {type(error).__name__}: {first[:200]}"
+
+
+def _differs(path: Path, listed: Listed | None) -> str:
+    """From what was written. A link is not followed: what it points at is not of this run."""
+    state = path.lstat()
+    if not stat.S_ISREG(state.st_mode):
+        return "unreadable: no regular file"
+    if listed is None:
+        return ""
+    if state.st_size != listed["bytes"]:
+        return f"unreadable: {state.st_size} bytes, {listed['bytes']} were written"
+    return "" if crc32_of(path) == listed["crc32"] else "unreadable: its bytes are not those that were written"
+
+
+def _schema_problem(found: pa.Schema, stream: Stream) -> str:
+    for column in arrow_schema(stream):
+        place = found.get_field_index(column.name)
+        if place < 0:
+            default = next(known.default for known in stream.columns if known.name == column.name)
+            if default is None:  # else it is a part of an older version
+                return f"unreadable: column {column.name} is missing"
+        elif found.field(place).type != column.type:
+            return f"unreadable: column {column.name} is {found.field(place).type}, expected {column.type}"
+    return ""
+
+
+def _check_events(directory: Path, listed: object, problems: list[str]) -> None:
+    if not isinstance(listed, list) or not all(_is_listed(item) for item in listed):
+        problems.append("cell.json: the list of its event files cannot be read")
+        return
+    for item in listed:
+        try:
+            problem = _differs(directory / item["file"], item)
+        except FileNotFoundError:
+            problem = "missing"
+        except OSError as error:
+            problem = f"unreadable: {error}"
+        if problem:
+            problems.append(f"{item['file']}: {problem}")
+
+
+def _measured(path: Path) -> dict[str, Any]:
+    return {"file": path.name, "bytes": path.stat().st_size, "crc32": crc32_of(path)}
+
+
+def crc32_of(path: Path) -> int:
+    """Of a whole file; a link is an OSError."""
+    value = 0
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        while block := file.read(_READ_BYTES):
+            value = zlib.crc32(block, value)
+    return value

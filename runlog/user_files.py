@@ -1,0 +1,111 @@
+"""Files that a user names (suites, scenarios, allowances, client configurations): read within bounds, or refused.
+
+Sizes, depth, nodes and what aliases unfold to are counted on the parser's events, before anything is built. Knows
+nothing of what a file means. Shown by tests/runlog/test_runlog_user_files.py.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
+
+FILE_BYTES_MAX: Final = 1 << 20  # the longest suite that comes with the package has 5 KB
+NODES_MAX: Final = 20_000  # a second's work for the parser; long lists belong into files of their own (replay's `file`)
+DEPTH_MAX: Final = 40  # ours have 8; the composer calls itself for each
+ALIASES_MAX: Final = 1_000
+_OTHER_KINDS: Final = (
+    (stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)  # fmt: skip
+
+
+class UserFileError(ValueError):
+    """What is wrong with the file; `line` counts from 1, None where no line is to blame."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.line = problem, line
+
+    def at(self, name: object) -> str:
+        return f"{name}:{self.line}: {self.problem}" if self.line is not None else f"{name}: {self.problem}"
+
+
+def read_text(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> str:
+    """UTF-8 without NUL, of a regular file. UserFileError; never waits for a FIFO or a terminal."""
+    try:
+        _expect_file(os.stat(path).st_mode)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            _expect_file(os.fstat(descriptor).st_mode)  # it may be another one by now
+            data = file.read(bytes_max + 1)
+    except OSError as error:
+        raise UserFileError(f"cannot be read: {error.strerror or error}") from error
+    if len(data) > bytes_max:
+        raise UserFileError(f"larger than {bytes_max:,} bytes")
+    if (place := data.find(b"\0")) >= 0:
+        raise UserFileError("holds a NUL byte, expected text", data.count(b"\n", 0, place) + 1)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserFileError(f"is not UTF-8: byte 0x{data[error.start]:02x}", line) from error
+
+
+def _expect_file(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = next((name for is_kind, name in _OTHER_KINDS if is_kind(mode)), "no regular file")
+        raise UserFileError(f"is {kind}, expected a file")
+
+
+def load_yaml(text: str, yaml: YAML) -> Any:  # whatever YAML allows
+    """What `yaml` makes of the text. UserFileError for what is no YAML, and for what is too much of it."""
+    try:
+        _check_events(text)
+        return yaml.load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        problem = str(error.problem or error.context or "unknown").split("\n")[0][:200]
+        raise UserFileError(f"not YAML: {problem}", mark.line + 1 if mark is not None else 1) from error
+    except YAMLError as error:
+        raise UserFileError(f"not YAML: {str(error).splitlines()[0][:200]}") from error
+    except UserFileError:
+        raise
+    except (ValueError, RecursionError, OverflowError, AttributeError, KeyError, TypeError) as error:
+        # A number of too many digits, the 31st of February, a tag of another language: the constructors' own words.
+        raise UserFileError(f"a value cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _check_events(text: str) -> None:
+    """Counts nodes as they will be when aliases are unfolded: nine lines can hold a billion."""
+    nodes = aliases = 0
+    sizes: dict[str, int] = {}  # of what has an anchor, unfolded
+    opened: list[tuple[str | None, int]] = []  # anchor, and the count when it began
+    for event in YAML(typ="safe", pure=True).parse(text):
+        line = event.start_mark.line + 1
+        if isinstance(event, CollectionEndEvent):
+            anchor, before = opened.pop()
+            if anchor is not None:
+                sizes[anchor] = nodes - before
+        elif isinstance(event, AliasEvent):
+            aliases += 1
+            if any(anchor == event.anchor for anchor, _ in opened):
+                raise UserFileError(f"alias *{event.anchor} stands inside of what it names", line)
+            if aliases > ALIASES_MAX:
+                raise UserFileError(f"more than {ALIASES_MAX:,} aliases", line)
+            nodes += sizes.get(event.anchor, 1)
+        elif isinstance(event, NodeEvent):
+            nodes += 1
+            if isinstance(event, CollectionStartEvent):
+                opened.append((event.anchor, nodes - 1))
+            elif event.anchor is not None:
+                sizes[event.anchor] = 1
+        if nodes > NODES_MAX:
+            raise UserFileError(f"more than {NODES_MAX:,} values, counting what its aliases stand for", line)
+        if len(opened) > DEPTH_MAX:
+            raise UserFileError(f"nested deeper than {DEPTH_MAX}", line)
