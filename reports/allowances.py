@@ -15,12 +15,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
+from reports.errors import UsageProblem
 from reports.verdict import FAIL, PASS, Check, Verdict, worst
+from runlog.user_files import UserFileError, load_yaml, read_text
 
 
-class AllowanceError(Exception):
+class AllowanceError(UsageProblem):
     """The file cannot be read; the text names file and entry."""
 
 
@@ -49,10 +50,10 @@ class _File(BaseModel):
 
 def read_allowances(path: Path) -> tuple[Allowance, ...]:
     try:
-        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        document = load_yaml(read_text(path), YAML(typ="safe", pure=True))
         return tuple(_File.model_validate(document).allow)
-    except (OSError, YAMLError) as error:
-        raise AllowanceError(f"{path}: {error}") from error
+    except UserFileError as error:
+        raise AllowanceError(error.at(path)) from error
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "(document)"

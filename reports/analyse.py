@@ -1,7 +1,7 @@
 """The analysis: one pass of Spark SQL over all cells, a session passed in, DataFrame and SQL only.
 
 Gives `CellFacts` per cell. Owns which query runs when and what is kept in memory in between; the rules are in
-`queries.py` and `predict.py`. tests/reports/test_reports_analysis.py plants damage of known size and counts it.
+`record_queries.py` and `predict.py`. tests/reports/test_reports_analysis.py plants damage of known size and counts it.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from reports import queries
+from reports import queries, record_queries
 from reports.asked import CHANGING_KINDS, schedule_kind, unsent
+from reports.completeness import cell_files, missing_beside, missing_evidence
+from reports.contradictions import contradictions
 from reports.criteria import Criteria
+from reports.evidence import Interval
 from reports.group_story import DELIVERY_STORIES
 from reports.happenings import findings, suspect_intervals
 from reports.histogram import rate_interval, steady_ratio, summarise
-from reports.history import commit_limits, has_copiers, transactions
+from reports.history import commit_limits, early_readers, has_copiers, transactions
 from reports.model import (
     LATENCY_KINDS,
     PREDICTED_KINDS,
@@ -38,10 +42,12 @@ from reports.model import (
     Story,
 )
 from reports.predict import Prediction, predict
+from reports.record_sets import Kept, compare_sets, register_intervals
 from reports.recovery import recovery
-from reports.tables import LONG, TEXT, Tables, empty_frame, open_tables, small_table
+from reports.tables import LONG, TEXT, open_tables, small_table
+from reports.tolerant import unusable_by
+from runlog.inventory import CellFiles
 
-RANGES_PER_SET_MAX = 400
 STORIES_PER_KIND = 2
 SLOT_US_MIN = 100_000
 SLOTS_MAX = 600
@@ -54,29 +60,111 @@ TRANSACTION_COLUMNS = {
     "is_committed": LONG,
     "asked_us": LONG,
 }
+WINDOW_COLUMNS = {
+    "cell": TEXT,
+    "start_us": LONG,
+    "end_us": LONG,
+    "first_us": LONG,
+    "last_us": LONG,
+    "slot_us": LONG,
+}
+EARLY_READER_COLUMNS = {"cell": TEXT, "reader": LONG, "end_partition": LONG}
 COMMIT_LIMIT_COLUMNS = {"cell": TEXT, "reader": LONG, "limit_us": LONG}
 
 
 def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> list[CellFacts]:
     """Facts of every cell of the run, in the run's order."""
     criteria = criteria or Criteria()
-    tables = open_tables(spark, Path(run.directory), frozenset(cell.cell_id for cell in run.cells))
-    predictions = {cell.cell_id: predict(cell) for cell in run.cells}
-    slot_us = {cell.cell_id: _slot_us(cell) for cell in run.cells}
-    _register_windows(spark, run, slot_us)
-    _register_intervals(spark, run, predictions)
-    small_table(spark, "transactions", TRANSACTION_COLUMNS, [row for cell in run.cells for row in transactions(cell)])
-    limits = [(cell.cell_id, *limit) for cell in run.cells for limit in commit_limits(cell)]
-    small_table(spark, "commit_limits", COMMIT_LIMIT_COLUMNS, list(limits))
-    small_table(spark, "copying", {"cell": TEXT}, [(cell.cell_id,) for cell in run.cells if has_copiers(cell)])
-    kept = _Kept(spark)
+    told: dict[str, _Told] = {}
+    found: dict[str, CellFacts] = {}
+    for cell in run.cells:
+        try:
+            told[cell.cell_id] = _told(cell)
+        except Exception as error:  # whatever its documents hold costs this cell
+            found[cell.cell_id] = unusable_by(cell, error)
+    sound = replace(run, cells=tuple(cell for cell in run.cells if cell.cell_id in told))
+    files = cell_files(sound)
+    open_tables(spark, Path(run.directory), files)
+    _register_told(spark, told)
+    frames, sets, stories = _frames(spark, sound)
+    by_cell = {
+        name: {str(cell): part for cell, part in frame.groupby("cell", sort=False)} for name, frame in frames.items()
+    }
+    for cell in sound.cells:
+        try:
+            found[cell.cell_id] = _facts(
+                cell,
+                {name: parts.get(cell.cell_id, pd.DataFrame()) for name, parts in by_cell.items()},
+                sets[cell.cell_id],
+                told[cell.cell_id].prediction,
+                stories.get(cell.cell_id, ()),
+                told[cell.cell_id].slot_us,
+                files[cell.cell_id],
+                criteria,
+            )
+        except Exception as error:
+            found[cell.cell_id] = unusable_by(cell, error)
+    return [found[cell.cell_id] for cell in run.cells]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What a cell's documents and events say without any record: rows of the small tables."""
+
+    prediction: Prediction
+    slot_us: int
+    window: tuple[object, ...]
+    intervals: tuple[Interval, ...]
+    transactions: tuple[tuple[object, ...], ...]
+    limits: tuple[tuple[object, ...], ...]
+    early: tuple[tuple[object, ...], ...]
+    has_copiers: bool
+
+
+def _told(cell: Cell) -> _Told:
+    prediction, slot_us = predict(cell), _slot_us(cell)
+    return _Told(
+        prediction=prediction,
+        slot_us=slot_us,
+        window=(cell.cell_id, *cell.window_us(), *cell.span_us(), slot_us),
+        intervals=(*prediction.intervals, *suspect_intervals(cell)),
+        transactions=tuple(transactions(cell)),
+        limits=tuple((cell.cell_id, *limit) for limit in commit_limits(cell)),
+        early=tuple((cell.cell_id, *reader) for reader in early_readers(cell)),
+        has_copiers=has_copiers(cell),
+    )
+
+
+def _register_told(spark: SparkSession, told: Mapping[str, _Told]) -> None:
+    small_table(spark, "windows", WINDOW_COLUMNS, [item.window for item in told.values()])
+    register_intervals(spark, ((cell, interval) for cell, item in told.items() for interval in item.intervals))
+    rows = [row for item in told.values() for row in item.transactions]
+    small_table(spark, "transactions", TRANSACTION_COLUMNS, rows)
+    limits = [row for item in told.values() for row in item.limits]
+    small_table(spark, "commit_limits", COMMIT_LIMIT_COLUMNS, limits)
+    early = [row for item in told.values() for row in item.early]
+    small_table(spark, "early_readers", EARLY_READER_COLUMNS, early)
+    small_table(spark, "copying", {"cell": TEXT}, [(cell,) for cell, item in told.items() if item.has_copiers])
+
+
+_Sets = dict[str, dict[str, SetComparison]]
+
+
+def _frames(spark: SparkSession, run: Run) -> tuple[dict[str, pd.DataFrame], _Sets, dict[str, tuple[Story, ...]]]:
+    """All that is asked of Spark."""
+    kept = Kept(spark)
     try:
-        sets = _sets(kept)
-        extra_copies = kept.collect(queries.EXTRA_COPIES)
+        sets = compare_sets(kept)
+        extra_copies = kept.collect(record_queries.EXTRA_COPIES)
+        whole = {
+            "log_ends": kept.collect(record_queries.LOG_ENDS),
+            "repeated": kept.collect(record_queries.REPEATED_ROWS),
+        }
         kept.release()
         kept.keep("send_slots", queries.SEND_SLOTS)
         kept.keep("recv_slots", queries.RECV_SLOTS)
         frames = {
+            **whole,
             "counts": _counts(kept, extra_copies),
             "rates": kept.collect(queries.RATES),
             "gaps": kept.collect(queries.GAPS),
@@ -89,58 +177,7 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
         stories = _stories(kept, run, sets)
     finally:
         kept.release()
-    by_cell = {
-        name: {str(cell): part for cell, part in frame.groupby("cell", sort=False)} for name, frame in frames.items()
-    }
-    return [
-        _facts(
-            cell,
-            {name: parts.get(cell.cell_id, pd.DataFrame()) for name, parts in by_cell.items()},
-            sets[cell.cell_id],
-            predictions[cell.cell_id],
-            stories.get(cell.cell_id, ()),
-            slot_us[cell.cell_id],
-            tables,
-            criteria,
-        )
-        for cell in run.cells
-    ]
-
-
-class _Kept:
-    """Runs SQL on a session and remembers what is cached, so that all of it is let go at the end."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._cached: list[DataFrame] = []
-
-    @property
-    def spark(self) -> SparkSession:
-        return self._spark
-
-    def keep(self, view: str, sql: str) -> DataFrame:
-        """Makes the result of `sql` the view `view` and keeps it: it is read more than once."""
-        frame = self._spark.sql(sql)
-        frame.persist()
-        self._cached.append(frame)
-        frame.createOrReplaceTempView(view)
-        return frame
-
-    def keep_findings(self, view: str, sql: str) -> bool:
-        """The same for what a calm run has none of, and then nothing that asks this view reads any record."""
-        frame = self.keep(view, sql)
-        if not frame.isEmpty():
-            return True
-        empty_frame(self._spark, frame.schema).createOrReplaceTempView(view)
-        return False
-
-    def collect(self, sql: str) -> pd.DataFrame:
-        frame: pd.DataFrame = self._spark.sql(sql).toPandas()
-        return frame
-
-    def release(self) -> None:
-        while self._cached:
-            self._cached.pop().unpersist()
+    return frames, sets, stories
 
 
 def _slot_us(cell: Cell) -> int:
@@ -149,87 +186,7 @@ def _slot_us(cell: Cell) -> int:
     return SLOT_US_MIN * max(1, math.ceil((last - first) / (SLOT_US_MIN * SLOTS_MAX)))
 
 
-def _register_windows(spark: SparkSession, run: Run, slot_us: Mapping[str, int]) -> None:
-    columns = {"cell": TEXT, "start_us": LONG, "end_us": LONG, "first_us": LONG, "last_us": LONG, "slot_us": LONG}
-    rows: list[tuple[object, ...]] = [
-        (cell.cell_id, *cell.window_us(), *cell.span_us(), slot_us[cell.cell_id]) for cell in run.cells
-    ]
-    small_table(spark, "windows", columns, rows)
-
-
-def _register_intervals(spark: SparkSession, run: Run, predictions: Mapping[str, Prediction]) -> None:
-    columns = {
-        "cell": TEXT,
-        "kind": TEXT,
-        "partition": LONG,
-        "from_offset": LONG,
-        "end_offset": LONG,
-        "after_us": LONG,
-        "before_us": LONG,
-    }
-    rows: list[tuple[object, ...]] = [
-        (cell_id, item.kind, item.partition, item.from_offset, item.end_offset, item.after_us, item.before_us)
-        for cell_id, prediction in predictions.items()
-        for item in prediction.intervals
-    ]
-    rows += [
-        (cell.cell_id, item.kind, item.partition, item.from_offset, item.end_offset, item.after_us, item.before_us)
-        for cell in run.cells
-        for item in suspect_intervals(cell)
-    ]
-    small_table(spark, "intervals", columns, rows)
-
-
-def _sets(kept: _Kept) -> dict[str, dict[str, SetComparison]]:
-    """Observed and predicted identities of each cell and kind, compared in Spark."""
-    kept.keep_findings("bad_words", queries.BAD_WORDS)
-    kept.keep_findings("duplicates", queries.DUPLICATES)
-    kept.keep("order_runs", queries.ORDER_RUNS)
-    kept.keep_findings("broken_runs", queries.BROKEN_RUNS)
-    kept.keep_findings("late_runs", queries.LATE_RUNS)
-    kept.keep("log_words", queries.LOG_WORDS)
-    kept.keep("read_words", queries.READ_WORDS)
-    kept.keep("readers", queries.READERS)
-    for view, sql in (
-        ("twice_words", queries.TWICE_WORDS),
-        ("again_words", queries.AGAIN_WORDS),
-        ("redeliveries", queries.REDELIVERIES),
-        ("offset_blocks", queries.OFFSET_BLOCKS),
-        ("read_blocks", queries.READ_BLOCKS),
-        ("undelivered", queries.UNDELIVERED),
-        ("odd_polls", queries.ODD_POLLS),
-        ("realtime_bins", queries.REALTIME_BINS),
-    ):
-        kept.keep_findings(view, sql)
-    kept.spark.sql(queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")
-    if not kept.keep_findings("marks", queries.MARKS):
-        return defaultdict(dict)
-    rows = kept.collect(queries.RANGES.format(limit=RANGES_PER_SET_MAX))
-    parts: dict[tuple[str, str, str], IdentitySet] = {}
-    for (cell, kind, part), group in rows.groupby(["cell", "kind", "part"], sort=False):
-        columns = (group["producer"], group["incarnation"], group["first_seq"], group["last_seq"])
-        parts[(str(cell), str(kind), str(part))] = IdentitySet(
-            count=int(group["total"].iloc[0]),
-            hash=int(group["hash"].iloc[0]),
-            ranges=tuple(
-                sorted(
-                    IdentityRange(producer=int(p), incarnation=int(i), first_seq=int(f), last_seq=int(e))
-                    for p, i, f, e in zip(*columns, strict=True)
-                )
-            ),
-        )
-    empty = IdentitySet()
-    result: dict[str, dict[str, SetComparison]] = defaultdict(dict)
-    for cell, kind, _ in parts:
-        result[cell][kind] = SetComparison(
-            both=parts.get((cell, kind, "both"), empty),
-            only_predicted=parts.get((cell, kind, "only_predicted"), empty),
-            only_observed=parts.get((cell, kind, "only_observed"), empty),
-        )
-    return result
-
-
-def _counts(kept: _Kept, extra_copies: pd.DataFrame) -> pd.DataFrame:
+def _counts(kept: Kept, extra_copies: pd.DataFrame) -> pd.DataFrame:
     frame = kept.collect(queries.COUNTS_SEND)
     for sql in (queries.COUNTS_LOG, queries.COUNTS_RECV):
         frame = frame.merge(kept.collect(sql), on="cell", how="outer")
@@ -255,7 +212,7 @@ def _examples(sets: Mapping[str, Mapping[str, SetComparison]]) -> list[tuple[str
     return chosen
 
 
-def _stories(kept: _Kept, run: Run, sets: Mapping[str, Mapping[str, SetComparison]]) -> dict[str, tuple[Story, ...]]:
+def _stories(kept: Kept, run: Run, sets: Mapping[str, Mapping[str, SetComparison]]) -> dict[str, tuple[Story, ...]]:
     known = {cell.cell_id for cell in run.cells}
     examples = [item for item in _examples(sets) if item[0] in known]
     if not examples:
@@ -303,7 +260,7 @@ def _facts(
     prediction: Prediction,
     stories: tuple[Story, ...],
     slot_us: int,
-    tables: Tables,
+    files: CellFiles,
     criteria: Criteria,
 ) -> CellFacts:
     row: Json = {} if frames["counts"].empty else dict(frames["counts"].iloc[0])
@@ -359,7 +316,9 @@ def _facts(
         stories=stories,
         findings=findings(cell, _epochs(batches)),
         recovery=recovery(cell, slots, slot_us),
-        missing_streams=_missing(cell, tables),
+        missing_streams=missing_evidence(cell, files, counts),
+        missing_beside=missing_beside(files),
+        contradictions=contradictions(cell, counts, frames["log_ends"], batches, frames["repeated"]),
         slots=slots,
         slot_us=slot_us,
     )
@@ -374,11 +333,6 @@ def _with_how(comparison: SetComparison | None, how: str) -> SetComparison:
     return SetComparison(
         both=found.both, only_predicted=found.only_predicted, only_observed=found.only_observed, how=how
     )
-
-
-def _missing(cell: Cell, tables: Tables) -> tuple[str, ...]:
-    absent = [f"{name}: no file" for name in ("send", "log") if cell.cell_id not in tables.cells_with[name]]
-    return (*absent, *(f"{name}: unreadable" for name in tables.unreadable.get(cell.cell_id, ())))
 
 
 def _epochs(batches: pd.DataFrame) -> tuple[EpochRange, ...]:

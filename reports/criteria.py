@@ -9,6 +9,10 @@ from dataclasses import dataclass
 class Criteria:
     # Below this many records in the measured window a rate or a quantile says nothing.
     records_min: int = 100
+    # Below this share of sends that are accepted a cell without faults tells of refusals, and not of the load.
+    accepted_share_min: float = 0.5
+    # A fault may keep most sends from being accepted; with fewer than this the cell tells of little but the fault.
+    accepted_share_min_chaos: float = 0.05
     # A percentile q needs this many samples beyond it: n * (1 - q) >= 10, so p99.9 needs 10,000.
     samples_beyond_percentile_min: int = 10
     # An open-loop generator that achieves less than this share of the asked rate was held back by something.

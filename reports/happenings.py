@@ -22,7 +22,7 @@ ASKED_END_US = 2_000_000  # a process that ends so close to the harness's own ki
 STORAGE_END_US = 30_000_000  # one whose disk failed may take so long to stop
 _ENDED_BY_HARNESS = ("killed", "stopped")
 _DENIES = ("disk_", "limit_")  # faults that may end a broker: it cannot write, open or hold what it must
-_ENDED_BY_FAULT = ("storage_failed", "out_of_memory")
+_ENDED_BY_FAULT = ("storage_failed", "quorum_failed", "out_of_memory")
 
 
 def findings(cell: Cell, epochs: Sequence[EpochRange]) -> dict[str, Finding]:
@@ -40,7 +40,8 @@ def findings(cell: Cell, epochs: Sequence[EpochRange]) -> dict[str, Finding]:
         **_outcome(cell),
         **group_findings(cell),
     }
-    return {name: Finding(count=len(cases), examples=tuple(cases[:EXAMPLES_MAX])) for name, cases in found.items()}
+    by_cases = {name: Finding(count=len(cases), examples=tuple(cases[:EXAMPLES_MAX])) for name, cases in found.items()}
+    return {**by_cases, "foreign": _foreign(cell)}
 
 
 def suspect_intervals(cell: Cell) -> list[Interval]:
@@ -153,6 +154,15 @@ def _by_a_deposed_leader(cell: Cell) -> list[Interval]:
                 )
             )
     return intervals
+
+
+def _foreign(cell: Cell) -> Finding:
+    """Records of nobody, which the final read counts and can say no more of."""
+    final_read = cell.outcome.get("final_read")
+    count = final_read.get("foreign") if isinstance(final_read, dict) else None
+    if not isinstance(count, int) or count <= 0:
+        return Finding()
+    return Finding(count=count, examples=(f"{count} record(s) that no producer of the harness made",))
 
 
 # --- replication ------------------------------------------------------------------------------------------------------

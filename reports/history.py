@@ -21,6 +21,7 @@ ALIVE_US: Final = 2_000_000  # a member that did something so recently was not l
 COMMIT_SLACK_US: Final = 2_000_000  # a commit that is due may take so long
 AUTO_COMMIT_INTERVAL_MS: Final = 5_000  # Kafka's default
 STUCK_US: Final = 10_000_000
+PARTITIONS_MAX: Final = 1 << 15  # of a cell: a partition is an int16 in the run log
 
 
 def _lines(cell: Cell, *kinds: str) -> list[Json]:
@@ -63,6 +64,24 @@ def _readers(cell: Cell) -> list[Json]:
 
 def has_copiers(cell: Cell) -> bool:
     return any(reader.get("copies") for reader in _readers(cell))
+
+
+def early_readers(cell: Cell) -> list[tuple[int, int]]:
+    """(reader, end partition) of readers that begin at the log's start: what lies before their first offset is theirs.
+
+    Members of a group get partitions that are added to the topic; who has fixed partitions does not.
+    """
+    workload = cell.part("workload")
+    readers = _readers(cell)
+    if not readers and workload.get("consumers"):
+        readers = [{"name": "tail"}]
+    partitions, topics = cell.part("topic").get("partitions"), workload.get("topics", 1)
+    planned = partitions * topics if isinstance(partitions, int) and isinstance(topics, int) else PARTITIONS_MAX
+    return [
+        (number, PARTITIONS_MAX if reader.get("mode") == "group" else planned)
+        for number, reader in enumerate(readers)
+        if reader.get("start", "earliest") == "earliest"
+    ]
 
 
 def commit_limits(cell: Cell) -> list[tuple[int, int]]:

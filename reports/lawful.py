@@ -1,13 +1,14 @@
 """For which configuration each anomaly is lawful, unlawful or impossible, with the reason and its source.
 
 Lawful: the protocol permits it, a fault may cause it. Unlawful: a promise was broken. Impossible: it cannot be said
-of this configuration at all. Pure; the page shows `table()` and the verdict quotes `rule`.
+of this configuration at all. Every rule is a table of cases, of which the first that holds counts: the verdict quotes
+`rule`, and docs/lawful.md is written from the same cases, so it cannot say less. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from reports.anomalies import BY_NAME
 from reports.evidence import deletions, recreations
@@ -44,6 +45,20 @@ class Ruling:
     lawful: str
     reason: str
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Of a configuration, with the words that complete "where ..." on the page."""
+
+    text: str
+    holds: Callable[[Configuration], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    condition: Condition
+    ruling: Ruling
 
 
 def configuration_of(cell: Cell) -> Configuration:
@@ -95,235 +110,237 @@ def _whole(value: object, default: int) -> int:
 
 def rule(anomaly: str, configuration: Configuration) -> Ruling:
     """The ruling on one anomaly. KeyError for a name that `anomalies.py` does not list."""
-    return _RULES[anomaly](configuration)
+    return next(case.ruling for case in RULES[anomaly] if case.condition.holds(configuration))
 
 
-def _lost(c: Configuration) -> Ruling:
-    if c.acks == "0":
-        return Ruling(
-            lawful=IMPOSSIBLE, reason="nothing is acknowledged, so nothing acknowledged can be lost", source="acks"
-        )
-    if c.records_deleted:
-        return Ruling(
-            lawful=LAWFUL, reason="what somebody deletes is gone, acknowledged or not", source="DeleteRecords; KIP-107"
-        )
-    if c.topic_recreated:
-        return _anew("what was in a topic goes with it; the new one under its name has nothing of it")
-    if c.unclean_election:
-        return Ruling(
-            lawful=LAWFUL,
-            reason="a replica outside the ISR may become leader and drops what it never had",
-            source="unclean.leader.election.enable",
-        )
-    if c.lost_power and not c.flushes_each:
-        return Ruling(
-            lawful=LAWFUL,
-            reason="replicas keep records in memory until the operating system writes them; one that forgot may lead",
-            source="flush.messages; KIP-966",
-        )
-    if c.acks == "1" and c.replication_factor > 1:
-        return Ruling(
-            lawful=LAWFUL,
-            reason="the leader answers before its followers have the record; if it dies, they go on without it",
-            source="acks; KIP-101",
-        )
-    if c.acks == "1" or c.replication_factor == 1:
-        return Ruling(
-            lawful=UNLAWFUL,
-            reason="there is one copy: it is lost with its disk only, and no scenario here takes a disk away",
-            source="acks",
-        )
-    if c.min_isr < 2:
-        return Ruling(
-            lawful=UNLAWFUL,
-            reason="the ISR may shrink to one replica, but then only that one may lead: loss needs its disk",
-            source="min.insync.replicas; KIP-966",
-        )
-    return Ruling(
-        lawful=UNLAWFUL,
-        reason=f"at least {c.min_isr} in-sync replicas had the record before the answer, and one of them must lead",
-        source="acks; min.insync.replicas",
-    )
+ALWAYS = Condition("", lambda c: True)
+ACKS_0 = Condition("acks=0", lambda c: c.acks == "0")
+ACKS_1 = Condition("acks=1", lambda c: c.acks == "1")
+NOT_ACKS_ALL = Condition("acks is not all", lambda c: c.acks != "all")
+ACKS_1_REPLICATED = Condition("acks=1, with two replicas or more", lambda c: c.acks == "1" and c.replication_factor > 1)
+ONE_COPY = Condition("acks=1, or one replica", lambda c: c.acks == "1" or c.replication_factor == 1)
+MIN_ISR_1 = Condition("min.insync.replicas=1", lambda c: c.min_isr < 2)
+IDEMPOTENT = Condition("enable.idempotence=true", lambda c: c.idempotence)
+NO_RETRIES = Condition("acks=0, or retries=0", lambda c: c.acks == "0" or c.retries == 0)
+ONE_IN_FLIGHT = Condition("max.in.flight.requests.per.connection=1", lambda c: c.max_in_flight <= 1)
+UNCLEAN = Condition("unclean.leader.election.enable=true", lambda c: c.unclean_election)
+FORGETFUL = Condition(
+    "a disk forgot in this cell what was not fsynced, and flush.messages is not 1",
+    lambda c: c.lost_power and not c.flushes_each,
+)
+DELETED = Condition("somebody deleted records of the topic in this cell", lambda c: c.records_deleted)
+RECREATED = Condition("somebody deleted the topic in this cell and created it anew", lambda c: c.topic_recreated)
+TRUNCATED = Condition("a replica cut its log back in this cell", lambda c: c.truncated)
+GROUP = Condition("a reader of the cell is a consumer group", lambda c: c.subscribes)
+COMMITS_FIRST = Condition("a reader commits ahead of its processing", lambda c: c.commits_first)
 
 
-def _anew(reason: str) -> Ruling:
-    return Ruling(lawful=LAWFUL, reason=reason, source="DeleteTopics, CreateTopics; KIP-516")
+def _case(condition: Condition, lawful: str, reason: str, source: str) -> Case:
+    return Case(condition, Ruling(lawful=lawful, reason=reason, source=source))
 
 
-def _duplicated(c: Configuration) -> Ruling:
-    if c.idempotence:
-        return Ruling(
-            lawful=UNLAWFUL,
-            reason="the broker recognises a repeated sequence and appends it once, within a producer's life",
-            source="enable.idempotence; KIP-98",
-        )
-    if c.acks == "0" or c.retries == 0:
-        return Ruling(lawful=UNLAWFUL, reason="no request is ever repeated", source="retries; acks")
-    return Ruling(
-        lawful=LAWFUL,
-        reason="a request whose answer was lost is repeated, and nothing tells the broker so",
-        source="retries; KIP-98",
-    )
+def _always(lawful: str, reason: str, source: str) -> tuple[Case, ...]:
+    return (_case(ALWAYS, lawful, reason, source),)
 
 
-def _reordered(c: Configuration) -> Ruling:
-    if c.idempotence:
-        return Ruling(
-            lawful=UNLAWFUL,
-            reason="the broker refuses a batch whose predecessor is missing",
-            source="enable.idempotence; KIP-98",
-        )
-    if c.max_in_flight <= 1:
-        return Ruling(
-            lawful=UNLAWFUL,
-            reason="the next request waits until this one is settled, retries included",
-            source="max.in.flight.requests.per.connection",
-        )
-    if c.acks == "0" or c.retries == 0:
-        return Ruling(lawful=UNLAWFUL, reason="no request is ever repeated", source="retries; acks")
-    return Ruling(
-        lawful=LAWFUL,
-        reason="a refused batch is repeated behind batches that were in flight with it",
-        source="max.in.flight.requests.per.connection",
-    )
-
-
-def _delivered_twice(c: Configuration) -> Ruling:
-    if c.subscribes:
-        return Ruling(
-            lawful=LAWFUL,
-            reason="after a rebalance or a restart what was not committed comes again",
-            source="subscribe(); at-least-once delivery",
-        )
-    if c.topic_recreated:
-        return _anew("offsets begin again in the new topic, and a reader beyond its end goes back")
-    if c.truncated:
-        return Ruling(
-            lawful=LAWFUL,
-            reason="offsets that a truncation removed are given again, and a reader beyond the end goes back",
-            source="KIP-320",
-        )
-    return Ruling(lawful=UNLAWFUL, reason=_READER, source="assign()")
-
-
-def _always(lawful: str, reason: str, source: str) -> Callable[[Configuration], Ruling]:
-    return lambda _: Ruling(lawful=lawful, reason=reason, source=source)
-
-
-def _offset_reused(c: Configuration) -> Ruling:
-    """The sharp form of loss: the offset was given again."""
-    loss = _lost(replace(c, records_deleted=False))  # a deletion gives no offset again
-    if loss.lawful != LAWFUL:
-        return loss
-    return Ruling(lawful=LAWFUL, reason="what is lost gives its offset to what comes after it", source=loss.source)
-
-
-def _read_above_hw(c: Configuration) -> Ruling:
-    if c.records_deleted or c.topic_recreated:
-        return _lost(c)
-    if c.lost_power and not c.flushes_each:
-        return _lost(c)
-    if c.unclean_election:
-        return Ruling(
-            lawful=LAWFUL,
-            reason="a leader from outside the ISR may lack what consumers were given",
-            source="unclean.leader.election.enable",
-        )
-    return Ruling(
-        lawful=UNLAWFUL,
-        reason="consumers get what lies below the high watermark, and every member of the ISR has that",
-        source="KIP-101; high watermark",
-    )
-
-
-def _high_watermark(c: Configuration) -> Ruling:
-    if c.lost_power and not c.flushes_each:
-        return _lost(c)
-    if c.unclean_election:
-        return Ruling(
-            lawful=LAWFUL,
-            reason="the new leader's log may end below it",
-            source="unclean.leader.election.enable",
-        )
-    return Ruling(
-        lawful=UNLAWFUL,
-        reason="a new leader comes from the ISR and has all that lies below",
-        source="KIP-101; KIP-207",
-    )
-
-
-def _acked_below_min_isr(c: Configuration) -> Ruling:
-    if c.acks != "all":
-        return Ruling(lawful=IMPOSSIBLE, reason="min.insync.replicas binds acks=all only", source="min.insync.replicas")
-    if c.min_isr < 2:
-        return Ruling(lawful=IMPOSSIBLE, reason="the ISR of a leader is never below one", source="min.insync.replicas")
-    return Ruling(lawful=UNLAWFUL, reason="the leader must refuse: NOT_ENOUGH_REPLICAS", source="min.insync.replicas")
-
-
-def _two_leaders_ack(c: Configuration) -> Ruling:
-    if c.acks == "0":
-        return Ruling(lawful=IMPOSSIBLE, reason="nothing is acknowledged", source="acks")
-    if c.acks == "1":
-        return Ruling(
-            lawful=LAWFUL,
-            reason="a leader that does not know of its successor yet answers by itself",
-            source="acks; KIP-101",
-        )
-    return Ruling(
-        lawful=UNLAWFUL,
-        reason="followers of the newer epoch do not fetch from it, so its high watermark cannot move",
-        source="leader epochs, KIP-101",
-    )
-
-
-def _realtime(c: Configuration) -> Ruling:
-    if _lost(c).lawful == LAWFUL:
-        return Ruling(
-            lawful=LAWFUL,
-            reason="offsets that were lost are given again",
-            source="unclean.leader.election.enable; acks",
-        )
-    return Ruling(lawful=UNLAWFUL, reason="a log only grows at its end", source="protocol")
-
-
-def _poll_skip(c: Configuration) -> Ruling:
-    if c.topic_recreated:
-        return _anew(_OLD_POSITION)
-    if c.subscribes:
-        return Ruling(
-            lawful=LAWFUL,
-            reason="a partition that comes back after a rebalance goes on where another member had got to",
-            source="subscribe()",
-        )
-    return Ruling(lawful=UNLAWFUL, reason="a poll goes on where the one before ended", source="assign()")
-
-
-def _passed_over(c: Configuration) -> Ruling:
-    if c.topic_recreated:
-        return _anew(_OLD_POSITION)
-    if c.commits_first:
-        return Ruling(
-            lawful=LAWFUL,
-            reason="what is committed ahead of its processing is nobody's when the member dies in between",
-            source="at-most-once delivery",
-        )
-    return Ruling(
-        lawful=UNLAWFUL, reason="a reader gets every offset between its first and its last", source="consumer protocol"
-    )
-
-
-def _phantom(_: Configuration) -> Ruling:
-    return Ruling(
-        lawful=UNLAWFUL,
-        reason="a failure that is reported as certain must mean that nothing was or will be appended",
-        source="client contract; KIP-360",
-    )
+def _anew(reason: str) -> Case:
+    return _case(RECREATED, LAWFUL, reason, "DeleteTopics, CreateTopics; KIP-516")
 
 
 _OLD_POSITION = "a reader keeps its position by number, and the new topic may have grown past it by then"
-_READER = "a consumer with fixed partitions moves forward only"
+_DELETION = _case(DELETED, LAWFUL, "what somebody deletes is gone, acknowledged or not", "DeleteRecords; KIP-107")
+_TOPIC_GONE = _anew("what was in a topic goes with it; the new one under its name has nothing of it")
+_MEMORY_LOST = _case(
+    FORGETFUL,
+    LAWFUL,
+    "replicas keep records in memory until the operating system writes them; one that forgot may lead",
+    "flush.messages; KIP-966",
+)
+_NO_REPEAT = _case(NO_RETRIES, UNLAWFUL, "no request is ever repeated", "retries; acks")
+
+_LOST = (
+    _case(ACKS_0, IMPOSSIBLE, "nothing is acknowledged, so nothing acknowledged can be lost", "acks"),
+    _DELETION,
+    _TOPIC_GONE,
+    _case(
+        UNCLEAN,
+        LAWFUL,
+        "a replica outside the ISR may become leader and drops what it never had",
+        "unclean.leader.election.enable",
+    ),
+    _MEMORY_LOST,
+    _case(
+        ACKS_1_REPLICATED,
+        LAWFUL,
+        "the leader answers before its followers have the record; if it dies, they go on without it",
+        "acks; KIP-101",
+    ),
+    _case(
+        ONE_COPY,
+        UNLAWFUL,
+        "there is one copy: it is lost with its disk only, and no scenario takes a disk away",
+        "acks",
+    ),
+    _case(
+        MIN_ISR_1,
+        UNLAWFUL,
+        "the ISR may shrink to one replica, but then only that one may lead: loss needs its disk",
+        "min.insync.replicas; KIP-966",
+    ),
+    _case(
+        ALWAYS,
+        UNLAWFUL,
+        "enough in-sync replicas (min.insync.replicas) had the record before the answer, and one of them must lead",
+        "acks; min.insync.replicas",
+    ),
+)
+# The sharp form of loss: the offset was given again. A deletion of records gives no offset again.
+_OFFSET_REUSED = tuple(
+    _case(case.condition, LAWFUL, "what is lost gives its offset to what comes after it", case.ruling.source)
+    if case.ruling.lawful == LAWFUL
+    else case
+    for case in _LOST
+    if case is not _DELETION
+)
+_REALTIME = (
+    *(
+        _case(case.condition, LAWFUL, "offsets that were lost are given again", case.ruling.source)
+        if case.ruling.lawful == LAWFUL
+        else _case(case.condition, UNLAWFUL, "a log only grows at its end", "protocol")
+        for case in _LOST
+        if case.ruling.lawful == LAWFUL or case.condition in (ACKS_0, ALWAYS)
+    ),
+)
+# The other form: the offset is empty, and another copy of the record stayed somewhere.
+_ACK_MISPLACED = tuple(
+    _case(
+        case.condition, LAWFUL, "what was acknowledged there is gone, and another copy of it stayed", case.ruling.source
+    )
+    if case.ruling.lawful == LAWFUL
+    else case
+    for case in _LOST
+)
+_DUPLICATED = (
+    _case(
+        IDEMPOTENT,
+        UNLAWFUL,
+        "the broker recognises a repeated sequence and appends it once, within a producer's life",
+        "enable.idempotence; KIP-98",
+    ),
+    _NO_REPEAT,
+    _case(
+        ALWAYS,
+        LAWFUL,
+        "a request whose answer was lost is repeated, and nothing tells the broker so",
+        "retries; KIP-98",
+    ),
+)
+_REORDERED = (
+    _case(
+        ACKS_0,
+        LAWFUL,
+        "nothing is settled: what waits in a connection that ended may arrive after what went over the next one",
+        "acks",
+    ),
+    _case(
+        IDEMPOTENT,
+        UNLAWFUL,
+        "the broker refuses a batch whose predecessor is missing",
+        "enable.idempotence; KIP-98",
+    ),
+    _case(
+        ONE_IN_FLIGHT,
+        UNLAWFUL,
+        "the next request waits until this one is settled, retries included",
+        "max.in.flight.requests.per.connection",
+    ),
+    _NO_REPEAT,
+    _case(
+        ALWAYS,
+        LAWFUL,
+        "a refused batch is repeated behind batches that were in flight with it",
+        "max.in.flight.requests.per.connection",
+    ),
+)
+_DELIVERED_TWICE = (
+    _case(
+        GROUP,
+        LAWFUL,
+        "after a rebalance or a restart what was not committed comes again",
+        "subscribe(); at-least-once delivery",
+    ),
+    _anew("offsets begin again in the new topic, and a reader beyond its end goes back"),
+    _case(
+        TRUNCATED,
+        LAWFUL,
+        "offsets that a truncation removed are given again, and a reader beyond the end goes back",
+        "KIP-320",
+    ),
+    _case(ALWAYS, UNLAWFUL, "a consumer with fixed partitions moves forward only", "assign()"),
+)
+_READ_ABOVE_HW = (
+    _DELETION,
+    _TOPIC_GONE,
+    _MEMORY_LOST,
+    _case(
+        UNCLEAN,
+        LAWFUL,
+        "a leader from outside the ISR may lack what consumers were given",
+        "unclean.leader.election.enable",
+    ),
+    _case(
+        ALWAYS,
+        UNLAWFUL,
+        "consumers get what lies below the high watermark, and every member of the ISR has that",
+        "KIP-101; high watermark",
+    ),
+)
+_HIGH_WATERMARK = (
+    _MEMORY_LOST,
+    _case(UNCLEAN, LAWFUL, "the new leader's log may end below it", "unclean.leader.election.enable"),
+    _case(ALWAYS, UNLAWFUL, "a new leader comes from the ISR and has all that lies below", "KIP-101; KIP-207"),
+)
+_ACKED_BELOW_MIN_ISR = (
+    _case(NOT_ACKS_ALL, IMPOSSIBLE, "min.insync.replicas binds acks=all only", "min.insync.replicas"),
+    _case(MIN_ISR_1, IMPOSSIBLE, "the ISR of a leader is never below one", "min.insync.replicas"),
+    _case(ALWAYS, UNLAWFUL, "the leader must refuse: NOT_ENOUGH_REPLICAS", "min.insync.replicas"),
+)
+_TWO_LEADERS_ACK = (
+    _case(ACKS_0, IMPOSSIBLE, "nothing is acknowledged", "acks"),
+    _case(ACKS_1, LAWFUL, "a leader that does not know of its successor yet answers by itself", "acks; KIP-101"),
+    _case(
+        ALWAYS,
+        UNLAWFUL,
+        "followers of the newer epoch do not fetch from it, so its high watermark cannot move",
+        "leader epochs, KIP-101",
+    ),
+)
+_POLL_SKIP = (
+    _anew(_OLD_POSITION),
+    _case(
+        GROUP,
+        LAWFUL,
+        "a partition that comes back after a rebalance goes on where another member had got to",
+        "subscribe()",
+    ),
+    _case(ALWAYS, UNLAWFUL, "a poll goes on where the one before ended", "assign()"),
+)
+_PASSED_OVER = (
+    _anew(_OLD_POSITION),
+    _case(
+        COMMITS_FIRST,
+        LAWFUL,
+        "what is committed ahead of its processing is nobody's when the member dies in between",
+        "at-most-once delivery",
+    ),
+    _case(ALWAYS, UNLAWFUL, "a reader gets every offset from where it begins to its last", "consumer protocol"),
+)
 _NEVER: dict[str, tuple[str, str]] = {
     "unexpected": ("a log holds what producers sent", "protocol"),
+    "foreign": ("the topic is this run's own, and a log holds what producers sent", "protocol"),
+    "answered_twice": ("a send has one outcome", "client contract"),
+    "copy_corrupt": ("batches carry a CRC from producer to consumer, and copiers copy what they were given", "KIP-98"),
+    "copy_unexpected": ("copiers copy what producers sent", "protocol"),
     "corrupt": ("batches carry a CRC from producer to consumer", "record batch v2"),
     "epoch_regression": ("epochs only grow, and each begins where the one before ended", "KIP-101"),
     "redelivered_overdue": ("with auto-commit an offset is committed once an interval", "auto.commit.interval.ms"),
@@ -349,24 +366,42 @@ _NEVER: dict[str, tuple[str, str]] = {
     "hang": ("every send has an outcome within delivery.timeout.ms", "delivery.timeout.ms, KIP-91"),
 }
 
-_RULES: dict[str, Callable[[Configuration], Ruling]] = {
-    "lost": _lost,
-    "offset_reused": _offset_reused,
-    "duplicated": _duplicated,
-    "reordered": _reordered,
+RULES: dict[str, tuple[Case, ...]] = {
+    "lost": _LOST,
+    "offset_reused": _OFFSET_REUSED,
+    "ack_misplaced": _ACK_MISPLACED,
+    "duplicated": _DUPLICATED,
+    "reordered": _REORDERED,
+    "lost_unacked": (
+        _case(
+            ACKS_0,
+            LAWFUL,
+            "nobody answers: what is lost on the way, refused or truncated is lost without a word",
+            "acks",
+        ),
+        _case(ALWAYS, UNLAWFUL, "each send waits for its answer, and without one it ends with an error", "acks"),
+    ),
     "recovered": _always(LAWFUL, "an answer that never came says nothing about the append", "protocol"),
-    "phantom": _phantom,
-    "read_above_hw": _read_above_hw,
-    "hw_regression": _high_watermark,
-    "truncate_below_hw": _high_watermark,
-    "acked_below_min_isr": _acked_below_min_isr,
-    "two_leaders_ack": _two_leaders_ack,
-    "send_realtime_violation": _realtime,
-    "dup_delivered": _delivered_twice,
-    "nonmonotonic_poll": _delivered_twice,
-    "lost_in_delivery": _passed_over,
-    "redelivered": _delivered_twice,
-    "poll_skip": _poll_skip,
+    "phantom": _always(
+        UNLAWFUL,
+        "a failure that is reported as certain must mean that nothing was or will be appended",
+        "client contract; KIP-360",
+    ),
+    "read_above_hw": _READ_ABOVE_HW,
+    "hw_regression": _HIGH_WATERMARK,
+    "truncate_below_hw": _HIGH_WATERMARK,
+    "acked_below_min_isr": _ACKED_BELOW_MIN_ISR,
+    "two_leaders_ack": _TWO_LEADERS_ACK,
+    "send_realtime_violation": _REALTIME,
+    "dup_delivered": _DELIVERED_TWICE,
+    "nonmonotonic_poll": _DELIVERED_TWICE,
+    "lost_in_delivery": _PASSED_OVER,
+    "redelivered": _DELIVERED_TWICE,
+    "poll_skip": _POLL_SKIP,
+    "unread": _always(LAWFUL, "a reader that has not got there yet has got nothing of it", "consumer protocol"),
+    "copy_passed_over": _PASSED_OVER,
+    "copy_delivered_twice": _DELIVERED_TWICE,
+    "copy_gone": _READ_ABOVE_HW,
     "unseen_pending": _always(LAWFUL, "a reader that is stopped has not read on", "consumer protocol"),
     "rebalance_storm": _always(LAWFUL, "members that come and go make the group rebalance each time", "group protocol"),
     "harness_error": _always(IMPOSSIBLE, "it says nothing about cluster or client", "harness"),

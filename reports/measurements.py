@@ -124,10 +124,11 @@ def _durability(item: Judged) -> dict[str, str]:
     }
 
 
-def write_measurements(directory: Path, judged: Sequence[Judged]) -> None:
+def write_measurements(directory: Path, judged: Sequence[Judged], *, analysis_id: str = "") -> None:
     results = directory / "results"
     results.mkdir(parents=True, exist_ok=True)
-    document = {"schema_version": SCHEMA_VERSION, "cells": [asdict(item) for item in measure(judged)]}
+    cells = [asdict(item) for item in measure(judged)]
+    document = {"schema_version": SCHEMA_VERSION, "analysis_id": analysis_id, "cells": cells}
     replace_text(results / FILE_NAME, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
@@ -145,3 +146,12 @@ def read_measurements(directory: Path) -> list[Measurement]:
         return [Measurement(**cell) for cell in document["cells"]]
     except (KeyError, TypeError) as error:
         raise MeasurementsError(f"{path}: not the form of version {SCHEMA_VERSION}: {error}") from error
+
+
+def read_analysis_id(directory: Path) -> str:
+    """Which analysis wrote the figures of `read_measurements`; empty for one of a version that did not say."""
+    try:
+        document = json.loads((directory / "results" / FILE_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    return str(document.get("analysis_id", "")) if isinstance(document, dict) else ""

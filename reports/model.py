@@ -19,6 +19,7 @@ DELIVERY_KINDS: tuple[str, ...] = (
     "redelivered_overdue",
     "lost_in_delivery",
     "unseen_pending",
+    "unread",
     "read_above_hw",
     "nonmonotonic_poll",
     "poll_skip",
@@ -31,14 +32,22 @@ TRANSACTION_KINDS: tuple[str, ...] = (
     "aborted_read",
     "precommitted_read",
     "torn_txn",
+    "copy_passed_over",
+    "copy_delivered_twice",
+    "copy_gone",
+    "copy_corrupt",
+    "copy_unexpected",
 )
 SET_KINDS: tuple[str, ...] = (
     *PREDICTED_KINDS,
+    "lost_unacked",
     "recovered",
     "phantom",
     "unexpected",
     "corrupt",
     "offset_reused",
+    "ack_misplaced",
+    "answered_twice",
     "send_realtime_violation",
     *DELIVERY_KINDS,
     *INTERVAL_KINDS,
@@ -57,7 +66,8 @@ class Cell:
     wire: tuple[Json, ...] = ()
     stats: tuple[Json, ...] = ()
     history: tuple[Json, ...] = ()  # of groups and transactions, by clients
-    notes: tuple[str, ...] = ()  # what was unreadable in its files
+    notes: tuple[str, ...] = ()  # what was odd in its files
+    problems: tuple[str, ...] = ()  # evidence that is missing or unreadable: the cell is no pass
 
     def part(self, name: str) -> Json:
         value = self.document.get(name)
@@ -114,6 +124,8 @@ class Run:
     manifest: Json
     cells: tuple[Cell, ...]
     notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # of the run as a whole: it is no pass
+    analysis_id: str = ""  # of the analysis that reads it; all that it writes carries it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -255,6 +267,7 @@ class Counts:
     corrupt_received: int = 0
     acked_bytes: int = 0
     acks_in_window: int = 0  # acknowledgements that came within the window, whenever the record was due
+    intended_outside: int = 0  # sends whose intended time lies outside of the cell's life: no bucket of time has them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,6 +341,8 @@ class CellFacts:
     findings: Mapping[str, Finding] = field(default_factory=dict)
     recovery: Recovery | None = None
     missing_streams: tuple[str, ...] = ()
+    missing_beside: tuple[str, ...] = ()  # evidence that no record's fate rests on
+    contradictions: tuple[str, ...] = ()  # what the run log says against itself
     unseen: int = 0  # acknowledged, and not in what was read of a log that was not read to its end
     slots: pd.DataFrame = field(default_factory=pd.DataFrame)
     slot_us: int = 100_000

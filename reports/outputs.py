@@ -8,6 +8,7 @@ import os
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +16,7 @@ import pandas as pd
 from reports.anomalies import BY_NAME
 from reports.asked import achieved_ratio
 from reports.model import QUANTILES, CellFacts, Json, Run
+from reports.plain import csv_cell, fenced, markdown
 from reports.results_schema import VERDICTS_VERSION
 from reports.verdict import (
     ANY,
@@ -27,6 +29,7 @@ from reports.verdict import (
     is_any_allowed,
     worst,
 )
+from runlog.strangers import clean_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +38,13 @@ class Judged:
     verdict: Verdict
 
 
-def overall(judged: Sequence[Judged]) -> str:
-    return worst([item.verdict.result for item in judged])
+def overall(judged: Sequence[Judged], problems: Sequence[str] = ()) -> str:
+    """Of the cells and of the run as a whole: what is wrong with that keeps it from being a pass."""
+    return worst([*(item.verdict.result for item in judged), *(INCONCLUSIVE for _ in problems)])
 
 
-def exit_code(judged: Sequence[Judged]) -> int:
-    return EXIT_CODES[overall(judged)]
+def exit_code(judged: Sequence[Judged], problems: Sequence[str] = ()) -> int:
+    return EXIT_CODES[overall(judged, problems)]
 
 
 def cell_result(item: Judged) -> Json:
@@ -97,13 +101,14 @@ def cell_result(item: Judged) -> Json:
     }
 
 
-def write_results(run: Run, judged: Sequence[Judged]) -> Json:
-    """All machine-readable files; returns the document of verdicts.json."""
-    directory = Path(run.directory)
+def write_results(run: Run, judged: Sequence[Judged], *, into: Path | None = None) -> Json:
+    """All machine-readable files, `into` a directory or the run's own; returns the document of verdicts.json."""
+    directory = into or Path(run.directory)
     results = directory / "results"
     results.mkdir(parents=True, exist_ok=True)
     document: Json = {
         "schema_version": VERDICTS_VERSION,
+        "analysis": {"id": run.analysis_id, "written_at": datetime.now().astimezone().isoformat(timespec="seconds")},
         "run": {
             "run_id": run.manifest.get("run_id"),
             "engine": run.manifest.get("engine"),
@@ -111,10 +116,11 @@ def write_results(run: Run, judged: Sequence[Judged]) -> Json:
             "t0_wall": run.manifest.get("t0_wall"),
             "versions": run.manifest.get("versions"),
             "notes": list(run.notes),
+            "problems": list(run.problems),
         },
         "cells": [cell_result(item) for item in judged],
-        "verdict": overall(judged),
-        "exit_code": exit_code(judged),
+        "verdict": overall(judged, run.problems),
+        "exit_code": exit_code(judged, run.problems),
     }
     replace_text(results / "verdicts.json", json.dumps(document, indent=1, allow_nan=False) + "\n")
     _write_tables(results, judged)
@@ -134,8 +140,8 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
     temporary = path.with_name(f".{path.name}.tmp")
     with temporary.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        writer.writerow(header)
-        writer.writerows(rows)
+        writer.writerow(csv_cell(name) for name in header)
+        writer.writerows([csv_cell(value) for value in row] for row in rows)
     os.replace(temporary, path)
 
 
@@ -148,7 +154,7 @@ def _write_tables(results: Path, judged: Sequence[Judged]) -> None:
     slots = [item.facts.slots.assign(cell_id=item.facts.cell.cell_id) for item in judged if len(item.facts.slots)]
     if slots:
         temporary = results / ".time.csv.tmp"
-        pd.concat(slots, ignore_index=True).to_csv(temporary, index=False)
+        pd.concat(slots, ignore_index=True).map(csv_cell).to_csv(temporary, index=False)
         os.replace(temporary, results / "time.csv")
     write_csv(
         results / "latency_curves.csv",
@@ -193,6 +199,14 @@ def _cell_row(item: Judged) -> list[object]:
 def junit(run: Run, judged: Sequence[Judged]) -> str:
     """One test suite a cell, one case an invariant; inconclusive is an error, because a skip would look like a pass."""
     root = ElementTree.Element("testsuites", name=str(run.manifest.get("run_id") or "run"))
+    if run.problems:
+        suite = ElementTree.SubElement(
+            root, "testsuite", name="run", tests=str(len(run.problems)), failures="0", errors=str(len(run.problems)),
+            skipped="0",
+        )  # fmt: skip
+        for number, problem in enumerate(run.problems, start=1):
+            case = ElementTree.SubElement(suite, "testcase", classname="run", name=f"run is whole ({number})")
+            ElementTree.SubElement(case, "error", message=problem, type="inconclusive")
     for item in judged:
         checks = item.verdict.checks
         suite = ElementTree.SubElement(
@@ -217,7 +231,12 @@ def junit(run: Run, judged: Sequence[Judged]) -> str:
             elif check.name in lenient:
                 ElementTree.SubElement(case, "system-out").text = check.reason
     ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    mark = f"<!-- analysis {run.analysis_id} -->\n" if run.analysis_id else ""
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n{mark}'
+        + clean_text(ElementTree.tostring(root, encoding="unicode"))
+        + "\n"
+    )
 
 
 def reproduction(item: Judged) -> str:
@@ -231,44 +250,45 @@ _SIGNS = {PASS: "✓", FAIL: "✗", INCONCLUSIVE: "?"}
 
 def summary(run: Run, judged: Sequence[Judged]) -> str:
     """The verdict table as Markdown, for terminals and job summaries."""
-    lines = [f"# {overall(judged)}: run {run.manifest.get('run_id') or Path(run.directory).name}", ""]
-    lines += [f"- {note}" for note in run.notes]
+    title = markdown(run.manifest.get("run_id") or Path(run.directory).name)
+    lines = [f"# {overall(judged, run.problems)}: run {title}", ""]
+    lines += [f"- {markdown(note)}" for note in (*run.problems, *run.notes)]
     lines += ["| cell | verdict | rec/s | p99 ms | lost | dup | reordered | gap s | why |"]
     lines += ["|---|---|---:|---:|---:|---:|---:|---:|---|"]
     for item in judged:
         facts = item.facts
         p99 = facts.latency["corrected"].quantiles.get("p99")
         cells = [
-            facts.cell.title.replace("|", "\\|"),
+            markdown(facts.cell.title),
             f"{_SIGNS[item.verdict.result]} {item.verdict.result}",
             f"{facts.throughput_records_per_s:,.0f}",
             f"{p99 / 1000:.1f}" if p99 is not None else "–",
             *(_with_prediction(facts, kind) for kind in ("lost", "duplicated", "reordered")),
             f"{facts.gap_us / 1e6:.2f}" if facts.gap_us is not None else "–",
-            _why(item).replace("|", "\\|"),
+            markdown(_why(item)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     for item in judged:
         lines += _details(item)
+    lines += ["", f"<!-- analysis {run.analysis_id} -->"] if run.analysis_id else []
     return "\n".join(lines) + "\n"
 
 
 def _details(item: Judged) -> list[str]:
     """What a reader of the job summary needs to go on: each reason, each allowance, the command for this cell."""
-    allowed = [f"- {check.name}: {check.allowed}" for check in item.verdict.checks if check.allowed]
+    allowed = [f"- {markdown(check.name)}: {markdown(check.allowed)}" for check in item.verdict.checks if check.allowed]
     if item.verdict.result == PASS:
-        return ["", f"**{item.facts.cell.cell_id}**", *allowed] if allowed else []
+        return ["", f"**{markdown(item.facts.cell.cell_id)}**", *allowed] if allowed else []
     reasons = [
-        f"- {check.name}: {check.reason}" for check in item.verdict.checks if check.result in (FAIL, INCONCLUSIVE)
+        f"- {markdown(check.name)}: {markdown(check.reason)}"
+        for check in item.verdict.checks
+        if check.result in (FAIL, INCONCLUSIVE)
     ]
     again = [
         "",
-        "```",
-        f"# {reproduction(item).partition(';')[0]}",
-        reproduction(item).partition("again by: ")[2],
-        "```",
+        *fenced([f"# {reproduction(item).partition(';')[0]}", reproduction(item).partition("again by: ")[2]]),
     ]
-    return ["", f"### {item.facts.cell.cell_id}: {item.verdict.result}", "", *reasons, *allowed, *again]
+    return ["", f"### {markdown(item.facts.cell.cell_id)}: {item.verdict.result}", "", *reasons, *allowed, *again]
 
 
 def _with_prediction(facts: CellFacts, kind: str) -> str:

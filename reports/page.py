@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,7 @@ from reports.model import PREDICTED_KINDS, CellFacts, Json, Run, Story
 from reports.narrative import Step, story_steps, verdict_sentences
 from reports.noise import disturbance
 from reports.outputs import Judged, overall
+from reports.publication import PAGE
 from reports.redelivery import redelivery_sentences
 from reports.replica_logs import pictures
 from reports.sweep import charts as sweep_charts
@@ -78,7 +80,7 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         run=run,
         title=run.manifest.get("suite") or run.manifest.get("run_id") or Path(run.directory).name,
         manifest=run.manifest,
-        overall=overall(judged),
+        overall=overall(judged, run.problems),
         signs=_SIGNS,
         sentences=verdict_sentences(judged, analysis),
         recommendation=sweep_view.recommendation_view(analysis) if analysis else None,
@@ -96,15 +98,15 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         lawfulness=table(),
         definitions=DEFINITIONS,
         settings=_settings(judged),
-        command=" ".join(str(word) for word in run.manifest.get("argv", [])),
+        command=shlex.join(str(word) for word in run.manifest.get("argv", [])),
         payload=payload,
         vega=Markup(script_safe(vl_convert.javascript_bundle(VEGA_GLOBALS))),
     )
 
 
-def write_page(run: Run, judged: Sequence[Judged]) -> Path:
-    path = Path(run.directory) / "report.html"
-    temporary = path.with_name(".report.html.tmp")
+def write_page(run: Run, judged: Sequence[Judged], *, into: Path | None = None) -> Path:
+    path = (into or Path(run.directory)) / PAGE
+    temporary = path.with_name(f".{PAGE}.tmp")
     temporary.write_text(render(run, judged), encoding="utf-8")
     os.replace(temporary, path)
     return path

@@ -11,7 +11,7 @@ from typing import Any, Final
 from reports.anomalies import BY_NAME
 from reports.model import LATENCY_KINDS, PREDICTED_KINDS, QUANTILES, SET_KINDS
 
-VERDICTS_VERSION: Final = 1
+VERDICTS_VERSION: Final = 2  # 2: analysis, the id of the one that wrote the file
 Schema = dict[str, Any]  # a JSON Schema is any JSON
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 _TEXT: Final[Schema] = {"type": "string"}
@@ -28,13 +28,15 @@ _INTERVAL: Final[Schema] = {
 
 def verdicts_schema() -> Schema:
     run = {"run_id": _TEXT_OR_NULL, "engine": _TEXT_OR_NULL, "seed": _NUMBER_OR_NULL, "t0_wall": _TEXT_OR_NULL,
-           "versions": {"type": ["object", "null"]}, "notes": _TEXTS}  # fmt: skip
+           "versions": {"type": ["object", "null"]}, "notes": _TEXTS,
+           "problems": _about(_TEXTS, "of the run as a whole, which is no pass then")}  # fmt: skip
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "results/verdicts.json",
         **_closed(
             {
                 "schema_version": {"const": VERDICTS_VERSION},
+                "analysis": _closed({"id": _about(_TEXT, "which analysis wrote this"), "written_at": _TEXT}),
                 "run": _closed(run),
                 "cells": {"type": "array", "items": {"$ref": "#/$defs/cell"}},
                 "verdict": _RESULT,

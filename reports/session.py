@@ -1,27 +1,32 @@
-"""Makes the Spark session: of this process, of a standalone cluster, or of a Spark Connect server. Finds Java for it.
+"""Makes the Spark session: of this process, of a standalone cluster, or of a Spark Connect server.
 
 The analysis itself gets a session and never makes one. Shown by tests/reports/test_reports_session.py.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
 import os
-import re
 import shutil
-import subprocess
 import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-JAVA_MAJOR_MIN = 17
+from reports.spark_bounds import ServerWatch, bounded, end_process, timeout_s_of
+from reports.spark_needs import (
+    SparkUnavailableError,
+    addresses_of,
+    is_connect,
+    is_on_this_host,
+    require_what_it_takes,
+)
+
 SMALL_RUN_BYTES = 16 << 20  # 5 to 25 million rows; below this the JVM's second compiler costs more than it gives
-JAVA_ANSWER_TIMEOUT_S = 20
 
-
-CONNECT_SCHEME = "sc://"
 # What is settled when a JVM starts; a Connect server has its own and refuses to change them.
 _OF_THE_SERVER = (
     "spark.driver.",
@@ -33,59 +38,10 @@ _OF_THE_SERVER = (
 )
 
 
-class SparkUnavailableError(Exception):
-    """No Spark session can be had, and what to do about it."""
-
-
-class JavaMissingError(SparkUnavailableError):
-    """Spark needs a JDK and none that fits was found."""
-
-
-def is_connect(master: str) -> bool:
-    return master.startswith(CONNECT_SCHEME)
-
-
-def is_on_this_host(master: str) -> bool:
-    """Whether driver and executors meet on loopback. Elsewhere they need an address that Spark finds for itself."""
-    hosts = [place.rpartition(":")[0] for place in master.removeprefix("spark://").split(",")]
-    return not master.startswith("spark://") or all(host == "localhost" or host.startswith("127.") for host in hosts)
-
-
-def require_what_it_takes(master: str) -> None:
-    """Raises SparkUnavailableError. A Connect server brings its own Java; its client needs gRPC."""
-    if not is_connect(master):
-        require_java()
-        return
-    missing = [name for name in ("grpc", "grpc_status", "zstandard") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise SparkUnavailableError(
-            f"{master}: Spark Connect needs the packages of pip install 'kafka-harness[connect]'; "
-            f"not found: {', '.join(missing)}"
-        )
-
-
-def require_java() -> str:
-    """Path of `java`. Raises JavaMissingError with the way to mend it."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    advice = "install a JDK 17 or newer (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
-    if not java or not Path(java).exists():
-        raise JavaMissingError(f"Spark needs Java and none was found (JAVA_HOME={home or 'unset'}): {advice}")
-    try:
-        answer = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWER_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise JavaMissingError(f"{java} does not answer ({error}): {advice}") from error
-    match = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
-    if match and int(match.group(1)) < JAVA_MAJOR_MIN:
-        raise JavaMissingError(f"{java} is Java {match.group(1)}, Spark needs {JAVA_MAJOR_MIN}: {advice}")
-    return java
-
-
 def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
     """Settings of the session. The reasons of the unusual ones stand beside them."""
-    java_options = [f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"]
+    # As a URI: Spark divides the options at blanks, and a path with one ended as "class not found".
+    java_options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').resolve().as_uri()}"]
     if small:
         java_options.append("-XX:TieredStopAtLevel=1")
     settings = {
@@ -115,24 +71,56 @@ def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
     return settings
 
 
+def utf8_locale(environment: Mapping[str, str]) -> dict[str, str]:
+    """What to set so that a JVM can name every file: it takes the encoding of paths from the locale. In the C locale it
+    ended over a path with an umlaut, and pyspark waited for it without end."""
+    value = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
+    is_utf8 = value.lower().replace("-", "").endswith("utf8")
+    return {} if is_utf8 else {"LC_ALL": "C.UTF-8"}
+
+
 def parquet_bytes(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.glob("*/cell=*/*.parquet"))
 
 
 class Session:
-    """A Spark session with a scratch directory; both are gone when the block ends."""
+    """A Spark session with a scratch directory; both are gone when the block ends.
+
+    Its start has a bound, and a server elsewhere must do one small job first: an application that gets no worker waits
+    for ever. Raises SparkUnavailableError.
+    """
 
     def __init__(self, *, master: str, small: bool) -> None:
         self._master = master
         self._small = small
         self._scratch = tempfile.TemporaryDirectory(prefix="reports-spark-")
+        self._open = ExitStack()
         self.spark: SparkSession | None = None
 
     def __enter__(self) -> SparkSession:
         require_what_it_takes(self._master)
+        try:
+            with bounded(f"starting Spark on {self._master}", timeout_s_of(self._master), self._give_up):
+                self.spark = self._start()
+                if addresses_of(self._master):
+                    self.spark.range(1).count()
+        except SparkUnavailableError:
+            raise
+        except Exception as error:  # py4j, gRPC and Spark have families of their own; all mean that there is no Spark
+            self.__exit__()
+            first = next(iter(str(error).strip().splitlines()), "")
+            raise SparkUnavailableError(
+                f"Spark on {self._master} cannot be used: {type(error).__name__}: {first}"
+            ) from error
+        if is_connect(self._master):
+            self._open.enter_context(ServerWatch(self._master, end=self._give_up))
+        return self.spark
+
+    def _start(self) -> SparkSession:
         settings = session_settings(small=self._small, scratch=self._scratch.name)
         if not is_on_this_host(self._master):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+        os.environ.update(utf8_locale(os.environ))
         # Typed loosely: the builder's methods are decorated and lose their types.
         builder: Any = SparkSession.builder
         builder = builder.appName("reports")
@@ -141,17 +129,24 @@ class Session:
             for key, value in settings.items():
                 if not key.startswith(_OF_THE_SERVER):
                     spark.conf.set(key, value)
-        else:
-            if is_on_this_host(self._master):
-                os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            builder = builder.master(self._master)
-            for key, value in settings.items():
-                builder = builder.config(key, value)
-            spark = builder.getOrCreate()
-        self.spark = spark
-        return spark
+            return spark
+        if is_on_this_host(self._master):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.master(self._master)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        started: SparkSession = builder.getOrCreate()
+        return started
+
+    def _give_up(self, text: str) -> None:
+        shutil.rmtree(self._scratch.name, ignore_errors=True)
+        end_process(text)
 
     def __exit__(self, *_: object) -> None:
+        """A session whose server is gone cannot be stopped in order: then its process ends it."""
+        self._open.close()
         if self.spark is not None:
-            self.spark.stop()
+            what = f"stopping Spark on {self._master}"
+            with bounded(what, timeout_s_of(self._master), self._give_up), contextlib.suppress(Exception):
+                self.spark.stop()
         self._scratch.cleanup()

@@ -20,9 +20,35 @@ from reports.noise import disturbance
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 EXIT_CODES = {PASS: 0, FAIL: 1, INCONCLUSIVE: 4}
 # Judged by what the cell expects, or by the evidence checks.
-JUDGED_ELSEWHERE = (*PREDICTED_KINDS, "recovered", "unseen_pending", "harness_error")
-NEEDS_WHOLE_STREAMS = ("unexpected", "lost_in_delivery", "poll_skip", "read_above_hw", "copy_missing", "phantom")
+JUDGED_ELSEWHERE = (*PREDICTED_KINDS, "recovered", "unseen_pending", "unread", "harness_error")
+NEEDS_WHOLE_STREAMS = (
+    "unexpected",
+    "ack_misplaced",
+    "lost_in_delivery",
+    "poll_skip",
+    "read_above_hw",
+    "copy_missing",
+    "copy_passed_over",
+    "copy_gone",
+    "copy_unexpected",
+    "phantom",
+)
+# What `_evidence` and `_fault_proved` look at, in words, for docs/lawful.md.
+EVIDENCE_CHECKS = {
+    "cell finished": "the harness carried the cell out to its end",
+    "run log readable": "the streams that the cell must have are there, and every file of them can be read",
+    "final read complete": "every partition was read from its log's start to its end, after all faults were healed",
+    "enough records": f"at least {Criteria().records_min} records in the measured window, acknowledged ones, or with "
+    "acks=0 those that the final read found",
+    "sends accepted": f"at least {Criteria().accepted_share_min:.0%} of the sends were acknowledged, or with acks=0 "
+    f"taken over by the client; {Criteria().accepted_share_min_chaos:.0%} in a scenario with faults",
+    "run log agrees with itself": "no stream says the opposite of another (below)",
+    "all partitions delivered": "a reader that begins at the log's start got something of every partition that it "
+    "reads and in which the final read finds something",
+    "fault took effect": "of a scenario with faults: every fault that was applied is proved to have acted",
+}
 ANY = "any"
+READABLE = "run log readable"
 EXPECTATIONS = ("none", "predicted", "exact", ANY)
 
 
@@ -54,8 +80,18 @@ def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
     criteria = criteria or Criteria()
     configuration = configuration_of(facts.cell)
     evidence = _evidence(facts, criteria)
-    usable = all(check.result == PASS for check in evidence)
+    usable = all(check.result == PASS for check in evidence if check.name != READABLE) and not facts.missing_streams
     checks = [*evidence]
+    unread = facts.set_count("unread")
+    checks.append(
+        _check(
+            "all partitions delivered",
+            not unread,
+            "every reader got something of every partition that it reads",
+            f"a reader got nothing at all of partitions that hold {unread} record(s): whether delivery works there "
+            "cannot be said",
+        )
+    )
     if facts.cell.kind == "chaos":
         checks.append(_fault_proved(facts))
     checks += [_expected(kind, facts, configuration, usable) for kind in PREDICTED_KINDS]
@@ -88,6 +124,7 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
     status = str(outcome.get("status", "unknown"))
     final_read = outcome.get("final_read")
     why = (final_read if isinstance(final_read, dict) else {}).get("reason") or "it is not recorded as complete"
+    missing = (*facts.missing_streams, *facts.missing_beside)
     done = facts.counts.acked
     if facts.throughput_basis != "acknowledged":
         done = facts.counts.log_in_window
@@ -99,10 +136,10 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
             f"the cell is {status}: {outcome.get('reason') or 'no reason recorded'}",
         ),
         _check(
-            "run log readable",
-            not facts.missing_streams,
-            "send and log streams are there",
-            f"parts of the run log are missing: {'; '.join(facts.missing_streams)}",
+            READABLE,
+            not missing,
+            "all that the plan must have recorded is there",
+            f"parts of the run log are missing: {'; '.join(missing)}",
         ),
         _check(
             "final read complete",
@@ -116,7 +153,33 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
             f"{done} records in the measured window",
             f"only {done} records in the measured window, {criteria.records_min} are needed",
         ),
+        _check(
+            "run log agrees with itself",
+            not facts.contradictions,
+            "nothing in the run log contradicts another part of it",
+            f"the run log contradicts itself: {'; '.join(facts.contradictions)}",
+        ),
+        *([] if facts.cell.kind == "search" else [_accepted(facts, criteria)]),  # a try above the limit may time out
     ]
+
+
+def _accepted(facts: CellFacts, criteria: Criteria) -> Check:
+    """A cell whose sends are refused or go unanswered tells of that, and neither of speed nor of promises kept."""
+    counts = facts.counts
+    is_acknowledged = facts.throughput_basis == "acknowledged"
+    sent = counts.acked_total + counts.failed_total + counts.unknown_total
+    accepted = counts.acked_total if is_acknowledged else sent - counts.failed_total
+    least = criteria.accepted_share_min_chaos if facts.cell.kind == "chaos" else criteria.accepted_share_min
+    share = accepted / sent if sent else 1.0  # that there is nothing at all is another check's part
+    what = "acknowledged" if is_acknowledged else "taken over by the client"
+    rest = f"{counts.failed_total} failed, {counts.unknown_total} are unknown"
+    how_many = "none" if not accepted else f"{accepted} ({share:.0%})"
+    return _check(
+        "sends accepted",
+        share >= least,
+        f"{share:.0%} of the sends were {what}",
+        f"{how_many} of the {sent} sends were {what}; {rest}; {least:.0%} are needed",
+    )
 
 
 def _fault_proved(facts: CellFacts) -> Check:
@@ -211,9 +274,12 @@ def _never(kind: str, facts: CellFacts, configuration: Configuration, usable: bo
     ruling = rule(kind, configuration)
     title = BY_NAME[kind].title.lower()
     if kind == "corrupt":
-        observed = max(observed, facts.counts.corrupt_received)
+        observed = max(observed, facts.counts.corrupt_received, len(_corrupt_batches(facts)))
     name = f"none {title}"
-    if kind == "lost_in_delivery" and _is_to_be_passed_over(facts) and not observed:
+    if not observed and (
+        (kind == "lost_in_delivery" and _is_to_be_passed_over(facts))
+        or (kind == "lost_unacked" and facts.cell.part("expect").get("lost_unacked") == "some")
+    ):
         return Check(name=name, result=INCONCLUSIVE, reason=f"damage was to be shown, but none was {title}")
     if not observed:
         return Check(name=name, result=PASS, reason=f"none {title}")
@@ -223,6 +289,13 @@ def _never(kind: str, facts: CellFacts, configuration: Configuration, usable: bo
         return Check(name=name, result=PASS, reason=reason)
     # What was sent, and what the log holds, cannot be told from streams with holes.
     return Check(name=name, result=INCONCLUSIVE if kind in NEEDS_WHOLE_STREAMS and not usable else FAIL, reason=reason)
+
+
+def _corrupt_batches(facts: CellFacts) -> list[object]:
+    """Batches that a leader served with a wrong CRC; the log has no rows of those that cannot be decoded."""
+    final_read = facts.cell.outcome.get("final_read")
+    found = final_read.get("corrupt") if isinstance(final_read, dict) else None
+    return found if isinstance(found, list) else []
 
 
 def _is_to_be_passed_over(facts: CellFacts) -> bool:
@@ -356,6 +429,12 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
     warming = still_warming(facts, criteria)
     if warming:
         notes.append(warming)
+    unheard = facts.set_count("lost_unacked")
+    if unheard:
+        notes.append(
+            f"{unheard} record(s) that the client counted as sent are not in the log: with acks=0 nobody hears of it, "
+            "and no promise was broken"
+        )
     recovered = facts.set_count("recovered")
     if recovered:
         notes.append(f"{recovered} record(s) without an acknowledgement were found in the log (recovered)")

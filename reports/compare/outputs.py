@@ -43,6 +43,7 @@ class Compared:
     forced: bool
     only_base: tuple[str, ...]
     only_new: tuple[str, ...]
+    analyses: tuple[str, str] = ("", "")  # ids of those that wrote the figures of BASE and of NEW
 
 
 def as_json(compared: Compared) -> Json:
@@ -51,6 +52,7 @@ def as_json(compared: Compared) -> Json:
         "schema_version": SCHEMA_VERSION,
         "base": compared.base,
         "new": compared.new,
+        "analyses": dict(zip(("base", "new"), compared.analyses, strict=True)),
         "result": comparison.result,
         "exit_code": comparison.exit_code,
         "relevant": comparison.relevant,

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from reports.analyse import analyse
 from reports.model import CellFacts, Run
 from reports.rundir import read_run
-from reports.session import JavaMissingError, Session, require_java
+from reports.session import Session
+from reports.spark_needs import JavaMissingError, require_java
 from tests.reports.synthetic_run import Damage, SyntheticCell, write_run
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 
 from reports.anomalies import ANOMALIES
-from reports.history import commit_limits, has_copiers, transactions
+from reports.history import commit_limits, early_readers, has_copiers, transactions
 from reports.model import Run
-from runlog.schema import STREAMS
+from runlog.schema import STREAMS, Stream
 
 Identity = tuple[int, int, int]
+ByRule = dict[str, dict[str, set[Identity]]]  # anomaly -> cell -> identities
 _TYPES = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "float64": "DOUBLE"}
 
 
-def sets_by_rule(run: Run) -> dict[str, dict[str, set[Identity]]]:
-    """Anomaly -> cell -> identities, for every anomaly that has SQL."""
+def sets_by_rule(run: Run) -> ByRule:
+    """For every anomaly that has SQL, over the run's Parquet files."""
     connection = duckdb.connect()
     for stream in STREAMS.values():
         files = [str(path) for path in sorted(Path(run.directory).glob(f"{stream.name}/*/*.parquet"))]
@@ -26,22 +29,69 @@ def sets_by_rule(run: Run) -> dict[str, dict[str, set[Identity]]]:
                 "hive_types = {'cell': 'VARCHAR'})"
             )
         else:
-            columns = ", ".join(f'"{column.name}" {_TYPES[column.arrow_type]}' for column in stream.columns)
-            connection.execute(f"CREATE TABLE {stream.name} ({columns}, cell VARCHAR)")
+            connection.execute(f"CREATE TABLE {stream.name} ({_columns(stream)})")
+    _small_tables(
+        connection,
+        limits=[(cell.cell_id, *limit) for cell in run.cells for limit in commit_limits(cell)],
+        copying=[cell.cell_id for cell in run.cells if has_copiers(cell)],
+        told=[row for cell in run.cells for row in transactions(cell)],
+        early=[(cell.cell_id, *reader) for cell in run.cells for reader in early_readers(cell)],
+    )
+    return _ask(connection)
+
+
+def sets_in_frames(
+    frames: Mapping[str, pd.DataFrame],
+    limits: Iterable[Sequence[object]],
+    copying: Iterable[str] = (),
+    told: Iterable[Sequence[object]] = (),
+    early: Iterable[Sequence[object]] = (),
+) -> ByRule:
+    """The same over tables in memory."""
+    connection = duckdb.connect()
+    for stream in STREAMS.values():
+        frame = frames[stream.name]
+        connection.execute(f"CREATE TABLE {stream.name} ({_columns(stream)})")
+        if len(frame):
+            connection.register("given", frame)
+            connection.execute(f"INSERT INTO {stream.name} SELECT * FROM given")
+            connection.unregister("given")
+    _small_tables(connection, limits=limits, copying=copying, told=told, early=early)
+    return _ask(connection)
+
+
+def _columns(stream: Stream) -> str:
+    columns = ", ".join(f'"{column.name}" {_TYPES[column.arrow_type]}' for column in stream.columns)
+    return f"{columns}, cell VARCHAR"
+
+
+def _small_tables(
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    limits: Iterable[Sequence[object]],
+    copying: Iterable[str],
+    told: Iterable[Sequence[object]],
+    early: Iterable[Sequence[object]],
+) -> None:
     connection.execute("CREATE TABLE commit_limits (cell VARCHAR, reader BIGINT, limit_us BIGINT)")
+    connection.execute("CREATE TABLE early_readers (cell VARCHAR, reader BIGINT, end_partition BIGINT)")
     connection.execute("CREATE TABLE copying (cell VARCHAR)")
+    for reader in early:
+        connection.execute("INSERT INTO early_readers VALUES (?, ?, ?)", list(reader))
     connection.execute(
         "CREATE TABLE transactions (cell VARCHAR, copier BIGINT, copier_incarnation BIGINT, txn BIGINT, "
         "is_committed BIGINT, asked_us BIGINT)"
     )
-    for cell in run.cells:
-        for limit in commit_limits(cell):
-            connection.execute("INSERT INTO commit_limits VALUES (?, ?, ?)", [cell.cell_id, *limit])
-        if has_copiers(cell):
-            connection.execute("INSERT INTO copying VALUES (?)", [cell.cell_id])
-        for row in transactions(cell):
-            connection.execute("INSERT INTO transactions VALUES (?, ?, ?, ?, ?, ?)", list(row))
-    result: dict[str, dict[str, set[Identity]]] = {}
+    for limit in limits:
+        connection.execute("INSERT INTO commit_limits VALUES (?, ?, ?)", list(limit))
+    for cell in copying:
+        connection.execute("INSERT INTO copying VALUES (?)", [cell])
+    for row in told:
+        connection.execute("INSERT INTO transactions VALUES (?, ?, ?, ?, ?, ?)", list(row))
+
+
+def _ask(connection: duckdb.DuckDBPyConnection) -> ByRule:
+    result: ByRule = {}
     for anomaly in ANOMALIES:
         if anomaly.sql:
             by_cell = result.setdefault(anomaly.name, {})

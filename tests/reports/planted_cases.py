@@ -1,8 +1,10 @@
 """Run logs with planted anomalies of every kind: what the checker must find, to the record, and nothing else.
 
 A case is one cell of some hundred records in which everything is in order, and into which a few plants are put, each
-into records of its own. A plant notes in `truth` all that its damage is by the rules of `reports/anomalies.py`: what
-a poll jumps over is passed over as well if it never comes. Cases are drawn from a seed.
+into records of its own. Records come in batches of several producers and incarnations, with holes between them and
+offsets up to 2^40; two readers get them in polls of many; streams lie in several files. A plant notes in `truth` all
+that its damage is by the rules of `reports/anomalies.py`: what a poll jumps over is passed over as well if it never
+comes. Cases are drawn from a seed.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ from typing import Any
 
 from runlog.parquet import write_part
 from runlog.schema import STREAMS, SendStatus
-from tests.reports import planted_copies
+from tests.reports import planted_copies, planted_doubts
 
 Identity = tuple[int, int, int]
 START_US, STEP_US, ACK_AFTER_US = 1_000_000, 20_000, 4_000
 SPACING = 8  # records between two plants
 DEFAULTS = {"reader": 0}  # of columns that no plant is about
-FAR_OFFSET = 100_000  # of events that concern no record of the case
+FAR_OFFSET = 200_000  # of events that concern no record of the case
+BASE_OFFSETS = (0, 0, 37, 1 << 20, (1 << 40) - 1_000)  # where a log begins
+PRODUCERS_PER_PARTITION = 3
+SECOND_READS_AT_US = 430_000_000
+ENDED_US = 2_000_000_000
 LATE_US = 400_000_000
 LATE_PRODUCERS = 500  # from here on; 100 and on are those of partitions that groups have for themselves
 
@@ -38,16 +44,20 @@ class Record:
     offset: int
     sent_us: int
     acked_us: int
+    incarnation: int = 0
     status: int = SendStatus.ACKED
     acked_offset: int | None = None  # None: where it is
+    acked_partition: int | None = None
+    intended_us: int | None = None  # None: when it was sent
     is_sent: bool = True
     in_log: bool = True
     log_crc_ok: int = 1
     delivered: bool = True
+    is_let_go: bool = False  # acks=0: its outcome is unknown, without an error
 
     @property
     def identity(self) -> Identity:
-        return self.producer, 0, self.seq
+        return self.producer, self.incarnation, self.seq
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +78,18 @@ class Case:
     uncopied: set[Identity] = field(default_factory=set)
     more_copies: list[planted_copies.Copy] = field(default_factory=list)
     own_transaction: dict[Identity, int] = field(default_factory=dict)  # of the regular copy
+    unaudited: set[Identity] = field(default_factory=set)  # copies that the reader of copies does not get
+    audited_again: set[Identity] = field(default_factory=set)
+    audited_beside: set[Identity] = field(default_factory=set)  # again, one offset further
+    read_aborted: set[Identity] = field(default_factory=set)
+    corrupt_copies: set[Identity] = field(default_factory=set)
+    more_answers: list[tuple[Record, int, int]] = field(default_factory=list)  # record, status, time
+    foreign: int = 0
+    corrupt_batches: list[str] = field(default_factory=list)
+    wrong_end: str = ""  # what is wrong with the end offsets: low, absent, count
+    doubts: set[str] = field(default_factory=set)  # checks of the evidence that must not hold
+    parts: int = 1  # files of each stream
+    whole: set[int] = field(default_factory=set)  # partitions that plants may cut at an end
     truth: dict[str, set[Identity]] = field(default_factory=lambda: defaultdict(set))
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     plants: list[str] = field(default_factory=list)
@@ -110,6 +132,14 @@ def lost(case: Case) -> None:
     record.in_log = record.delivered = False
     record.acked_offset = record.offset
     case.note("lost", record)
+
+
+def lost_unacked(case: Case) -> None:
+    """As with acks=0: the client let go of it, and nobody said that it arrived."""
+    record = case.take()
+    record.status, record.acked_offset, record.is_let_go = SendStatus.UNKNOWN, -1, True
+    record.in_log = record.delivered = False
+    case.note("lost_unacked", record)
 
 
 def recovered(case: Case) -> None:
@@ -251,7 +281,7 @@ def unseen_pending(case: Case) -> None:
     """The tail of one partition is not delivered; only once a case, and before copies and late polls are planted."""
     if case.plants or case.truth["unseen_pending"]:
         return
-    partition = case.rng.choice(sorted(case.records))
+    partition = case.rng.choice(sorted(case.whole))
     for record in case.records[partition][-case.rng.randint(1, 4) :]:
         record.delivered = False
         case.note("unseen_pending", record)
@@ -262,6 +292,8 @@ def unseen_pending(case: Case) -> None:
 
 
 def epoch_regression(case: Case) -> None:
+    if case.wrong_end or case.foreign:
+        return  # these want batches that agree with the log
     first = FAR_OFFSET + 10 * len(case.plants)
     partition = 50 + len(case.plants)
     case.batches += [(partition, first, first + 4, 5), (partition, first + 5, first + 9, 4)]
@@ -327,6 +359,7 @@ def crashed(case: Case) -> None:
 def _end_badly(case: Case, name: str) -> None:
     if "anomaly" not in case.outcome:
         case.outcome |= {"anomaly": name, "status": "failed", "reason": "planted"}
+        case.doubts.add("cell finished")
         case.counts[name] += 1
 
 
@@ -419,13 +452,12 @@ def conservation(case: Case) -> None:
 
 
 PLANTS: tuple[Callable[[Case], None], ...] = (
-    lost, recovered, phantom, failed_and_absent, unexpected, corrupt, duplicated, reordered, offset_reused,
-    send_realtime_violation, dup_delivered, lost_in_delivery, poll_skip, read_above_hw, acked_below_min_isr,
-    two_leaders_ack, unseen_pending, epoch_regression,
-    hw_regression, truncate_below_hw, isr_never_recovers, replica_divergence, zombie_write, two_controllers,
-    crashed, no_recovery, hang, harness_error, commit_regression, double_owner, rebalance_storm,
-    stuck_consumer, left_behind, client_died, spurious_reset, dup_bound_exceeded, conservation,
-    *planted_copies.PLANTS,
+    lost, lost_unacked, recovered, phantom, failed_and_absent, unexpected, corrupt, duplicated, reordered,
+    offset_reused, send_realtime_violation, dup_delivered, lost_in_delivery, poll_skip, read_above_hw,
+    acked_below_min_isr, two_leaders_ack, unseen_pending, epoch_regression, hw_regression, truncate_below_hw,
+    isr_never_recovers, replica_divergence, zombie_write, two_controllers, crashed, no_recovery, hang,
+    harness_error, commit_regression, double_owner, rebalance_storm, stuck_consumer, left_behind, client_died,
+    spurious_reset, dup_bound_exceeded, conservation, *planted_copies.PLANTS, *planted_doubts.PLANTS,
 )  # fmt: skip
 
 
@@ -435,18 +467,10 @@ PLANTS: tuple[Callable[[Case], None], ...] = (
 def make_case(number: int) -> Case:
     """Case 0 is calm, the next ones have one plant each, all others a few drawn at random."""
     rng = random.Random(f"planted/{number}")
-    case = Case(cell_id=f"case-{number:04d}", rng=rng)
+    case = Case(cell_id=f"case-{number:04d}", rng=rng, parts=rng.choice((1, 1, 1, 3)))
     clock_us = START_US
     for partition in range(rng.randint(1, 3)):
-        row: list[Record] = []
-        for offset in range(rng.randint(110, 160)):  # a verdict needs 100 records
-            clock_us += STEP_US
-            record = Record(producer=partition, seq=offset, partition=partition, offset=offset, sent_us=clock_us,
-                            acked_us=clock_us + ACK_AFTER_US)  # fmt: skip
-            row.append(record)
-            if offset % SPACING == SPACING // 2 and offset + SPACING < 60:
-                case.free.append(record)
-        case.records[partition] = row
+        clock_us = _fill(case, partition, clock_us)
     rng.shuffle(case.free)
     if number == 0:
         return case
@@ -455,9 +479,41 @@ def make_case(number: int) -> Case:
         if case.free:
             plant(case)
             case.plants.append(plant.__name__)
+    if case.wants_copies:  # what nobody sent is copied like all else
+        unsent = [record for row in case.records.values() for record in row if not record.is_sent]
+        case.note("copy_unexpected", *(record for record in unsent if record.in_log))
     identities = [record.identity for row in case.records.values() for record in row]
     assert len(identities) == len(set(identities)), f"{case.cell_id}: {case.plants} made a record of one identity twice"
     return case
+
+
+def _fill(case: Case, partition: int, clock_us: int) -> int:
+    """Batches of several producers, one after the other, with holes; returns the time of the last record."""
+    rng = case.rng
+    row: list[Record] = []
+    offset = rng.choice(BASE_OFFSETS)
+    seqs: dict[tuple[int, int], int] = defaultdict(int)
+    while len(row) < 110:  # a verdict needs 100 records
+        producer, incarnation = partition * PRODUCERS_PER_PARTITION + rng.randrange(PRODUCERS_PER_PARTITION), 0
+        incarnation = rng.choice((0, 0, 1))
+        for _ in range(rng.choice((1, 5, 20, 40))):
+            clock_us += STEP_US
+            row.append(
+                Record(producer=producer, incarnation=incarnation, seq=seqs[producer, incarnation], partition=partition,
+                       offset=offset, sent_us=clock_us, acked_us=clock_us + ACK_AFTER_US)
+            )  # fmt: skip
+            seqs[producer, incarnation] += 1
+            offset += 1
+        if rng.random() < 0.2:
+            offset += rng.choice((1, 3, 64, 500))
+    for number in range(SPACING // 2, 60, SPACING):
+        # A plant may change places with the next record: both are of one producer, and stand side by side.
+        here, after = row[number], row[number + 1]
+        if here.identity[:2] == after.identity[:2] and here.offset + 1 == after.offset:
+            case.free.append(here)
+    case.records[partition] = row
+    case.whole.add(partition)
+    return clock_us
 
 
 def write_cases(directory: Path, cases: list[Case]) -> Path:
@@ -473,7 +529,9 @@ def _write_case(directory: Path, case: Case) -> None:
     folder = directory / "cells" / case.cell_id
     folder.mkdir()
     outcome = {"status": "done", "started_us": 0, "measure_start_us": START_US, "measure_end_us": START_US + 60_000_000,
-               "ended_us": START_US + 70_000_000, "final_read": {"complete": True}} | case.outcome  # fmt: skip
+               "ended_us": ENDED_US, "copies": {"complete": True}} | case.outcome  # fmt: skip
+    rows_of = _rows(case)
+    outcome["final_read"] = _final_read(case, rows_of["log"])
     document = {
         "cell_id": case.cell_id,
         "run_directory": str(directory),
@@ -487,12 +545,35 @@ def _write_case(directory: Path, case: Case) -> None:
     (folder / "cell.json").write_text(json.dumps(document))
     for name, lines in (("cluster", case.events), ("history", case.history)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    for name, rows in _rows(case).items():
+    for name, rows in rows_of.items():
         if not rows:
             continue
         columns = [column.name for column in STREAMS[name].columns]
         data = {column: [row.get(column, DEFAULTS.get(column, -1)) for row in rows] for column in columns}
-        write_part(directory, STREAMS[name], case.cell_id, data, part="0")
+        parts = min(len(rows), case.parts)
+        for part in range(parts):
+            mine = {column: values[part::parts] for column, values in data.items()}
+            write_part(directory, STREAMS[name], case.cell_id, mine, part=str(part))
+
+
+def _final_read(case: Case, log: list[dict[str, int]]) -> dict[str, Any]:
+    """What the harness would tell of it; ends and counts only where a plant is about them."""
+    found: dict[str, Any] = {"complete": True, "corrupt": case.corrupt_batches}
+    if case.foreign:
+        found |= {"foreign": case.foreign, "records": len(log) + case.foreign}
+    if case.wrong_end:
+        ends: dict[str, int] = {}
+        for row in log:
+            ends[str(row["partition"])] = max(row["offset"] + 1, ends.get(str(row["partition"]), 0))
+        partition = case.rng.choice(sorted(ends))
+        if case.wrong_end == "low":
+            ends[partition] -= 1
+        elif case.wrong_end == "absent":
+            ends[str(int(partition) + 1_000)] = ends.pop(partition)
+        else:
+            found["records"] = len(log) + case.foreign + 1
+        found["end_offsets"] = ends
+    return found
 
 
 def _rows(case: Case) -> dict[str, list[dict[str, int]]]:
@@ -500,18 +581,21 @@ def _rows(case: Case) -> dict[str, list[dict[str, int]]]:
     rows["copies"], rows["audit"] = planted_copies.copy_rows(case)
     polled_us = START_US
     for row in case.records.values():
+        in_poll = 0
         for record in row:
             if record.is_sent:
-                offset = record.offset if record.acked_offset is None else record.acked_offset
-                rows["send"].append(_identity(record) | {
-                    "partition": record.partition, "status": int(record.status), "error": 0, "size_bytes": 100,
-                    "intended_us": record.sent_us, "sent_us": record.sent_us, "acked_us": record.acked_us,
-                    "offset": offset})  # fmt: skip
+                rows["send"].append(_send_row(record, int(record.status), record.acked_us))
             if record.in_log:
                 rows["log"].append(_log_row(record, record.offset))
-            if record.delivered:
+            if not record.delivered or in_poll == 0:
+                in_poll = case.rng.choice((1, 1, 7, 30))  # a poll ends where a record is left out
                 polled_us += STEP_US
+            if record.delivered:
+                in_poll -= 1
                 rows["recv"].append(_recv_row(record, record.offset, polled_us))
+        polled_us += STEP_US
+    for record, status, acked_us in case.more_answers:
+        rows["send"].append(_send_row(record, status, acked_us))
     for record, offset in case.copies:
         rows["log"].append(_log_row(record, offset))
     # Going back comes last, so that nothing is jumped over on the way forward again.
@@ -519,16 +603,66 @@ def _rows(case: Case) -> dict[str, list[dict[str, int]]]:
         polled_us += STEP_US
         rows["recv"].append(_recv_row(record, offset, polled_us))
     rows["recv"] += planted_copies.group_rows(case)
+    rows["recv"] += _second_reader(case, rows["log"])
+    rows["batches"] = _batches_of(rows["log"])
     for partition, first, last, epoch in case.batches:
-        rows["batches"].append(
-            {"partition": partition, "base_offset": first, "last_offset": last, "leader_epoch": epoch}
-            | {"records": last - first + 1, "size_bytes": 100, "uncompressed_bytes": 100, "codec": 0}
-            | {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1, "crc": 1}
-        )
+        rows["batches"].append(_batch_row(partition, first, last, records=last - first + 1, epoch=epoch))
+    if case.foreign:
+        rows["batches"].append(_batch_row(0, FAR_OFFSET, FAR_OFFSET + case.foreign - 1, records=case.foreign))
     rng = case.rng
     for stream in ("send", "log", "batches"):  # files hold rows in any order
         rng.shuffle(rows[stream])
     return rows
+
+
+def _batches_of(log: list[dict[str, int]]) -> list[dict[str, int]]:
+    """A batch holds neighbours of one producer, up to 50."""
+    batches: list[dict[str, int]] = []
+    before: dict[str, int] = {}
+    for row in sorted(log, key=lambda row: (row["partition"], row["offset"])):
+        joins = (
+            before
+            and row["offset"] - before["offset"] in (0, 1)
+            and all(row[name] == before[name] for name in ("partition", "producer", "incarnation"))
+        )
+        if joins and batches[-1]["records"] < 50:
+            batches[-1]["records"] += 1
+            batches[-1]["last_offset"] = row["offset"]
+        else:
+            batches.append(_batch_row(row["partition"], row["offset"], row["offset"], records=1))
+        before = row
+    return batches
+
+
+def _batch_row(partition: int, first: int, last: int, *, records: int, epoch: int = 0) -> dict[str, int]:
+    return {"partition": partition, "base_offset": first, "last_offset": last, "leader_epoch": epoch,
+            "records": records, "size_bytes": 100, "uncompressed_bytes": 100, "codec": 0, "producer_id": -1,
+            "producer_epoch": -1, "base_sequence": -1, "crc": 1}  # fmt: skip
+
+
+def _second_reader(case: Case, log: list[dict[str, int]]) -> list[dict[str, int]]:
+    """Gets what the log holds, in order, by two consumers with partitions of their own, in polls of many records."""
+    polled_us, rows = SECOND_READS_AT_US, []
+    places = {(row["partition"], row["offset"]): row for row in log}
+    for number, (partition, offset) in enumerate(sorted(places)):
+        polled_us += STEP_US if number % 25 == 0 else 0
+        row = places[partition, offset]
+        rows.append(
+            {name: row[name] for name in ("producer", "incarnation", "seq", "partition", "offset", "intended_us")}
+            | {"reader": planted_copies.SECOND_READER, "consumer": 7 + partition % 2, "generation": -1,
+               "polled_us": polled_us, "crc_ok": 1}
+        )  # fmt: skip
+    return rows
+
+
+def _send_row(record: Record, status: int, acked_us: int) -> dict[str, int]:
+    offset = record.offset if record.acked_offset is None else record.acked_offset
+    return _identity(record) | {
+        "partition": record.partition if record.acked_partition is None else record.acked_partition,
+        "status": status, "error": 0 if status == SendStatus.ACKED or record.is_let_go else 7, "size_bytes": 100,
+        "sent_us": record.sent_us, "acked_us": acked_us,
+        "intended_us": record.sent_us if record.intended_us is None else record.intended_us,
+        "offset": offset if status == SendStatus.ACKED else -1}  # fmt: skip
 
 
 def _order_of_late(late_poll: tuple[Record, int]) -> tuple[bool, int]:
@@ -539,7 +673,7 @@ def _order_of_late(late_poll: tuple[Record, int]) -> tuple[bool, int]:
 
 
 def _identity(record: Record) -> dict[str, int]:
-    return {"producer": record.producer, "incarnation": 0, "seq": record.seq}
+    return {"producer": record.producer, "incarnation": record.incarnation, "seq": record.seq}
 
 
 def _log_row(record: Record, offset: int) -> dict[str, int]:

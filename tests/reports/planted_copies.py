@@ -16,14 +16,22 @@ START_US = 1_000_000
 COPIED_AT_US = 500_000_000  # the audit comes after all else
 RECORDS_PER_TRANSACTION = 4
 COPIER = 9
+UNKNOWN_PRODUCERS = 900  # from here on: whose records nobody sent
 OWN_TRANSACTIONS = 10_000  # numbers of transactions that a plant makes
 FIRST_SPARE_PARTITION = 100
 GROUP_READER = 1
+SECOND_READER = 2
+AUDITOR = 4
 READERS = [
     {"name": "tail", "consumers": 1},
-    {"name": "app", "consumers": 2, "own_processes": True, "properties": {"auto.commit.interval.ms": "1000"}},
+    {"name": "app", "consumers": 2, "own_processes": True, "properties": {"auto.commit.interval.ms": "1000"},
+     "start": "latest"},
+    {"name": "second", "consumers": 2},
     {"name": "copier", "consumers": 1, "own_processes": True, "copies": True},
-]
+    {"name": "audit", "consumers": 1, "own_processes": True, "reads": "copies"},
+]  # fmt: skip
+OFFSETS_PER_COPY = 2  # markers take offsets too: nothing is to be found in between
+COPIES_PER_POLL = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +41,11 @@ class Copy:
     record: Record
     txn: int
     outcome: int
-    is_audited: bool = False
+
+    @property
+    def is_audited(self) -> bool:
+        """read_committed readers get what is committed; what a plant has them get beside that, it says."""
+        return self.outcome == 1
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
@@ -44,7 +56,9 @@ def _two_records(case: Case) -> list[Record]:
     partition = FIRST_SPARE_PARTITION + len(case.records)
     model = case.records[0][0]
     row = [
-        replace(model, producer=partition, partition=partition, seq=offset, offset=offset, delivered=False)
+        replace(
+            model, producer=partition, incarnation=0, partition=partition, seq=offset, offset=offset, delivered=True
+        )
         for offset in range(2)
     ]
     case.records[partition] = row
@@ -113,7 +127,8 @@ def copy_reordered(case: Case) -> None:
 def aborted_read(case: Case) -> None:
     record = case.take()
     case.wants_copies = True
-    case.more_copies.append(Copy(record=record, txn=_own(record), outcome=0, is_audited=True))
+    case.more_copies.append(Copy(record=record, txn=_own(record), outcome=0))
+    case.read_aborted.add(record.identity)
     case.note("aborted_read", record)
 
 
@@ -133,6 +148,43 @@ def precommitted_read(case: Case) -> None:
     case.own_transaction[record.identity] = txn = _own(record)
     case.history.append(_transaction(txn, "committed", COPIED_AT_US * 3))
     case.note("precommitted_read", record)
+
+
+def copy_passed_over(case: Case) -> None:
+    """The reader of copies gets a part of a transaction: what comes before and after it, and not this one."""
+    record = case.take()
+    case.wants_copies = True
+    case.unaudited.add(record.identity)
+    case.note("copy_passed_over", record)
+
+
+def copy_delivered_twice(case: Case) -> None:
+    record = case.take()
+    case.wants_copies = True
+    case.audited_again.add(record.identity)
+    case.note("copy_delivered_twice", record)
+
+
+def copy_gone(case: Case) -> None:
+    """The reader gets it once more, at an offset that holds nothing."""
+    record = case.take()
+    case.wants_copies = True
+    case.audited_beside.add(record.identity)
+    case.note("copy_gone", record)
+
+
+def copy_corrupt(case: Case) -> None:
+    record = case.take()
+    case.wants_copies = True
+    case.corrupt_copies.add(record.identity)
+    case.note("copy_corrupt", record)
+
+
+def copy_unexpected(case: Case) -> None:
+    record = replace(case.take(), producer=UNKNOWN_PRODUCERS + len(case.plants))
+    case.wants_copies = True
+    case.more_copies.append(Copy(record=record, txn=_own(record), outcome=1))
+    case.note("copy_unexpected", record)
 
 
 def torn_txn(case: Case) -> None:
@@ -160,7 +212,8 @@ def _transaction(txn: int, outcome: str, asked_us: int) -> dict[str, Any]:
 
 PLANTS: tuple[Callable[[Case], None], ...] = (
     redelivered, redelivered_overdue, reread_after_a_pause, copy_missing, copied_twice, copy_reordered, aborted_read,
-    aborted, precommitted_read, torn_txn, committed,
+    aborted, precommitted_read, torn_txn, committed, copy_passed_over, copy_delivered_twice, copy_gone, copy_corrupt,
+    copy_unexpected,
 )  # fmt: skip
 
 
@@ -169,7 +222,7 @@ PLANTS: tuple[Callable[[Case], None], ...] = (
 
 def readers_of(case: Case) -> list[dict[str, Any]]:
     """Of cell.json's workload; the copiers only where there are copies."""
-    return READERS if case.wants_copies else READERS[:-1]
+    return READERS if case.wants_copies else READERS[:-2]
 
 
 def group_rows(case: Case) -> list[dict[str, int]]:
@@ -189,24 +242,37 @@ def copy_rows(case: Case) -> tuple[list[dict[str, int]], list[dict[str, int]]]:
         return copies, audit
     ends: dict[int, int] = {}
 
-    def add(record: Record, txn: int, outcome: int, *, is_audited: bool) -> None:
+    def add(record: Record, txn: int, outcome: int) -> int:
         offset = ends.get(record.partition, 0)
-        ends[record.partition] = offset + 1
-        where = _identity(record) | {"partition": record.partition, "offset": offset, "crc_ok": 1}
+        ends[record.partition] = offset + OFFSETS_PER_COPY
+        crc_ok = int(record.identity not in case.corrupt_copies)
+        where = _identity(record) | {"partition": record.partition, "offset": offset, "crc_ok": crc_ok}
         copies.append(where | {"copier": COPIER, "copier_incarnation": 0, "txn": txn, "outcome": outcome})
-        if is_audited:
-            times = {"intended_us": record.sent_us, "polled_us": COPIED_AT_US + len(audit) * 1_000}
-            audit.append(where | times | {"consumer": 0, "generation": 1, "reader": 3})
+        return offset
+
+    def deliver(record: Record, offset: int) -> None:
+        polled_us = COPIED_AT_US + len(audit) // COPIES_PER_POLL * 1_000
+        audit.append(_identity(record) | {"partition": record.partition, "offset": offset, "crc_ok": 1, "consumer": 0,
+                                          "intended_us": record.sent_us, "polled_us": polled_us, "generation": 1,
+                                          "reader": AUDITOR})  # fmt: skip
 
     for partition, row in case.records.items():
-        for number, record in enumerate(sorted(row, key=lambda record: record.seq)):
+        for number, record in enumerate(sorted(row, key=lambda record: (record.producer, record.seq))):
             if record.in_log and record.identity not in case.uncopied:
                 regular = partition * 1_000 + number // RECORDS_PER_TRANSACTION
-                add(record, case.own_transaction.get(record.identity, regular), 1, is_audited=True)
+                offset = add(record, case.own_transaction.get(record.identity, regular), 1)
+                if record.identity not in case.unaudited:
+                    deliver(record, offset)
+                if record.identity in case.audited_again:
+                    deliver(record, offset)
+                if record.identity in case.audited_beside:
+                    deliver(record, offset + 1)
     for copy in case.more_copies:
-        add(copy.record, copy.txn, copy.outcome, is_audited=copy.is_audited)
+        offset = add(copy.record, copy.txn, copy.outcome)
+        if copy.is_audited or copy.record.identity in case.read_aborted:
+            deliver(copy.record, offset)
     return copies, audit
 
 
 def _identity(record: Record) -> dict[str, int]:
-    return {"producer": record.producer, "incarnation": 0, "seq": record.seq}
+    return {"producer": record.producer, "incarnation": record.incarnation, "seq": record.seq}

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from runlog.inventory import take_inventory
 from runlog.parquet import write_part
-from runlog.schema import STREAMS, SendStatus
+from runlog.schema import SCHEMA_VERSION, STREAMS, SendStatus
 
 Identity = tuple[int, int, int]
 T0_NS = 5_000_000_000
@@ -436,12 +437,13 @@ class SyntheticCell:
     def write(self, run: Path) -> None:
         directory = run / "cells" / self.cell_id
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "cell.json").write_text(json.dumps(self.cell_json()))
         for name in ("cluster", "faults", "wire", "stats"):
             text = "".join(json.dumps(line) + "\n" for line in self.lines[name])
             (directory / f"{name}.jsonl").write_text(text)
         for name in STREAMS:
             write_part(run, name, self.cell_id, {key: list(values) for key, values in self.columns[name].items()})
+        document = {**self.cell_json(), "files": take_inventory(run, self.cell_id)}
+        (directory / "cell.json").write_text(json.dumps(document))
 
 
 def stage(mean_us: float, n: int = 5_000) -> dict[str, float]:
@@ -463,7 +465,9 @@ def write_run(run: Path, cells: list[SyntheticCell], **manifest: Any) -> Path:
     for cell in cells:
         cell.write(run)
     document = {
+        "schema_version": SCHEMA_VERSION,
         "run_id": "planted",
+        "status": "finished",
         "argv": ["harness", "run", "planted"],
         "versions": {"kafka-harness": "0.1.0", "python": "3.11"},
         "host": {"cpu_count": 2, "kernel": "Linux"},

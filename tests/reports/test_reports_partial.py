@@ -50,7 +50,7 @@ def test_every_kind_of_wreck_is_reported_as_inconclusive(spark: SparkSession, tm
     found = report(spark, directory)
     assert {name: cell["verdict"] for name, cell in found.items()} == {
         "sound": "pass",
-        "torn-lines": "pass",
+        "torn-lines": "inconclusive",  # its list says that the file was whole
         "no-log": "inconclusive",
         "cut-parquet": "inconclusive",
         # The duplicates are in the log for all to see, and no expectation allows them any more.
@@ -94,17 +94,23 @@ def test_planned_cells_that_never_began_are_named(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"cells": ["first", "second"]}')
     (tmp_path / "cells" / "first").mkdir(parents=True)
     run = read_run(tmp_path)
-    assert [cell.cell_id for cell in run.cells] == ["first"]
+    assert [(cell.cell_id, cell.outcome.get("status")) for cell in run.cells] == [("first", None), ("second", "absent")]
     assert "second" in run.notes[0]
 
 
 def test_times_of_wire_lines_are_put_on_the_runs_clock(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"t0_monotonic_ns": 1000000, "cells": ["a"]}')
     (tmp_path / "cells" / "a").mkdir(parents=True)
-    (tmp_path / "cells" / "a" / "wire.jsonl").write_text('{"mono_ns": 3500000}\n[1]\nnonsense\n{"mono_ns": 1')
+    (tmp_path / "cells" / "a" / "wire.jsonl").write_text(
+        '{"mono_ns": 3500000, "outcome": "dropped"}\n[1]\nnonsense\n{"mono_ns": 1'
+    )
     cell = read_run(tmp_path).cells[0]
     assert [line["t_us"] for line in cell.wire] == [2500]
-    assert any("1 unreadable" in note for note in cell.notes)
+    assert [problem.split(" ")[:3] for problem in cell.problems[1:]] == [
+        ["wire.jsonl:", "line", "2"],
+        ["wire.jsonl:", "line", "3"],
+    ]
+    assert any("torn" in note for note in cell.notes)
 
 
 @pytest.mark.parametrize(("status", "found"), [("done", 1), ("interrupted", 0)])

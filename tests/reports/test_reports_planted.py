@@ -16,9 +16,10 @@ from reports.anomalies import ANOMALIES
 from reports.lawful import UNLAWFUL, configuration_of, rule
 from reports.model import CellFacts, IdentitySet
 from reports.rundir import read_run
-from reports.verdict import FAIL, JUDGED_ELSEWHERE, NEEDS_WHOLE_STREAMS, judge
+from reports.verdict import EVIDENCE_CHECKS, FAIL, INCONCLUSIVE, JUDGED_ELSEWHERE, NEEDS_WHOLE_STREAMS, judge
 from tests.reports.duck_rules import sets_by_rule
 from tests.reports.planted_cases import PLANTS, Case, Identity, make_case, write_cases
+from tests.reports.planted_doubts import UNREAD
 
 pytestmark = pytest.mark.spark
 CASES_MIN = len(PLANTS) + 1
@@ -94,14 +95,22 @@ def test_what_was_planted_is_found_and_nothing_else(checked: list[tuple[Case, Ce
     assert wrong == []
 
 
+def test_what_contradicts_itself_or_was_never_read_is_in_doubt_and_nothing_else(
+    checked: list[tuple[Case, CellFacts]],
+) -> None:
+    for case, facts in checked:
+        doubted = {check.name for check in judge(facts).checks if check.result == INCONCLUSIVE}
+        assert doubted & set(EVIDENCE_CHECKS) == case.doubts, (case.cell_id, case.plants, facts.contradictions)
+
+
 def test_each_unlawful_anomaly_fails_its_cell_with_a_check_of_its_own(checked: list[tuple[Case, CellFacts]]) -> None:
     for case, facts in checked:
         failed = {check.name for check in judge(facts).checks if check.result == FAIL}
         for anomaly in ANOMALIES:
             is_there = bool(case.truth[anomaly.name]) or case.counts[anomaly.name] > 0
             is_unlawful = rule(anomaly.name, configuration_of(facts.cell)).lawful == UNLAWFUL
-            if anomaly.name in NEEDS_WHOLE_STREAMS and case.outcome.get("status") == "failed":
-                continue  # a cell that ended badly cannot be sure of what is missing
+            if anomaly.name in NEEDS_WHOLE_STREAMS and case.doubts - {UNREAD}:
+                continue  # where the evidence is in doubt nobody can be sure of what is missing
             if anomaly.name not in JUDGED_ELSEWHERE:
                 assert (f"none {anomaly.title.lower()}" in failed) == (is_there and is_unlawful), (
                     case.cell_id,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reports.session import Session, SparkUnavailableError, is_connect, is_on_this_host, require_what_it_takes
+from reports.session import Session
+from reports.spark_bounds import timeout_s_of
+from reports.spark_needs import SparkUnavailableError, is_connect, is_on_this_host, require_what_it_takes
 
 
 def test_without_grpc_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -13,6 +15,12 @@ def test_without_grpc_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch
         require_what_it_takes("sc://h:1")
     with pytest.raises(SparkUnavailableError), Session(master="sc://h:1", small=True):
         raise AssertionError("a session without its client library")
+
+
+@pytest.mark.parametrize("master", ["spark://h:1", "sc://h:1", "yarn", "k8s://https://h:1"])
+def test_a_server_has_less_time_to_start_than_this_host(master: str) -> None:
+    for local in ("local", "local[2]", "local[*]"):
+        assert timeout_s_of(master) < timeout_s_of(local)
 
 
 def test_a_connect_server_is_known_by_its_scheme() -> None:

@@ -11,12 +11,13 @@ import pytest
 
 from reports import generator
 from reports.anomalies import ANOMALIES
-from reports.lawful import IMPOSSIBLE, LAWFUL, UNLAWFUL, Configuration, configuration_of, rule, table
+from reports.criteria import Criteria
+from reports.lawful import ALWAYS, IMPOSSIBLE, LAWFUL, RULES, UNLAWFUL, Configuration, configuration_of, rule, table
 from reports.lawful_page import render
 from reports.model import Cell, CellFacts, Counts, Finding, IdentitySet, Latency, Recovery, Run, SetComparison
 from reports.outputs import Judged, cell_result, exit_code, junit, summary
 from reports.sweep.observations import CLIENT_BOUND, OK, observe
-from reports.verdict import FAIL, INCONCLUSIVE, PASS, judge, worst
+from reports.verdict import EVIDENCE_CHECKS, FAIL, INCONCLUSIVE, PASS, judge, worst
 
 SOME = IdentitySet(count=5, hash=1)
 PROVED = ({"id": "f", "phase": "applied", "kind": "kill", "target": "leader"}, {"id": "f", "phase": "proved"})
@@ -46,19 +47,27 @@ def facts(
     steady: float | None = 0.97,
     rate: int = 1000,
     throughput: float = 1000.0,
+    failed: int = 0,
+    unknown: int = 0,
+    basis: str = "acknowledged",
+    client: dict[str, str] | None = None,
 ) -> CellFacts:
     outcome = {
         "status": status,
         "measure_start_us": 0,
         "measure_end_us": 5_000_000,
         "final_read": {"complete": complete, "reason": "" if complete else "partition 2 has no leader"},
+        "effective": {"client": client or {}},
         "health": {} if cpu_share is None else {"cpu_share": cpu_share},
     }
     document = {"kind": kind, "expect": expect or {}, "outcome": outcome, "workload": {"rate_per_s": rate}}
     slots = pd.DataFrame({"t_us": range(0, 5_000_000, 100_000), "sent": [sent_per_slot] * 50})
     return CellFacts(
         cell=Cell(cell_id="c", document=document, faults=faults if kind == "chaos" else ()),
-        counts=Counts(acked=acked, acked_total=acked),
+        counts=Counts(
+            acked=acked, acked_total=acked, failed_total=failed, unknown_total=unknown, log_in_window=unknown
+        ),
+        throughput_basis=basis,
         predictions={name: (sets or {}).get(name, comparison()) for name in ("lost", "duplicated", "reordered")},
         observed=observed or {},
         latency={kind: Latency() for kind in ("schedule_lag", "corrected", "uncorrected", "end_to_end")},
@@ -106,12 +115,35 @@ CASES: list[tuple[str, CellFacts, str]] = [
         facts(complete=False, sets={"duplicated": comparison(only_observed=4)}),
         FAIL,
     ),
+    (
+        "with acks=0 loss breaks no promise",
+        facts(client={"acks": "0"}, observed={"lost_unacked": SOME}, expect={"lost_unacked": "some"}),
+        PASS,
+    ),
+    (
+        "and is to be seen where it is to be shown",
+        facts(client={"acks": "0"}, expect={"lost_unacked": "some"}),
+        INCONCLUSIVE,
+    ),
+    ("a client that waits for answers cannot lose without one", facts(observed={"lost_unacked": SOME}), FAIL),
     ("interrupted", facts(status="interrupted"), INCONCLUSIVE),
+    ("nearly every send failed", facts(kind="sweep", acked=4_000, failed=6_000), INCONCLUSIVE),
+    ("nearly every send is unknown", facts(kind="sweep", acked=4_000, unknown=6_000), INCONCLUSIVE),
+    ("a fault may keep most sends from being accepted", facts(acked=1_000, failed=9_000), PASS),
+    ("and hardly all of them", facts(acked=400, failed=9_600), INCONCLUSIVE),
+    ("acks=0 acknowledges nothing", facts(acked=0, unknown=9_000, basis="found in the log"), PASS),
+    ("with acks=0 nearly every send failed", facts(acked=0, unknown=400, failed=9_000, basis="x"), INCONCLUSIVE),
+    ("a try above the limit may time out", facts(kind="search", acked=400, unknown=9_600), PASS),
     ("stream missing", facts(missing=("log: no file",)), INCONCLUSIVE),
     ("too few records", facts(acked=99), INCONCLUSIVE),
     ("corrupt records", facts(observed={"corrupt": SOME}), FAIL),
     ("records that nobody sent", facts(observed={"unexpected": SOME}), FAIL),
     ("delivered twice", facts(observed={"dup_delivered": SOME}), FAIL),
+    ("copies of nothing", facts(observed={"copy_unexpected": SOME}), FAIL),
+    ("a committed copy passed over", facts(observed={"copy_passed_over": SOME}), FAIL),
+    ("acknowledged where nothing is", facts(observed={"ack_misplaced": SOME}), FAIL),
+    ("answered twice", facts(observed={"answered_twice": SOME}), FAIL),
+    ("a partition that a reader got nothing of", facts(observed={"unread": SOME}), INCONCLUSIVE),
     ("recovered records are no damage", facts(observed={"recovered": SOME}), PASS),
     ("a slow generator in a chaos cell is no matter", facts(sent_per_slot=10, cpu_share=1.0), PASS),
     ("sweep as asked", facts(kind="sweep"), PASS),
@@ -253,10 +285,47 @@ def test_the_table_rules_on_every_anomaly_and_is_the_one_in_docs() -> None:
     assert (Path(__file__).parents[2] / "docs" / "lawful.md").read_text() == render()
 
 
+def test_every_exception_of_a_rule_and_every_check_stands_on_the_page() -> None:
+    page = render()
+    for name, cases in RULES.items():
+        assert [case.condition for case in cases].index(ALWAYS) == len(cases) - 1, name  # the last, and no other
+        for case in cases:
+            assert case.condition.text in page
+            assert case.ruling.reason in page
+    evidence = {check.name for check in judge(facts()).checks[: len(EVIDENCE_CHECKS)]}
+    assert evidence == set(EVIDENCE_CHECKS)
+    assert f"at least {Criteria().records_min} records" in page
+    assert "Two brokers are not compared" in page
+
+
+def test_a_deletion_excuses_what_readers_were_given_with_acks_0_too() -> None:
+    """Nothing can be lost there, but what was read may be gone all the same."""
+    for configuration in (
+        Configuration(acks="0", records_deleted=True),
+        Configuration(acks="0", topic_recreated=True),
+        Configuration(acks="0", lost_power=True),
+    ):
+        assert rule("read_above_hw", configuration).lawful == LAWFUL
+    assert rule("hw_regression", Configuration(acks="0", lost_power=True)).lawful == LAWFUL
+
+
 def test_what_the_table_calls_impossible_fails_a_run_that_shows_it() -> None:
     given = replace(facts(), observed={"acked_below_min_isr": SOME})
     assert rule("acked_below_min_isr", configuration_of(given.cell)).lawful == IMPOSSIBLE
     assert judge(given).result == FAIL
+
+
+def test_a_run_log_that_contradicts_itself_is_inconclusive_and_says_where() -> None:
+    verdict = judge(replace(facts(), contradictions=("2 row(s) of send are there twice",)))
+    assert verdict.result == INCONCLUSIVE
+    assert verdict.reasons == ["the run log contradicts itself: 2 row(s) of send are there twice"]
+
+
+def test_a_batch_with_a_wrong_crc_is_corrupt_though_none_of_its_records_can_be_read() -> None:
+    given = facts()
+    outcome = given.cell.outcome | {"final_read": {"complete": True, "corrupt": ["partition 0: offsets 3 to 9"]}}
+    cell = replace(given.cell, document=given.cell.document | {"outcome": outcome})
+    assert judge(replace(given, cell=cell)).result == FAIL
 
 
 def test_findings_of_events_fail_with_their_first_case() -> None:

@@ -1,0 +1,89 @@
+"""What of a cell's evidence is missing: files against their list, streams against the plan, rows against three counts.
+
+Each line makes the cell inconclusive, because what nobody can look at may hold anything. Pure but for `cell_files`.
+Shown by tests/reports/test_reports_damage.py, which takes away and damages every file of a sound run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from reports.history import has_copiers
+from reports.model import Cell, Counts, Run
+from runlog.inventory import CellFiles, check_files
+
+NEEDED = ("send", "log")
+
+
+def cell_files(run: Run) -> dict[str, CellFiles]:
+    """Cell id -> its sound parts, before Spark opens any of them."""
+    directory = Path(run.directory)
+    return {cell.cell_id: check_files(directory, cell.cell_id, cell.document.get("files")) for cell in run.cells}
+
+
+def missing_evidence(cell: Cell, files: CellFiles, counts: Counts) -> tuple[str, ...]:
+    """In words, one for each thing that is missing."""
+    return (
+        *cell.problems,
+        *files.problems,
+        *_streams(cell, files),
+        *_rows(cell, counts),
+        *_reads(cell),
+    )
+
+
+def missing_beside(files: CellFiles) -> tuple[str, ...]:
+    """What says nothing of single records: the cell is no pass without it, and a violation that is seen stays one."""
+    return () if files.rows.get("batches") else ("batches: no row",)
+
+
+def _streams(cell: Cell, files: CellFiles) -> list[str]:
+    """Streams that the plan must have given rows to."""
+    needed = list(NEEDED)
+    if has_readers(cell):
+        needed.append("recv")
+    if has_copiers(cell):
+        needed.append("copies")
+    if any(reader.get("reads") == "copies" for reader in _readers(cell)):
+        needed.append("audit")
+    why = {"recv": " although the plan has readers", "copies": " although the plan has copiers",
+           "audit": " although the plan has readers of copies"}  # fmt: skip
+    return [f"{name}: no row{why.get(name, '')}" for name in needed if not files.rows.get(name)]
+
+
+def _readers(cell: Cell) -> list[Mapping[str, object]]:
+    listed = cell.part("workload").get("readers")
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list | tuple) else []
+
+
+def has_readers(cell: Cell) -> bool:
+    """Of the topic itself."""
+    readers = _readers(cell)
+    if readers:
+        return any(reader.get("reads", "topic") == "topic" for reader in readers)
+    consumers = cell.part("workload").get("consumers")
+    return isinstance(consumers, int) and consumers > 0
+
+
+def _rows(cell: Cell, counts: Counts) -> list[str]:
+    """Rows against what others counted: they tell of a lost part also where no list of files was written."""
+    found: list[str] = []
+    high = [item.get("high_seq") for item in cell.outcome.get("producers") or () if isinstance(item, dict)]
+    handed_over = sum(int(seq) + 1 for seq in high if isinstance(seq, int))
+    if counts.sent_total < handed_over:
+        found.append(f"send: {counts.sent_total} rows, but {handed_over} records were handed to the clients")
+    final_read = cell.outcome.get("final_read")
+    records = final_read.get("records") if isinstance(final_read, dict) else None
+    foreign = final_read.get("foreign") if isinstance(final_read, dict) else None
+    if isinstance(records, int) and isinstance(foreign, int) and counts.log_total != records - foreign:
+        found.append(f"log: {counts.log_total} rows, but the final read saw {records - foreign} records of the harness")
+    return found
+
+
+def _reads(cell: Cell) -> list[str]:
+    copies = cell.outcome.get("copies")
+    if not has_copiers(cell) or (isinstance(copies, dict) and copies.get("complete") is True):
+        return []
+    why = (copies.get("reason") if isinstance(copies, dict) else None) or "it is not recorded as complete"
+    return [f"copies: their topic was not read to its end: {why}"]

@@ -1,0 +1,178 @@
+"""The fast statements of `reports/record_queries.py` are exact: on random histories they give what plain Python gives.
+
+Each history is a cell of one made run, so that some hundred of them cost one pass of Spark. The rules as they are
+written (`reports/anomalies.py`, in DuckDB) must say the same of others, drawn anew each time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from reports.evidence import Interval
+from reports.model import IdentitySet
+from reports.record_sets import Kept, compare_sets, register_intervals
+from reports.tables import LONG, TEXT, small_table, spark_schema
+from runlog.schema import STREAMS
+from tests.reports.duck_rules import Identity, sets_in_frames
+from tests.reports.naive_rules import History, sets_of
+from tests.reports.random_histories import random_history
+
+FIRST = int(os.environ.get("EXACT_FIRST", "0"))  # seed of the first history
+CELLS = int(os.environ.get("EXACT_CELLS", "250"))  # histories in one pass of Spark
+DUCK_CELLS = 60  # in one call of DuckDB
+NOT_A_RULE = ("acked_below_min_isr", "two_leaders_ack", "predicted lost")  # from intervals: no SQL says them
+Frames = dict[str, pd.DataFrame]
+
+
+def frames_of(histories: Mapping[str, History]) -> Frames:
+    """The streams of all cells as tables, with what no rule looks at left at 0."""
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in STREAMS}
+    for cell, history in histories.items():
+        for send in history.send:
+            rows["send"].append(_row(cell, send.identity, partition=send.partition, status=send.status,
+                                     error=send.error, offset=send.offset, sent_us=send.sent_us,
+                                     acked_us=send.acked_us))  # fmt: skip
+        for stored in history.log:
+            rows["log"].append(_row(cell, stored.identity, partition=stored.partition, offset=stored.offset,
+                                    crc_ok=stored.crc_ok))  # fmt: skip
+        for name, deliveries in (("recv", history.recv), ("audit", history.audit)):
+            for got in deliveries:
+                rows[name].append(_row(cell, got.identity, partition=got.partition, offset=got.offset,
+                                       consumer=got.consumer, reader=got.reader, polled_us=got.polled_us,
+                                       crc_ok=got.crc_ok))  # fmt: skip
+        for copy in history.copies:
+            copier, incarnation, txn = copy.transaction
+            rows["copies"].append(_row(cell, copy.identity, partition=copy.partition, offset=copy.offset,
+                                       copier=copier, copier_incarnation=incarnation, txn=txn, outcome=copy.outcome,
+                                       crc_ok=copy.crc_ok))  # fmt: skip
+    frames: Frames = {}
+    for name, stream in STREAMS.items():
+        columns = [column.name for column in stream.columns]
+        frame = pd.DataFrame(rows[name], columns=[*columns, "cell"])
+        for column in columns:
+            # A column that older parts lack is null in them; all others hold numbers.
+            frame[column] = (
+                frame[column].astype("Int64") if column == "reader" else frame[column].fillna(0).astype("int64")
+            )
+        frames[name] = frame
+    return frames
+
+
+def _row(cell: str, identity: Identity, **values: Any) -> dict[str, Any]:
+    producer, incarnation, seq = identity
+    return {"cell": cell, "producer": producer, "incarnation": incarnation, "seq": seq, **values}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Small:
+    """The small tables that go with the streams."""
+
+    limits: list[tuple[object, ...]]
+    told: list[tuple[object, ...]]
+    early: list[tuple[object, ...]]
+    copying: list[str]
+
+    @classmethod
+    def of(cls, histories: Mapping[str, History]) -> Small:
+        return cls(
+            limits=[(cell, *limit) for cell, history in histories.items() for limit in history.limits.items()],
+            told=[
+                (cell, *item.transaction, int(item.is_committed), item.asked_us)
+                for cell, history in histories.items()
+                for item in history.told
+            ],
+            early=[(cell, *reader) for cell, history in histories.items() for reader in history.early.items()],
+            copying=[cell for cell, history in histories.items() if history.has_copiers],
+        )
+
+
+def by_spark(spark: SparkSession, histories: Mapping[str, History]) -> dict[str, dict[str, set[Identity]]]:
+    """Cell -> anomaly -> identities, as the report computes them."""
+    for name, frame in frames_of(histories).items():
+        spark.createDataFrame(frame, spark_schema(STREAMS[name])).createOrReplaceTempView(name)
+    small = Small.of(histories)
+    small_table(spark, "commit_limits", {"cell": TEXT, "reader": LONG, "limit_us": LONG}, small.limits)
+    columns = ("copier", "copier_incarnation", "txn", "is_committed", "asked_us")
+    small_table(spark, "transactions", {"cell": TEXT, **dict.fromkeys(columns, LONG)}, small.told)
+    small_table(spark, "early_readers", {"cell": TEXT, "reader": LONG, "end_partition": LONG}, small.early)
+    small_table(spark, "copying", {"cell": TEXT}, [(cell,) for cell in small.copying])
+    register_intervals(spark, _intervals(histories))
+    kept = Kept(spark)
+    try:
+        found = compare_sets(kept)
+    finally:
+        kept.release()
+    result: dict[str, dict[str, set[Identity]]] = {}
+    for cell in histories:
+        sets = {kind: identities(comparison.observed) for kind, comparison in found[cell].items()}
+        if "lost" in found[cell]:
+            sets["predicted lost"] = identities(found[cell]["lost"].predicted)
+        result[cell] = sets
+    return result
+
+
+def _intervals(histories: Mapping[str, History]) -> Iterable[tuple[str, Interval]]:
+    for cell, history in histories.items():
+        for item in history.ranges:
+            yield (
+                cell,
+                Interval(
+                    kind=item.kind,
+                    partition=item.partition,
+                    from_offset=item.first,
+                    end_offset=item.end,
+                    after_us=item.after_us,
+                    before_us=item.before_us,
+                ),
+            )
+
+
+def identities(found: IdentitySet) -> set[Identity]:
+    assert found.complete
+    return {
+        (item.producer, item.incarnation, seq)
+        for item in found.ranges
+        for seq in range(item.first_seq, item.last_seq + 1)
+    }
+
+
+def differences(
+    histories: Mapping[str, History],
+    found: Mapping[str, Mapping[str, set[Identity]]],
+    *,
+    left_out: Sequence[str] = (),
+) -> list[str]:
+    """What of each history is missed or invented, the smallest history first."""
+    wrong: list[tuple[int, str]] = []
+    for cell, history in histories.items():
+        size = len(history.send) + len(history.log) + len(history.recv)
+        for name, expected in sets_of(history).items():
+            its = found[cell].get(name, set())
+            if its != expected and name not in left_out:
+                wrong.append((size, f"{cell} {name}: missed {expected - its}, invented {its - expected}"))
+    return [text for _, text in sorted(wrong)]
+
+
+@pytest.mark.spark
+def test_what_spark_finds_is_what_plain_python_finds(spark: SparkSession) -> None:
+    histories = {f"history-{number}": random_history(number) for number in range(FIRST, FIRST + CELLS)}
+    assert differences(histories, by_spark(spark, histories)) == []
+
+
+@settings(max_examples=10, deadline=None, phases=[Phase.generate])
+@given(first=st.integers(min_value=0, max_value=10**9))
+def test_the_rules_as_they_are_written_say_what_plain_python_says(first: int) -> None:
+    histories = {f"history-{first + number}": random_history(first + number) for number in range(DUCK_CELLS)}
+    small = Small.of(histories)
+    by_rule = sets_in_frames(frames_of(histories), small.limits, small.copying, small.told, small.early)
+    found = {cell: {name: by_cell.get(cell, set()) for name, by_cell in by_rule.items()} for cell in histories}
+    assert differences(histories, found, left_out=NOT_A_RULE) == []
