@@ -144,6 +144,8 @@ class Conductor:
         progress = {name: state[name] for name in _PROGRESS}
         readers_inside = sum(not reader.own_processes for reader in self._plan.workload.reader_groups)
         progress |= live_figures(state, readers_inside)
+        if state["refusals"]:
+            progress["refusals"] = state["refusals"]
         self._emit({"event": "progress", "t_us": self._clock.now_us(), **progress})
         self._stat("progress", progress)
         if state["client"]:

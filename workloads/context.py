@@ -138,7 +138,7 @@ class LoadContext:
 def claim_number(directory: Path, kind: str, limit: int) -> int:
     for number in range(limit):
         try:
-            descriptor = os.open(directory / f"{kind}-{number}.claim", os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(directory / f"{kind}-{number}.claim", os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             continue
         os.close(descriptor)

@@ -35,6 +35,7 @@ class Counters:
         self._send: dict[str, SegmentFollower] = {}
         self._recv: dict[str, SegmentFollower] = {}
         self.by_status = dict.fromkeys(SendStatus, 0)
+        self.refusals: dict[int, int] = {}  # sends that were not acknowledged and have an error, by its code
         self.received = 0
         self.received_by_reader: dict[int, int] = {}
         self.latency = LogHistogram()  # acknowledged sends, from the intended time
@@ -54,6 +55,11 @@ class Counters:
                 for status in SendStatus:
                     self.by_status[status] += int(np.count_nonzero(rows["status"] == status))
                 is_acked = rows["status"] == SendStatus.ACKED
+                if not is_acked.all():
+                    codes, counts = np.unique(rows["error"][~is_acked], return_counts=True)
+                    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+                        if code:
+                            self.refusals[code] = self.refusals.get(code, 0) + count
                 if self.window_us is not None:
                     self.stages.add_sends(rows, *self.window_us)
                 self.latency.add((rows["acked_us"] - rows["intended_us"])[is_acked])

@@ -96,6 +96,7 @@ class LoadProcess:
             "unknown": self._counters.by_status[SendStatus.UNKNOWN],
             "received": self._counters.received,
             "received_by_reader": {str(reader): count for reader, count in self._counters.received_by_reader.items()},
+            "refusals": {str(code): count for code, count in self._counters.refusals.items()},
             "recent": self._window.to_json(),
             "last_received_us": self.context.clock.to_us(last_received_ns) if last_received_ns else -1,
             "errors": list(self.context.errors),
@@ -157,7 +158,8 @@ class _Window:
 
 def empty_state() -> Json:
     counts = dict.fromkeys(_SUMMED, 0)
-    return {**counts, "received_by_reader": {}, "recent": {}, "last_received_us": -1, "errors": [], "client": {}}
+    by_key: Json = {"received_by_reader": {}, "refusals": {}, "recent": {}, "client": {}}
+    return {**counts, **by_key, "last_received_us": -1, "errors": []}
 
 
 def live_figures(state: Json, readers: int) -> Json:
@@ -182,8 +184,9 @@ def merge_states(states: list[Json]) -> Json:
             merged[name] += state[name]
         merged["last_received_us"] = max(merged["last_received_us"], state["last_received_us"])
         merged["errors"].extend(state["errors"])
-        for reader, count in state["received_by_reader"].items():
-            merged["received_by_reader"][reader] = merged["received_by_reader"].get(reader, 0) + count
+        for name in ("received_by_reader", "refusals"):
+            for key, count in state[name].items():
+                merged[name][key] = merged[name].get(key, 0) + count
         for name, document in state["recent"].items():
             merged["recent"].setdefault(name, []).append(document)
         merged["client"].update(state["client"])

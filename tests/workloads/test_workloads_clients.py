@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError
 
 from runlog.schema import ABSENT, SendStatus
 from workloads.clients import aiokafka, client_names, kafka_python, make_consumer, make_producer
-from workloads.clients.confluent import classify, consumer_settings, producer_settings
+from workloads.clients.confluent import consumer_settings, producer_settings
 from workloads.clients.protocol import ClientError, ClientSetup, PropertyError
 
 KNOBS = {
@@ -32,7 +32,6 @@ REFUSED = {
     "reference": [("max.block.ms", "load generator"), ("interceptor.classes", "interceptor.classes")],
     "kafka_python": [
         ("buffer.memory", "leave it out"), ("linger_ms", "did you mean linger.ms"), ("linger.ms", "whole|invalid"),
-        ("transactional.id", "enable.idempotence"),
     ],
     "aiokafka": [
         ("max.in.flight.requests.per.connection", "set it to 1"), ("delivery.timeout.ms", "request.timeout.ms"),
@@ -139,28 +138,6 @@ def test_consumer_properties_are_translated() -> None:
         "fetch.wait.max.ms": "10",
         "fetch.min.bytes": "1",
     }
-
-
-@pytest.mark.parametrize(
-    ("code", "retries_possible", "expected"),
-    [
-        (-192, True, SendStatus.UNKNOWN),  # message timed out: it may have been appended
-        (-192, False, SendStatus.UNKNOWN),
-        (-195, False, SendStatus.UNKNOWN),  # transport failure
-        (-151, True, SendStatus.UNKNOWN),  # purged in flight
-        (-152, True, SendStatus.UNKNOWN),  # purged in the queue: perhaps waiting for a retry
-        (7, False, SendStatus.UNKNOWN),  # REQUEST_TIMED_OUT
-        (20, False, SendStatus.UNKNOWN),  # NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        (19, False, SendStatus.FAILED),  # NOT_ENOUGH_REPLICAS, only attempt
-        (19, True, SendStatus.UNKNOWN),  # an earlier attempt may have been appended
-        (10, True, SendStatus.FAILED),  # MESSAGE_TOO_LARGE, always
-        (-190, True, SendStatus.FAILED),  # unknown partition: never left
-    ],
-)
-def test_a_send_is_failed_only_if_it_certainly_was_not_appended(
-    code: int, retries_possible: bool, expected: SendStatus
-) -> None:
-    assert classify(code, retries_possible=retries_possible) == expected
 
 
 def test_confluent_tells_of_a_batch_that_the_broker_had_already_without_an_offset() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +14,9 @@ from runlog.compact import compact_cell
 from runlog.schema import RECV, SEND, SendStatus
 from tests.workloads.load_process import Load
 from tests.workloads.reference_broker import ReferenceBroker
+from tests.workloads.test_workloads_fates import outcome_of
 from workloads.clients import java_build, make_consumer, make_producer
-from workloads.clients.protocol import ClientError, ClientSetup, PropertyError, classify
+from workloads.clients.protocol import ClientError, ClientSetup, PropertyError
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 SINK: Any = SimpleNamespace(timed=None)  # nothing is sent
@@ -89,15 +89,15 @@ def test_without_a_jvm_or_a_compiler_the_error_says_what_is_missing(tmp_path: Pa
         java_build.build(tmp_path, tmp_path, java_command())
 
 
-def test_java_and_python_agree_on_what_certainly_was_not_appended() -> None:
-    source = java_build.SOURCE.read_text()
-    rule = source[source.index("definitelyNotAppended(int code") :]
-    never, perhaps = re.findall(r"((?:case -?\d+:\s*)+)return", rule)[:2]
-    for cases, expected in ((never, SendStatus.FAILED), (perhaps, SendStatus.UNKNOWN)):
-        codes = [int(code) for code in re.findall(r"case (-?\d+)", cases)]
-        assert codes
-        assert {classify(code, retries_possible=False) for code in codes} == {expected}
-    listed = {int(code) for code in re.findall(r"case (-?\d+)", never + perhaps)}
-    others = set(range(1, 130)) - listed
-    assert {classify(code, retries_possible=False) for code in others} == {SendStatus.FAILED}
-    assert {classify(code, retries_possible=True) for code in others} == {SendStatus.UNKNOWN}
+def test_the_jvm_follows_the_table_of_fates_that_it_is_told_at_start(runtime: dict[str, str]) -> None:
+    """It had a table of its own, by which NOT_LEADER_OR_FOLLOWER after an append was a failure."""
+    once = {"retries": "0", "acks": "all", "enable.idempotence": "false", "max.request.size": "2000"}
+    found = [
+        outcome_of("java", plan, once, size=size, runtime=runtime)
+        for plan, size in ((lambda number: "late 6", 10), (lambda number: 19, 10), (lambda number: None, 5_000))
+    ]
+    assert found == [
+        (SendStatus.UNKNOWN, True, 1),
+        (SendStatus.FAILED, False, 1),
+        (SendStatus.FAILED, False, 0),
+    ]

@@ -1,8 +1,8 @@
 // One producer or one consumer of Apache Kafka's Java client, driven through its standard streams.
 //
 // A frame is: length of the rest (int32), kind (byte), contents. All numbers are little endian. Frames in:
-//   O  open: mode (byte p|c), then strings: start (earliest|latest), number of properties, name, value, name, value ...,
-//      topics
+//   O  open: mode (byte p|c), then strings: start (earliest|latest), the codes ("17,21") after which a send certainly is
+//      not in the log (workloads/clients/fates.py), number of properties, name, value, name, value ..., topics
 //   A  connect: strings topic, partition, topic, partition ... that a consumer reads; none: subscribe in its group.id
 //   S  send: written_ns (int64), count (int32), per record: seq (int64), topic number (int32), key length (int32, -1 none),
 //      key, value length (int32), value
@@ -35,6 +35,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -83,6 +84,7 @@ public final class LoadClient {
     // Outcomes wait here for the writer; bounded by the sends in flight that the other side allows.
     private final Object outcomesLock = new Object();
     private ByteBuffer outcomes = newBuffer(OUTCOMES_PER_FRAME_MAX * OUTCOME_BYTES);
+    private final Set<Integer> failedCodes = new HashSet<>(); // complete before the threads start
     private final AtomicLong transitMaxNs = new AtomicLong();
 
     public static void main(String[] arguments) throws Exception {
@@ -98,9 +100,12 @@ public final class LoadClient {
         boolean isProducer = open.get() == 'p';
         List<String> words = strings(open);
         boolean fromStart = words.get(0).equals("earliest");
-        int end = 2 + 2 * Integer.parseInt(words.get(1));
+        for (String code : words.get(1).split(",")) {
+            failedCodes.add(Integer.parseInt(code));
+        }
+        int end = 3 + 2 * Integer.parseInt(words.get(2));
         Map<String, Object> properties = new HashMap<>();
-        for (int i = 2; i < end; i += 2) {
+        for (int i = 3; i < end; i += 2) {
             properties.put(words.get(i), words.get(i + 1));
         }
         List<String> topics = words.subList(end, words.size());
@@ -148,7 +153,6 @@ public final class LoadClient {
 
     private void produce(Map<String, Object> config, List<String> topics) throws Exception {
         boolean acksZero = "0".equals(config.get("acks"));
-        boolean retriesPossible = !"0".equals(config.get("retries"));
         config.put("key.serializer", ByteArraySerializer.class.getName());
         config.put("value.serializer", ByteArraySerializer.class.getName());
         Map<String, ?> inForce = new ProducerConfig(config).values();
@@ -161,7 +165,7 @@ public final class LoadClient {
             producer.partitionsFor(topic);
         }
         writeFrame('K', bytesOf(settings(inForce)));
-        Thread sender = new Thread(() -> sendAll(producer, topics, acksZero, retriesPossible), "send");
+        Thread sender = new Thread(() -> sendAll(producer, topics, acksZero), "send");
         sendThread = sender;
         sender.setDaemon(true);
         sender.start();
@@ -183,7 +187,7 @@ public final class LoadClient {
     private boolean finished; // under outcomesLock
     private volatile Thread sendThread;
 
-    private void sendAll(KafkaProducer<byte[], byte[]> producer, List<String> topics, boolean acksZero, boolean retriesPossible) {
+    private void sendAll(KafkaProducer<byte[], byte[]> producer, List<String> topics, boolean acksZero) {
         try {
             while (true) {
                 ByteBuffer frame = frames.poll(20, TimeUnit.MILLISECONDS);
@@ -202,7 +206,7 @@ public final class LoadClient {
                     long sentNs = System.nanoTime();
                     try {
                         producer.send(new ProducerRecord<>(topic, key, value), (metadata, error) ->
-                            done(seq, sentNs, metadata, error, acksZero, retriesPossible));
+                            done(seq, sentNs, metadata, error, acksZero));
                     } catch (Exception error) {
                         // Refused before it was queued: it certainly was not appended.
                         outcome(seq, sentNs, -1, -1, -1, codeOf(error), 1);
@@ -214,7 +218,7 @@ public final class LoadClient {
         }
     }
 
-    private void done(long seq, long sentNs, RecordMetadata metadata, Exception error, boolean acksZero, boolean retriesPossible) {
+    private void done(long seq, long sentNs, RecordMetadata metadata, Exception error, boolean acksZero) {
         if (error == null && acksZero) {
             outcome(seq, sentNs, metadata.partition(), -1, -1, 0, 2);
         } else if (error == null) {
@@ -224,19 +228,7 @@ public final class LoadClient {
             outcome(seq, sentNs, -1, -1, -1, codeOf(error), 1);
         } else {
             int code = codeOf(error);
-            outcome(seq, sentNs, -1, -1, -1, code, definitelyNotAppended(code, retriesPossible) ? 1 : 2);
-        }
-    }
-
-    // The rules of workloads/clients/protocol.py, which a test compares with these.
-    private static boolean definitelyNotAppended(int code, boolean retriesPossible) {
-        switch (code) {
-            case 10: case 17: case 21: case 29: case 43: case 44: case 76: case 87:
-                return true;
-            case -1: case 7: case 20: case 45: case 56:
-                return false;
-            default:
-                return code > 0 && !retriesPossible;
+            outcome(seq, sentNs, -1, -1, -1, code, failedCodes.contains(code) ? 1 : 2);
         }
     }
 

@@ -18,6 +18,7 @@ from workloads.clients.protocol import (
     ConsumerClient,
     OutcomeSink,
     ProducerClient,
+    PropertyError,
     StandsIn,
 )
 from workloads.clients.protocol import ClientSetup as ClientSetup
@@ -29,6 +30,13 @@ BUILTIN = {
     "aiokafka": "workloads.clients.aiokafka",
     "kafka_python": "workloads.clients.kafka_python",
     "java": "workloads.clients.java",
+}
+
+
+# Of producers, for every client of ours, whether its library has the property or not.
+_NOT_OF_THE_LOAD = {
+    "transactional.id": "the load begins no transactions, and a transactional producer sends nothing outside of one; "
+    "transactions run as copiers (a reader with own_processes: true and copies: true; scenario copy-loop)",
 }
 
 
@@ -60,6 +68,7 @@ def library(name: str) -> ClientLibrary:
 
 def make_producer(client: str, setup: ClientSetup, sink: OutcomeSink) -> ProducerClient:
     """PropertyError if the client cannot set a property; nothing is connected yet."""
+    _refuse_what_the_load_is_not(client, setup.properties)
     return library(client).make_producer(setup, sink)
 
 
@@ -71,8 +80,16 @@ def check_properties(client: str, properties: Mapping[str, str]) -> None:
     """PropertyError if the client says that it cannot set one of them; ClientError as `library`. Silence is no promise:
     a client need not offer it, and some find out only when they are made."""
     found = library(client)
+    _refuse_what_the_load_is_not(client, properties)
     if isinstance(found, ChecksProperties):
         found.check_properties(properties)
+
+
+def _refuse_what_the_load_is_not(client: str, properties: Mapping[str, str]) -> None:
+    """PropertyError. A client of somebody else may well run transactions behind its `send`."""
+    for name, reason in _NOT_OF_THE_LOAD.items():
+        if client in BUILTIN and name in properties:
+            raise PropertyError(client, name, reason)
 
 
 def nearest_properties(

@@ -18,6 +18,7 @@ import aiokafka.codec
 import aiokafka.errors
 
 from runlog.schema import ABSENT, SendStatus
+from workloads.clients.fates import status_of
 from workloads.clients.keywords import (
     CONSUMER,
     CONSUMER_REFUSED,
@@ -38,7 +39,6 @@ from workloads.clients.protocol import (
     OutcomeSink,
     Polled,
     PropertyError,
-    classify,
     polled_of,
 )
 
@@ -72,7 +72,6 @@ _PRODUCER_REFUSED = {
     "delivery.timeout.ms": "aiokafka gives a record up after request.timeout.ms; set that",
     "max.block.ms": "the load generator itself waits for space in the buffer",
     "retries": "aiokafka retries until request.timeout.ms is over; set that",
-    "transactional.id": "transactions are not part of this workload; use enable.idempotence",
 }
 _CONSUMER: dict[str, Keyword] = {**CONSUMER, **same(_COMMON_NUMBERS, number)}
 
@@ -200,7 +199,7 @@ class AiokafkaProducer:
         error = ClientError("cancelled") if done.cancelled() else done.exception()
         if error is not None:
             code = _code_of(error)
-            self._sink(seq, classify(code, retries_possible=True), code, ABSENT, ABSENT)
+            self._sink(seq, status_of(code, retries_possible=True), code, ABSENT, ABSENT)
         elif self._acks_zero:
             self._sink(seq, SendStatus.UNKNOWN, 0, ABSENT, ABSENT)
         else:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from workloads.clients.fates import failed_codes
 from workloads.clients.protocol import (
     RECORDS_PER_POLL_MAX,
     TIMED_OUTCOME,
@@ -96,7 +97,8 @@ class _Jvm:
         self.ended = threading.Event()
         threading.Thread(target=self._read, name="java-frames", daemon=True).start()
         pairs = [word for item in properties.items() for word in item]
-        words = [setup.start, str(len(properties)), *pairs, *setup.topics]
+        failed = failed_codes(retries_possible=properties.get("retries") != "0")
+        words = [setup.start, ",".join(map(str, failed)), str(len(properties)), *pairs, *setup.topics]
         self.write(b"O", mode.encode() + _packed(words))
         self._await(b"V", _START_TIMEOUT_S)
 

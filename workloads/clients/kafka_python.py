@@ -16,6 +16,7 @@ import kafka.codec
 import kafka.errors
 
 from runlog.schema import ABSENT, SendStatus
+from workloads.clients.fates import status_of
 from workloads.clients.keywords import (
     CONSUMER,
     CONSUMER_REFUSED,
@@ -36,7 +37,6 @@ from workloads.clients.protocol import (
     OutcomeSink,
     Polled,
     PropertyError,
-    classify,
     polled_of,
 )
 
@@ -58,7 +58,6 @@ _PRODUCER: dict[str, Keyword] = {
 _PRODUCER_REFUSED = {
     "buffer.memory": "kafka-python has no limit of its memory; leave it out",
     "max.block.ms": "the load generator itself waits for space in the buffer",
-    "transactional.id": "transactions are not part of this workload; use enable.idempotence",
 }
 _CONSUMER: dict[str, Keyword] = {**CONSUMER, **same(_COMMON_NUMBERS, number)}
 _METRICS = (
@@ -142,7 +141,7 @@ class KafkaPythonProducer:
 
     def _failed(self, seq: int, error: BaseException) -> None:
         code = _code_of(error)
-        self._sink(seq, classify(code, retries_possible=self._retries_possible), code, ABSENT, ABSENT)
+        self._sink(seq, status_of(code, retries_possible=self._retries_possible), code, ABSENT, ABSENT)
 
     def poll(self, timeout_s: float) -> None:
         """Outcomes come by themselves: this only waits."""

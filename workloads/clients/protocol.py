@@ -2,8 +2,9 @@
 
 An adapter takes Kafka's property names and refuses by name what its library cannot set. Each accepted send is reported
 to the outcome sink exactly once, or never if the client is closed first; then it stays unknown. A send is FAILED only
-if it certainly was not appended; a timeout or a lost connection after it may have left is UNKNOWN. With acks=0 nobody
-ever says that a record arrived, so each outcome is UNKNOWN, with the time at which the client let go of it.
+if it certainly was not appended (fates.py); a timeout or a lost connection after it may have left is UNKNOWN. With
+acks=0 nobody ever says that a record arrived, so each outcome is UNKNOWN, with the time at which the client let go of
+it.
 `docs/clients.md` shows how to add a client; tests/workloads/test_workloads_own_client.py follows that page.
 """
 
@@ -22,10 +23,6 @@ from runlog.schema import ABSENT, SendStatus
 
 LOCAL_ERROR = -1
 RECORDS_PER_POLL_MAX = 5_000  # what a consumer hands over at once, unless max.poll.records says less
-# Refusals that depend on the record or the topic alone: an earlier attempt met the same refusal.
-_ALWAYS_REFUSED = frozenset({10, 17, 21, 29, 43, 44, 76, 87})
-# Answers after which the batch may be in the log all the same.
-_PERHAPS_APPENDED = frozenset({-1, 7, 20, 45, 56})
 
 
 class PropertyError(ValueError):
@@ -175,15 +172,6 @@ class StandsIn(Protocol):
 
 def is_true(text: str) -> bool:
     return text.strip().lower() == "true"
-
-
-def classify(code: int, *, retries_possible: bool) -> SendStatus:
-    """What a Kafka error code says of a send: FAILED only for what certainly is not in the log."""
-    if code in _ALWAYS_REFUSED:
-        return SendStatus.FAILED
-    if code > 0 and code not in _PERHAPS_APPENDED and not retries_possible:
-        return SendStatus.FAILED  # the only attempt was answered, and with a refusal
-    return SendStatus.UNKNOWN
 
 
 def no_such_property(client: str, name: str, known: Iterable[str], reason: str) -> PropertyError:

@@ -1,6 +1,7 @@
 """What one member process is told: a JSON file for Python, the same as Java properties for a JVM. No I/O.
 
-The harness writes it, one for each start; `incarnation` counts the starts of a member.
+The harness hands it over on stdin, one for each start, since it may hold passwords; what lies beside the journal is a
+copy without them. `incarnation` counts the starts of a member.
 """
 
 from __future__ import annotations
