@@ -14,6 +14,7 @@ import re
 import sys
 import tempfile
 import tomllib
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -26,6 +27,7 @@ from ruamel.yaml import YAML
 from broker.mutants import MUTANTS, description
 from chaos.lease import default_root
 from harness.cli.run import chaos_suite
+from harness.errors import ExitCode
 from harness.plan import PlannedCell, build_plan
 from harness.run.orchestrator import Run, RunRequest
 from harness.run.progress import Progress
@@ -137,6 +139,13 @@ CLIENT_TRIALS: Final = (
 )
 # What no timeline can bring about reliably with real clocks, and why; the simulation's table has each of them.
 SIMULATED_ONLY: Final[Mapping[str, str]] = {
+    "memory_before_disk": "a voter has to die, or its disk to fail, between what it says and what it writes",
+    "swallow_quorum_io_error": "no fault of a scenario makes the quorum's files fail yet",
+    "offline_replica_elected": "the elected broker tells again with its next heartbeat, and clients retry",
+    "forgotten_producer_refused": "a producer has to be idle for producer.id.expiration.ms, a day",
+    "rot_cut_as_a_torn_tail": "no fault of a scenario damages the metadata log",
+    "stray_kept": "no scenario deletes a topic while a broker is down",
+    "read_error_fails_the_fetch": "no scenario makes one log of several unreadable yet",
     "old_image_believed": "it takes two brokers that come back with old metadata and find each other before either "
     "hears the controller, a window of milliseconds",
     "directory_not_synced": "the loss of power takes what came after a file's last fsync, and does not bring back the "
@@ -366,4 +375,9 @@ def main(argv: Sequence[str]) -> int:
 assert {trial.mutant for trial in BROKER_TRIALS}.union(SIMULATED_ONLY) == set(MUTANTS), "a mutant is missing"
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        code = main(sys.argv[1:])
+    except Exception:  # a process entry: 1 says that a mutant lives, and nothing else does
+        traceback.print_exc()
+        code = int(ExitCode.HARNESS_ERROR)
+    sys.exit(code)

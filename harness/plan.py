@@ -8,10 +8,11 @@ Shown by tests/harness/test_harness_plan.py.
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from harness.designs import ONE_AT_A_TIME
@@ -20,6 +21,8 @@ from harness.sweep_plan import SweepConfiguration, sweep_configurations
 from workloads.model import Workload, copy_topic, topic_names
 
 Expectation = Literal["none", "predicted", "exact", "any"]
+# Kafka takes 249 characters; what is appended (-copy, -t12, a group's name) has room behind these.
+_TOPIC_NAME_MAX: Final = 200
 NO_DAMAGE: Final[Mapping[str, str]] = {"lost": "none", "duplicated": "none", "reordered": "none"}
 
 
@@ -49,6 +52,15 @@ class ScenarioCase:
     has_faults: bool = True
     until_done: bool = False
     criteria: Sequence[Mapping[str, Any]] = ()  # as the document of a cell has them
+
+
+def own_name(mark: str, text: str) -> str:
+    """A legal topic name of at most 200 characters that begins with `mark`; different texts give different names."""
+    legal = re.sub(r"[^A-Za-z0-9._-]", "-", text)
+    if legal != text or len(mark) + 1 + len(legal) > _TOPIC_NAME_MAX:
+        digest = hashlib.blake2s(text.encode(errors="surrogatepass"), digest_size=6).hexdigest()
+        legal = f"{legal[: _TOPIC_NAME_MAX - len(mark) - len(digest) - 2]}-{digest}"
+    return f"{mark}-{legal}"
 
 
 CasesOf = Callable[[ChaosEntry], Sequence[ScenarioCase]]
@@ -88,6 +100,11 @@ class PlannedCell:
     has_faults: bool = False
     until_done: bool = False  # the load ends with the timeline; measure_ms is the longest
     criteria: Sequence[Mapping[str, Any]] = ()
+    mark: str = ""  # of the run that carries it out; all that the cell makes on a cluster begins with it
+
+    def marked(self, mark: str) -> PlannedCell:
+        """As carried out: with the mark, so that names on the cluster are its own."""
+        return replace(self, mark=mark)
 
     @property
     def knobs(self) -> dict[str, str]:
@@ -96,7 +113,9 @@ class PlannedCell:
 
     @property
     def topic_name(self) -> str:
-        return re.sub(r"[^A-Za-z0-9._-]", "-", self.cell_id)[:200]
+        """Also the beginning of the names of groups and transactional ids."""
+        assert self.mark, "a cell that is carried out is marked: a bare cell id may be the name of anybody's topic"
+        return own_name(self.mark, self.cell_id)
 
     @property
     def topic_names(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from harness.errors import UsageError
 from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source, validate
+from runlog.redaction import is_secret
 from workloads.model import Workload
 
 KNOBS: Final = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
@@ -128,6 +129,13 @@ class Sweep(_Strict):
         """Number of the cluster, from 1, that this repetition (from 1) runs on: neighbours together, and no cluster has
         more than one round more than another."""
         return (repetition - 1) * self.forks // self.repetitions + 1
+
+    @model_validator(mode="after")
+    def _sweeps_no_secret(self) -> Sweep:
+        secret = next((name for name in self.vary if is_secret(name)), None)
+        if secret is not None:
+            raise ValueError(f"{secret} is a secret and cannot be varied: values of a sweep name its cells")
+        return self
 
     @model_validator(mode="after")
     def _design_takes_it(self) -> Sweep:

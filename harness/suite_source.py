@@ -16,12 +16,13 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from harness.errors import UsageError
+from runlog.redaction import hidden_assignment, hidden_document, hidden_text
+from runlog.user_files import UserFileError, load_yaml, read_text
 
 _ERRORS_SHOWN_MAX: Final = 12
-_SOURCE_BYTES_MAX: Final = 1 << 20
+_SHOWN_CHARACTERS_MAX: Final = 200  # of a value in a message
 _FILES_LOOKED_AT_MAX: Final = 1_000  # a misspelt name in a directory of very many files needs no suggestion
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 _Location = tuple[str | int, ...]
@@ -52,11 +53,9 @@ def read_source(path: Path) -> Source:
     if problem := file_problem(path):
         raise UsageError(problem)
     try:
-        if path.stat().st_size > _SOURCE_BYTES_MAX:
-            raise UsageError(f"{path}: larger than {_SOURCE_BYTES_MAX} bytes")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
+        text = read_text(path)
+    except UserFileError as error:
+        raise UsageError(error.at(path)) from error
     source = parse_source(text, str(path))
     source.directory = path.parent
     return source
@@ -79,14 +78,10 @@ def file_problem(path: Path) -> str:
 
 
 def parse_source(text: str, name: str) -> Source:
-    yaml = YAML(typ="rt", pure=True)
     try:
-        document = yaml.load(text)
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
-        raise UsageError(f"{name}:{line}: not YAML: {error.problem or error}") from error
-    except YAMLError as error:
-        raise UsageError(f"{name}: not YAML: {error}") from error
+        document = load_yaml(text, YAML(typ="rt", pure=True))
+    except UserFileError as error:
+        raise UsageError(error.at(name)) from error
     if not isinstance(document, CommentedMap):
         raise UsageError(f"{name}:1: expected a mapping of keys, got {_kind(document)}")
     lines: dict[_Location, int] = {(): 1}
@@ -133,11 +128,13 @@ def parse_override(text: str) -> tuple[str, Any]:
     """`key=value`; the value is read as YAML, so 5 is a number, [1, 2] a list, and quotes keep a string."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise UsageError(f"--set {text}: expected key=value")
+        raise UsageError(f"--set {hidden_assignment(text)}: expected key=value")
     try:
-        return key.strip(), _plain(YAML(typ="rt", pure=True).load(value) if value.strip() else "", (), {(): 1})
-    except YAMLError as error:
-        raise UsageError(f"--set {text}: the value is not YAML: {error}") from error
+        loaded = load_yaml(value, YAML(typ="rt", pure=True)) if value.strip() else ""
+        return key.strip(), _plain(loaded, (), {(): 1})
+    except UserFileError as error:
+        shown = hidden_assignment(text)[:_SHOWN_CHARACTERS_MAX]
+        raise UsageError(f"--set {shown}: the value is {hidden_text(error.problem)}") from error
 
 
 def apply_overrides(source: Source, overrides: Iterable[str]) -> None:
@@ -147,7 +144,7 @@ def apply_overrides(source: Source, overrides: Iterable[str]) -> None:
     """
     for text in overrides:
         dotted, value = parse_override(text)
-        _set(source, dotted.split("."), value, text)
+        _set(source, dotted.split("."), value, hidden_assignment(text))
 
 
 # Mappings whose keys are Kafka's names: what follows them is one key, dots and all.
@@ -166,7 +163,9 @@ def _set(source: Source, parts: list[str], value: Any, text: str) -> None:
             return
         if isinstance(node, dict) and not isinstance(node.get(key), dict | list):
             if node.get(key) is not None:
-                raise UsageError(f"--set {text}: {'.'.join(map(str, location))} is {node[key]!r}, not a mapping")
+                raise UsageError(
+                    f"--set {text}: {'.'.join(map(str, location))} is {_shown(key, node[key])}, not a mapping"
+                )
             node[key] = {}
             source.overridden.setdefault(location, text)
         node, parts = node[key], rest
@@ -216,8 +215,12 @@ def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -
     got = detail.get("input")
     if detail["type"] == "value_error" and isinstance(got, dict | list):
         return f"{place}: {name}: {message}"  # the sentence is ours and names the key inside that is wrong
-    shown = f", got {got!r}" if not isinstance(got, dict | list) else f", got {_kind(got)}"
+    shown = f", got {_shown(name, got)}" if not isinstance(got, dict | list) else f", got {_kind(got)}"
     return f"{place}: {name}: {message}{shown}"
+
+
+def _shown(name: object, value: object) -> str:
+    return repr(hidden_document(value, str(name)))
 
 
 def nearest(word: str, candidates: Sequence[str]) -> str:

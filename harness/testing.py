@@ -20,14 +20,17 @@ from typing import Final, TypeVar, cast
 
 from pydantic import ValidationError
 
-from broker.wire.records import decode_records
+from broker.wire.errors import ProtocolError
+from broker.wire.records import decode_fetched
 from chaos import timeline
-from chaos.lease import Lease, default_root, reap
+from chaos.lease import Lease, default_root
 from chaos.model import Scenario, Topic
+from chaos.reap import reap
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey, Engine
 from harness.clusters.factory import build_cluster
 from harness.clusters.log_reader import TopicLogReader
+from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, HarnessError, UsageError
 from harness.run.power_loss import drop_unsynced
@@ -79,6 +82,7 @@ class KafkaCluster:
 
     def __init__(self, cluster: ProcessCluster, lease: Lease, topic: str, topic_settings: Topic) -> None:
         self.processes, self.lease, self.topic = cluster, lease, topic
+        self.own_topics = OwnTopics(Admin(cluster.direct_addresses))
         self.create_topic(
             topic,
             partitions=topic_settings.partitions,
@@ -95,9 +99,7 @@ class KafkaCluster:
         self, name: str, *, partitions: int = 1, replication_factor: int = 3, config: Mapping[str, str] | None = None
     ) -> None:
         """Returns when every replica is in the ISR."""
-        Admin(self.processes.direct_addresses).create_topic(
-            name, partitions=partitions, replication_factor=replication_factor, config=config or {}
-        )
+        self.own_topics.create(name, partitions=partitions, replication_factor=replication_factor, config=config or {})
         if not self.processes.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=replication_factor):
             raise EnvironmentFault(f"topic {name} had no full ISR after {HEALTH_TIMEOUT_S:.0f} s")
 
@@ -154,20 +156,20 @@ class KafkaCluster:
             raise EnvironmentFault(f"the cluster was not healthy again within {HEALTH_TIMEOUT_S:.0f} s")
 
     def records(self, topic: str | None = None) -> list[Record]:
-        """The whole log of the test's topic, in the order of partitions and offsets. Waits until it is healthy."""
+        """The whole log of the test's topic, in the order of partitions and offsets. Waits until it is healthy.
+        EnvironmentFault when a leader does not answer in time, or serves what is no log."""
         name = topic or self.topic
         self.wait_healthy()
         state = self.processes.state(name)
         if state is None or not state.partitions:
             raise HarnessError(f"no broker knows topic {name}")
         reader = self._reader(name)
-        found = []
+        found: list[Record] = []
         for partition in sorted(state.partitions):
-            for batch in reader.batches(partition, reader.end_offset(partition)):
-                found += [
-                    Record(partition=partition, offset=offset, key=key, value=value)
-                    for offset, _timestamp, key, value, _headers in decode_records(batch)
-                ]
+            try:
+                found += _records_of(reader, partition)
+            except (ProtocolError, TimeoutError) as error:
+                raise EnvironmentFault(f"the log of {name}-{partition} cannot be read: {error}") from error
         return found
 
     def _reader(self, topic: str) -> TopicLogReader:
@@ -176,6 +178,12 @@ class KafkaCluster:
     def values(self, topic: str | None = None) -> list[bytes]:
         """Values in the log, in order; tombstones left out."""
         return [record.value for record in self.records(topic) if record.value is not None]
+
+
+def _records_of(reader: TopicLogReader, partition: int) -> Iterator[Record]:
+    for batch in reader.batches(partition, reader.end_offset(partition)):
+        for offset, _timestamp, key, value, _headers in decode_fetched(batch):
+            yield Record(partition=partition, offset=offset, key=key, value=value)
 
 
 class Chaos:

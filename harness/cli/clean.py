@@ -1,40 +1,66 @@
-"""`harness clean`: undo what processes that are gone have left, by their leases; remove the data of clusters that never
-came up."""
+"""`harness clean`: undo what processes that are gone have left, by their leases; delete the topics of crashed runs on
+clusters of others, by their ids; remove the data of clusters that never came up.
+
+Shown by tests/harness/test_harness_own_topics.py.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
+import re
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
 
-from chaos.lease import default_root, read_identity, reap
-from harness.cli.cluster import state_directory
-from harness.clusters.kafka.jars import cache_directory
-from runlog.events import read_json
+from chaos.lease import default_root
+from chaos.lease_file import Entry
+from chaos.reap import left_alone, reap, settle_topics
+from harness.cli.cluster_state import remove_abandoned_data
+from harness.clusters.admin import Admin
+from harness.clusters.external import ExternalCluster
+from harness.clusters.security import Security, read_security
+from harness.errors import HarnessError
+
+_TOPIC_TIMEOUT_S: Final = 10.0
+_OWN_NAME: Final = re.compile(r"harness-[0-9a-f]{10}[-A-Za-z0-9._]*")  # as run/context.py makes marks
 
 
-def clean_up() -> None:
-    """One line for each thing undone; nothing to undo says so."""
-    lines = [*reap(default_root(os.environ)), *_remove_abandoned_containers(), *_remove_abandoned_data()]
-    for line in lines:
+def clean_up(client_config: Path | None = None) -> None:
+    """One line for each thing undone, and for what is left alone; nothing to undo says so. `client_config`: of the
+    clusters on which topics were left."""
+    root = default_root(os.environ)
+    lines = [line for line in reap(root) if "`harness clean` deletes them" not in line]
+    with tempfile.TemporaryDirectory() as directory:
+        security = None if client_config is None else read_security(client_config, Path(directory))
+        lines += settle_topics(root, lambda entry: _delete_topic(entry, security))
+    lines += [*left_alone(root), *_remove_abandoned_containers(), *remove_abandoned_data()]
+    for line in dict.fromkeys(lines):
         print(line)
     if not lines:
         print("nothing was left behind")
+
+
+def _delete_topic(entry: Entry, security: Security | None) -> str:
+    """What kept it from being deleted; empty: it is gone."""
+    if not entry.topic_id or not _OWN_NAME.fullmatch(entry.topic):
+        return "its id is not known, so it may be somebody else's; look, and remove the lease"
+    try:
+        cluster = ExternalCluster(entry.bootstrap_servers, security=security)
+        cluster.start()
+    except HarnessError as error:
+        return str(error)
+    deadline = time.monotonic() + _TOPIC_TIMEOUT_S
+    admin = Admin(cluster.direct_addresses, should_stop=lambda: time.monotonic() > deadline)
+    if admin.topic_id(entry.topic) not in (entry.topic_id, None):
+        return ""  # ours is gone, and another has its name
+    try:
+        return "" if admin.delete_topic(entry.topic_id) else "the brokers refuse, or do not answer"
+    except ValueError:
+        return f"{entry.topic_id!r} is no topic id"
 
 
 def _remove_abandoned_containers() -> list[str]:
     from harness.clusters.docker.engine import reap_containers
 
     return reap_containers()
-
-
-def _remove_abandoned_data() -> list[str]:
-    """Of `harness cluster up` killed before its cluster was up: named after its pid, and in no state file."""
-    known = {str(read_json(path).get("directory")) for path in state_directory().glob("*.json")}
-    removed = []
-    for directory in sorted((cache_directory() / "clusters").glob("*-*")):
-        pid = directory.name.rpartition("-")[2]
-        if str(directory) in known or not pid.isdigit() or read_identity(int(pid)) is not None:
-            continue
-        shutil.rmtree(directory, ignore_errors=True)
-        removed.append(f"removed data of a cluster that is gone: {directory}")
-    return removed

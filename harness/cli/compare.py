@@ -17,7 +17,7 @@ from harness.run.stop import StopFlag, signals_set
 from reports.compare.comparison import Row, compare, pair_up, search_row
 from reports.compare.likeness import Likeness, compare_surroundings
 from reports.compare.outputs import Compared, text, write
-from reports.measurements import Measurement, MeasurementsError, read_measurements
+from reports.measurements import Measurement, MeasurementsError, read_analysis_id, read_measurements
 from reports.model import Json
 from reports.search import read_search
 from runlog.events import read_json
@@ -52,6 +52,7 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark_m
         forced=force and bool(likeness.unlike),
         only_base=tuple(sorted(names[0] - names[1])),
         only_new=tuple(sorted(names[1] - names[0])),
+        analyses=(read_analysis_id(sides[0].directory), read_analysis_id(sides[1].directory)),
     )
     page = write(sides[1].directory, compared)
     for line in text(compared):

@@ -6,7 +6,6 @@ Shown by tests/harness/test_harness_confirm.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,11 +14,12 @@ from typing import Any
 from harness.cli.run import RUNS, RunOptions, run_suites
 from harness.designs import LATIN_HYPERCUBE
 from harness.errors import ExitCode, UsageError
-from harness.run.rundir import check_run_directory, create_run_directory
+from harness.run.rundir import check_run_directory, new_run_path
 from harness.suite import Suite
-from reports.measurements import configuration_name, read_measurements
+from reports.measurements import configuration_name, read_analysis_id, read_measurements
 from reports.sweep.confirm import CompilerAside, Confirmation, compiler_aside, confirm, exit_code, values_of
-from runlog.events import read_json
+from runlog.events import read_json, write_json
+from runlog.redaction import has_hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,7 @@ class Recommended:
     client: str
     seed: int
     predicted: Mapping[str, Any]
+    analysis_id: str = ""  # that recommended it
 
 
 def read_recommended(directory: Path, repetitions: int) -> Recommended:
@@ -51,6 +52,11 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
         raise UsageError(f"{directory}: this sweep recommends nothing; report.html says why")
     name = configuration_name(str(recommendation["cell_id"]))
     document = dict(manifest["suite_document"])
+    if has_hidden(document):
+        raise UsageError(
+            f"{directory}: the run's settings held a secret, which no run directory keeps: run the suite's file again "
+            f"with --cell {name}-r1 and --cell {name}-r2 instead"
+        )
     document.update(chaos=[], search=None, name=f"{document['name']}-confirm")
     document["sweep"] = {**document["sweep"], "repetitions": repetitions, "forks": 1}
     return Recommended(
@@ -62,13 +68,14 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
         # Other payloads and another order; a Latin hypercube would have other points as well.
         seed=int(manifest["seed"]) + (document["sweep"].get("design") != LATIN_HYPERCUBE),
         predicted=recommendation["predicted"],
+        analysis_id=str(sweep.get("analysis_id", "")),
     )
 
 
 def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitCode:
     """0 as predicted or better, 1 worse, 4 without usable figures. The last line on stdout is the new run's report."""
     recommended = read_recommended(directory.resolve(), repetitions)
-    run_dir = create_run_directory(RUNS, recommended.suite.name, options.run_dir)
+    run_dir = (options.run_dir or new_run_path(RUNS, recommended.suite.name)).resolve()
     code = run_suites(
         [recommended.suite],
         replace(
@@ -83,12 +90,13 @@ def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitC
     aside = compiler_aside(recommended.predicted, cells)
     document = {
         "sweep": str(directory),
+        "analyses": {"sweep": recommended.analysis_id, "new": read_analysis_id(run_dir)},
         "cell": recommended.name,
         "basis": basis(recommended.predicted),
         "measures": [asdict(each) for each in found],
         "compiler_us_per_record": asdict(aside) if aside else None,
     }
-    (run_dir / "results" / "confirm.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_json(run_dir / "results" / "confirm.json", document)
     for line in text(recommended.name, found, recommended.predicted, aside):
         print(line)
     print(run_dir / "report.html", flush=True)

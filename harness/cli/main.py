@@ -17,6 +17,7 @@ import typer
 
 from harness import VERSION
 from harness.errors import ExitCode, HarnessError
+from runlog.redaction import Redactor
 
 app = typer.Typer(
     name="harness",
@@ -239,11 +240,11 @@ def doctor(toxiproxy: _Toxiproxy = "auto") -> None:
 
 
 @app.command()
-def clean() -> None:
-    """Undo what crashed runs left behind: processes, proxies, faults."""
+def clean(client_config: _ClientConfig = None) -> None:
+    """Undo what crashed runs left behind: processes, proxies, faults; topics of theirs on your own cluster."""
     from harness.cli.clean import clean_up
 
-    clean_up()
+    clean_up(client_config)
 
 
 @cluster_app.command("up")
@@ -302,7 +303,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def execute(arguments: Sequence[str] | None = None) -> int:
-    """The exit code; every problem is told on stderr."""
+    """The exit code; every problem is told on stderr, and no secret of the command line with it."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    redactor = Redactor.of(arguments=words)
     try:
         result = app(args=None if arguments is None else list(arguments), standalone_mode=False)
         return int(result) if isinstance(result, int) else int(ExitCode.PASS)
@@ -312,20 +315,28 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return ExitCode.USAGE
     except HarnessError as error:
-        print(f"harness: {error}", file=sys.stderr)
+        print(f"harness: {redactor.text(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except PermissionError as error:
+        print(f"harness: {error.strerror}: {error.filename}", file=sys.stderr)
+        return ExitCode.ENVIRONMENT
     except OSError as error:
         if error.errno not in _FULL:
-            traceback.print_exc()
+            _print_traceback(error, redactor)
             return ExitCode.HARNESS_ERROR
         print(
-            f"harness: {error}; what was written so far is kept. Free some space, or put the run on another disk with "
-            "--run-dir (a run needs about 60 bytes a record, and the brokers' logs)",
+            f"harness: {redactor.text(str(error))}; "
+            "what was written so far is kept. Free some space, or put the run on another disk "
+            "with --run-dir (a run needs about 60 bytes a record, and the brokers' logs)",
             file=sys.stderr,
         )
         return ExitCode.ENVIRONMENT
-    except Exception:  # a bug of ours: shown whole, with the code that says so
-        traceback.print_exc()
+    except Exception as error:  # a bug of ours: shown whole, with the code that says so
+        _print_traceback(error, redactor)
         return ExitCode.HARNESS_ERROR
+
+
+def _print_traceback(error: BaseException, redactor: Redactor) -> None:
+    sys.stderr.write(redactor.text("".join(traceback.format_exception(error))))

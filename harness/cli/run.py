@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, cast
 
-from chaos.lease import default_root, reap
+from chaos.lease import default_root
 from chaos.model import builtin_scenarios
+from chaos.reap import reap
+from harness.cli.descriptors import require_descriptors
 from harness.cli.fitting import fitting, property_problem
 from harness.clusters.base import Engine
 from harness.clusters.proxies import check_proxy_choice
 from harness.clusters.security import read_properties
-from harness.errors import ExitCode, HarnessError, Interrupted, UsageError
+from harness.errors import EnvironmentFault, ExitCode, HarnessError, Interrupted, UsageError
 from harness.kafka_settings import settings_problem
 from harness.lint import lint
 from harness.plan import PlannedCell, build_plan
@@ -23,13 +25,14 @@ from harness.run.artifacts import collect_artifacts
 from harness.run.orchestrator import Run, RunRequest
 from harness.run.progress import Progress
 from harness.run.recover import recover_run
-from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
+from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts, start_check
 from harness.run.rundir import check_run_directory, create_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.time_left import WARMED_ENGINES, TimeLeft
 from harness.scenarios import cases_of
 from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
+from runlog.redaction import Redactor
 from workloads.clients import client_names
 
 ENGINES: Final = ("reference", "kafka", "docker", "external")
@@ -70,6 +73,15 @@ class RunOptions:
 
 def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     """All suites one after the other; the worst exit code."""
+    try:
+        return _run_suites(suites, options)
+    except Exception as error:
+        documents = [suite.model_dump(mode="json", by_alias=True) for suite in suites]
+        Redactor.of(documents, arguments=options.argv).exception(error)
+        raise
+
+
+def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     requests = [(suite, _plan(suite, options)) for suite in suites]
     check_allowances(options.allow)
     if options.run_dir is not None and len(suites) > 1:
@@ -79,13 +91,18 @@ def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
         for suite, cells in requests:
             print_plan(suite, cells, options)
         return ExitCode.PASS
-    left = reap(default_root(os.environ))
+    require_descriptors()
+    leases = _lease_root()
+    check = start_check(options.spark_master) if options.make_report else None
+    left = reap(leases)
     if options.engine == "docker":
         from harness.clusters.docker.engine import reap_containers
 
         left += reap_containers()
     for line in left:
         print(f"left by a crashed run: {line}", file=sys.stderr)
+    if check is not None:
+        check.result()
     codes = []
     stop = StopFlag()
     with signals_set(stop):
@@ -94,6 +111,19 @@ def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
             if stop.is_set():
                 break
     return next(code for code in _WORST_FIRST if code in codes)
+
+
+def _lease_root() -> Path:
+    """Made before anything is started: EnvironmentFault where no state can be kept, so that nothing could be undone."""
+    try:
+        root = default_root(os.environ)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:  # no home directory at all is a RuntimeError of pathlib
+        raise EnvironmentFault(
+            f"no state can be kept ({error}): a run writes down what it starts and breaks, to undo it after a crash. "
+            "Set XDG_STATE_HOME to a directory that can be written"
+        ) from error
+    return root
 
 
 def _lint(plans: Sequence[Sequence[PlannedCell]], *, strict: bool) -> None:
@@ -249,6 +279,7 @@ def _report(
     allow: Path | None,
     artifacts: Path | None,
 ) -> ExitCode:
+    verdicts = None
     try:
         verdicts = make_report(run_dir, spark_master=spark_master, allow=allow, stop=stop, progress=progress)
     except HarnessError as error:
@@ -257,7 +288,7 @@ def _report(
         raise
     finally:
         if artifacts is not None:
-            collect_artifacts(run_dir, artifacts)
+            collect_artifacts(run_dir, artifacts, with_results=verdicts is not None)
     print_verdicts(verdicts, run_dir / "report.html")
     return exit_code_of(verdicts)
 

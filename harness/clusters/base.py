@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NewType, Protocol
 
+from broker.wire.addresses import format_address
+
 if TYPE_CHECKING:  # only the names of what Cluster hands out; they import this module
     from harness.clusters.metadata import BrokerProbe
     from harness.clusters.observer import Observer
@@ -28,7 +30,7 @@ class Address:
     security: Security | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return format_address(self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn
 
+from broker.wire.addresses import AddressError, parse_address
 from chaos.port import Containers
 from harness.clusters.base import UNKNOWN_STATE, Address, BrokerId, ClusterState, Engine, Link
 from harness.clusters.layout_reference import HOST
@@ -32,10 +33,13 @@ def parse_bootstrap(text: str) -> tuple[Address, ...]:
     """`host:port,host:port`. UsageError names the part that is wrong."""
     addresses = []
     for part in text.split(","):
-        host, colon, port = part.strip().rpartition(":")
-        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        try:
+            host, port = parse_address(part)
+        except AddressError as error:
+            raise UsageError(f"--bootstrap-server: {error}") from error
+        if not host:
             raise UsageError(f"--bootstrap-server: expected host:port, got {part.strip()!r}")
-        addresses.append(Address(host=host, port=int(port)))
+        addresses.append(Address(host=host, port=port))
     return tuple(addresses)
 
 

@@ -11,8 +11,9 @@ from typing import Final
 
 from broker.wire.apis import ApiKey
 from broker.wire.batch import RawBatch, iter_batches
-from broker.wire.errors import error_name
-from harness.clusters.metadata import EARLIEST, LATEST, BrokerProbe, ask_leader, offset_request
+from broker.wire.errors import CorruptBatchError, error_name
+from broker.wire.records import check_fetched
+from harness.clusters.metadata import EARLIEST, LATEST, BrokerProbe, ask_leader, first_partition, offset_request
 
 FETCH_BYTES: Final = 8 << 20
 _STALL_TIMEOUT_S: Final = 15.0
@@ -61,7 +62,7 @@ class TopicLogReader:
                 if not records:
                     time.sleep(0.05)
                     continue
-                for batch in iter_batches(records):
+                for batch in self._checked(records, partition, position):
                     if batch.header.next_offset <= position:
                         continue  # a fetch may begin before the offset asked for
                     yield batch
@@ -70,6 +71,14 @@ class TopicLogReader:
         finally:
             if probe is not None:
                 probe.close()
+
+    def _checked(self, records: memoryview | bytes, partition: int, position: int) -> Iterator[RawBatch]:
+        try:
+            for batch in iter_batches(records):
+                check_fetched(batch.header)
+                yield batch
+        except CorruptBatchError as error:
+            raise CorruptBatchError(f"{self._topic}-{partition}, fetched at offset {position}: {error}") from error
 
     def _fetch(self, probe: BrokerProbe, partition: int, offset: int) -> tuple[memoryview | bytes | None, str]:
         """Records from `offset`, possibly empty; None and the reason when the leader must be looked up again."""
@@ -95,7 +104,9 @@ class TopicLogReader:
         )
         if response is None:
             return None, "no answer"
-        answer = response.responses[0].partitions[0]
+        answer = first_partition(response.responses)
+        if answer is None:
+            return None, "an answer without the partition"
         code = int(answer.error_code)
         if code != 0:
             return None, error_name(code)
@@ -116,6 +127,6 @@ class SeveralTopics:
         topic, partition = divmod(partition, self._partitions)
         return self._topics[topic].start_offset(partition)
 
-    def batches(self, partition: int, to_offset: int) -> Iterator[RawBatch]:
+    def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterator[RawBatch]:
         topic, partition = divmod(partition, self._partitions)
-        return self._topics[topic].batches(partition, to_offset)
+        return self._topics[topic].batches(partition, to_offset, from_offset=from_offset)

@@ -26,7 +26,10 @@ from harness.clusters.security import Security
 from harness.errors import EnvironmentFault
 
 _CLIENT_ID: Final = "harness-probe"
-_RESPONSE_BYTES_MAX: Final = 64 << 20
+# A fetch is as long as was asked for, and one batch longer (max.message.bytes); what else is asked is about one topic.
+_FETCHED_BYTES_MAX: Final = 64 << 20
+_ANSWER_BYTES_MAX: Final = 16 << 20
+_ELEMENTS_MAX: Final = 200_000  # of all arrays of an answer together: 28,000 partitions with three replicas
 LATEST, EARLIEST = -1, -2  # timestamps of ListOffsets
 UNKNOWN_TOPIC: Final = 3  # UNKNOWN_TOPIC_OR_PARTITION
 GROUP, TRANSACTION = 0, 1  # FindCoordinator's key types
@@ -35,8 +38,9 @@ _VERSIONS: Final = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: 4,
     ApiKey.DESCRIBE_QUORUM: 0,
     ApiKey.FIND_COORDINATOR: 2,
+    ApiKey.API_VERSIONS: 0,
     ApiKey.CREATE_TOPICS: 5,
-    ApiKey.DELETE_TOPICS: 5,
+    ApiKey.DELETE_TOPICS: 6,  # by id
     ApiKey.DELETE_RECORDS: 2,
     ApiKey.CREATE_PARTITIONS: 3,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: 1,
@@ -44,6 +48,7 @@ _VERSIONS: Final = {
     ApiKey.LIST_OFFSETS: 6,
     ApiKey.FETCH: 11,
 }
+_CREATE_TELLS_ID_VERSION: Final = 7  # of CreateTopics (KIP-516)
 _TOPIC_ID_VERSION: Final = 12  # of Metadata: carries topic ids (KIP-516); clusters of others may know only older ones
 # Not among the broker's own, so not in ApiKey.
 _SASL_HANDSHAKE: Final = (17, 1)
@@ -62,7 +67,7 @@ class BrokerProbe:
 
     def __init__(self, address: Address, *, timeout_s: float = 1.0) -> None:
         self._address = address
-        self._timeout_s = timeout_s
+        self._timeout_s = self._limit_s = timeout_s
         self._socket: socket.socket | None = None
         self._correlation_id = 0
 
@@ -95,6 +100,20 @@ class BrokerProbe:
         code = int(entry.error_code)
         return code in (0, UNKNOWN_TOPIC), str(entry.topic_id) if code == 0 else None
 
+    def create_topic(self, topic: Mapping[str, object], timeout_ms: int) -> Any:
+        """CreateTopics' answer for one topic, with its id where the broker knows topic ids; None without an answer."""
+        newest = self._newest_version(ApiKey.CREATE_TOPICS)
+        if newest is None:
+            return None
+        version = _CREATE_TELLS_ID_VERSION if newest >= _CREATE_TELLS_ID_VERSION else _VERSIONS[ApiKey.CREATE_TOPICS]
+        response = self._call(ApiKey.CREATE_TOPICS, version, {"topics": (topic,), "timeout": timeout_ms})
+        return None if response is None or len(response.topics) != 1 else response.topics[0]
+
+    def _newest_version(self, api_key: ApiKey) -> int | None:
+        response = self.call(ApiKey.API_VERSIONS)
+        offered = () if response is None else response.api_keys
+        return next((int(entry.max_version) for entry in offered if int(entry.api_key) == int(api_key)), None)
+
     def leader_address(self, topic: str, partition: int) -> Address | None:
         """Where the partition's leader says that it can be reached, on the listener that was asked."""
         response = self.call(ApiKey.METADATA, topics=({"name": topic},), allow_auto_topic_creation=False)
@@ -123,8 +142,8 @@ class BrokerProbe:
         )
         if response is None:
             return None
-        answer = response.topics[0].partitions[0]
-        if int(answer.error_code) != 0:
+        answer = first_partition(response.topics)
+        if answer is None or int(answer.error_code) != 0:
             return None
         return int(answer.leader_epoch), int(answer.end_offset)
 
@@ -137,8 +156,10 @@ class BrokerProbe:
         response = self.call(ApiKey.DESCRIBE_QUORUM, topics=topics)
         if response is None or int(response.error_code) != 0 or not response.topics:
             return None
-        answer = response.topics[0].partitions[0]
-        return (int(answer.leader_epoch), int(answer.leader_id)) if int(answer.error_code) == 0 else None
+        answer = first_partition(response.topics)
+        if answer is None or int(answer.error_code) != 0:
+            return None
+        return int(answer.leader_epoch), int(answer.leader_id)
 
     def group_coordinator(self, group: str) -> int | None:
         """The broker that coordinates a consumer group; None while nobody does."""
@@ -156,8 +177,8 @@ class BrokerProbe:
         response = self.call(ApiKey.LIST_OFFSETS, **offset_request(topic, partition, LATEST))
         if response is None:
             return None
-        answer = response.topics[0].partitions[0]
-        return int(answer.offset) if int(answer.error_code) == 0 else None
+        answer = first_partition(response.topics)
+        return int(answer.offset) if answer is not None and int(answer.error_code) == 0 else None
 
     def call(self, api_key: ApiKey, **values: object) -> Any:  # kio's generated types
         """One request and its response, in the version of `_VERSIONS`; None when the broker does not answer."""
@@ -166,18 +187,22 @@ class BrokerProbe:
     def _call(self, api_key: ApiKey, version: int, values: Mapping[str, object]) -> Any:
         try:
             return self._ask(self._connect(), api_key, version, values)
-        except (OSError, ValueError, EOFError, ProtocolError):
+        except (OSError, ValueError, OverflowError, EOFError, ProtocolError):
             self.close()
             return None
 
     def _ask(self, connection: socket.socket, api_key: int, version: int, values: Mapping[str, object]) -> Any:
+        """One deadline for the whole answer: a peer that drips bytes gets no more time than one that is silent."""
+        deadline_s = time.monotonic() + self._limit_s
+        connection.settimeout(self._limit_s)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         message = request(api_key, version, **values)
         connection.sendall(b"".join(encode_request(api_key, version, self._correlation_id, _CLIENT_ID, message)))
-        (size,) = struct.unpack(">i", _read_exactly(connection, 4))
-        if not 4 <= size <= _RESPONSE_BYTES_MAX:
+        (size,) = struct.unpack(">i", _read_exactly(connection, 4, deadline_s))
+        if not 4 <= size <= (_FETCHED_BYTES_MAX if api_key == ApiKey.FETCH else _ANSWER_BYTES_MAX):
             raise ValueError(f"response of {size} bytes from {self._address}")
-        correlation_id, response = decode_response(api_key, version, _read_exactly(connection, size))
+        frame = _read_exactly(connection, size, deadline_s)
+        correlation_id, response = decode_response(api_key, version, frame, elements_max=_ELEMENTS_MAX)
         if correlation_id != self._correlation_id:
             raise ValueError(f"correlation id {correlation_id} from {self._address}, expected {self._correlation_id}")
         return response
@@ -186,8 +211,8 @@ class BrokerProbe:
         if self._socket is None:
             address, security = self._address, self._address.security
             # One that has to greet and to prove itself first gets the time for it.
-            timeout_s = self._timeout_s if security is None else max(self._timeout_s, SECURE_TIMEOUT_S)
-            opened = socket.create_connection((address.host, address.port), timeout=timeout_s)
+            self._limit_s = self._timeout_s if security is None else max(self._timeout_s, SECURE_TIMEOUT_S)
+            opened = socket.create_connection((address.host, address.port), timeout=self._limit_s)
             try:
                 opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if security is not None:
@@ -234,9 +259,13 @@ def _partition_state(partition: Any) -> PartitionState:  # kio's generated type
     )
 
 
-def _read_exactly(connection: socket.socket, size: int) -> bytes:
+def _read_exactly(connection: socket.socket, size: int, deadline_s: float) -> bytes:
     parts: list[bytes] = []
     while size:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("the answer did not come in time")
+        connection.settimeout(left_s)
         part = connection.recv(size)
         if not part:
             raise EOFError("connection closed")
@@ -264,8 +293,8 @@ def ask_leader(
                 response = probe.call(api_key, **values)
             finally:
                 probe.close()
-            if response is not None:
-                answer = response.topics[0].partitions[0]
+            answer = None if response is None else first_partition(response.topics)
+            if answer is not None:
                 code = int(answer.error_code)
                 if code == 0:
                     return answer, ""
@@ -274,6 +303,11 @@ def ask_leader(
                     break
         time.sleep(0.1)
     return None, problem
+
+
+def first_partition(topics: Any) -> Any:  # kio's generated types
+    """The one partition that was asked about; None when the answer leaves it out."""
+    return topics[0].partitions[0] if topics and topics[0].partitions else None
 
 
 def offset_request(topic: str, partition: int, timestamp: int) -> dict[str, object]:

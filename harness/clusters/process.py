@@ -115,8 +115,11 @@ class ManagedProcess:
     def _end_group(self) -> None:
         """What the child started itself (Spark's JVM, load workers): it leads its own session, so they share its group.
 
-        Only called right after the child ended: a group id stays taken while a member lives, and is free otherwise.
+        Only called after the child ended and was waited for. Its number stays taken while a member of its group lives,
+        so whoever has it as pid now came later, and leads another group: that one is not ours.
         """
+        if Path(f"/proc/{self.popen.pid}").exists():
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.popen.pid, signal.SIGKILL)
 
@@ -153,23 +156,27 @@ def spawn(
     stderr_path: Path | None,
     outlive_parent: bool = False,
     pipes: bool = False,
+    stdin: bytes | None = None,
     environment: Mapping[str, str] | None = None,
     working_directory: Path | None = None,
 ) -> ManagedProcess:
     """Start a child in a session of its own, so that a Ctrl-C at the terminal reaches the harness only.
 
     Without `outlive_parent` the kernel kills it when the harness dies, even by SIGKILL. With `pipes` its stdin and
-    stdout are pipes; otherwise stdin is empty and stdout goes with stderr.
+    stdout are pipes; otherwise stdin holds `stdin`, or nothing, and stdout goes with stderr. What is secret goes that
+    way: everybody on the host can read a command line.
     """
+    assert not (pipes and stdin is not None)
     launcher = () if outlive_parent else (sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()))
     argv = [*launcher, *command]
 
     def job() -> subprocess.Popen[bytes]:
         stderr: IO[bytes] | int = subprocess.DEVNULL if stderr_path is None else stderr_path.open("ab")
+        source = subprocess.PIPE if pipes else subprocess.DEVNULL if stdin is None else _in_memory(stdin)
         try:
             return subprocess.Popen(
                 argv,
-                stdin=subprocess.PIPE if pipes else subprocess.DEVNULL,
+                stdin=source,
                 stdout=subprocess.PIPE if pipes else stderr,
                 stderr=stderr,
                 start_new_session=True,
@@ -179,8 +186,19 @@ def spawn(
         finally:
             if not isinstance(stderr, int):
                 stderr.close()
+            if source >= 0:
+                os.close(source)
 
     return ManagedProcess(name=name, popen=_forker.fork(job), stderr_path=stderr_path)
+
+
+def _in_memory(content: bytes) -> int:
+    """A file that no directory knows, to be read from its beginning; a pipe would need somebody who fills it."""
+    descriptor = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def popen_dying_with_us(

@@ -129,7 +129,7 @@ class LinkProxies:
             binary = find_binary(None, [cache_directory() / "bin"])
         if self._choice not in (AUTO, EMBEDDED):
             self._plain = use_server(self._choice)
-            self._prefix = f"run-{secrets.token_hex(3)}-"
+            self._prefix = f"run-{secrets.token_hex(5)}-"
         elif binary is not None:
             self._plain = start_real(binary, lease=self._lease, log_path=log_path, starter=popen_dying_with_us)
         self._kafka = start_embedded(
@@ -154,12 +154,21 @@ class LinkProxies:
                 between = Address(host="127.0.0.1", port=self._ports.take())
                 plain.append(self._spec(link.name, between, link.upstream))
                 kafka.append(self._client_spec(link, between))
-        if self._plain.process is None and self._lease is not None:
-            # Our own servers end with us; a server of somebody else's would keep these.
-            self._lease_entries += [self._lease.add_proxy(self._plain.url, spec.name) for spec in plain]
-        self._client(self._plain).populate(plain)
-        self._created += [(self._plain.url, spec.name) for spec in plain]
+        if self._plain.process is None:
+            self._create_on_a_shared_server(plain)
+        else:
+            self._client(self._plain).populate(plain)
         self._client(self._kafka).populate(kafka)
+
+    def _create_on_a_shared_server(self, specs: list[ProxySpec]) -> None:
+        """One by one: a name that is taken is refused, where `populate` would replace somebody else's proxy."""
+        assert self._plain is not None
+        for spec in specs:
+            # Our own servers end with us; this one would keep what we make.
+            if self._lease is not None:
+                self._lease_entries.append(self._lease.add_proxy(self._plain.url, spec.name, spec.upstream))
+            self._client(self._plain).create(spec)
+            self._created.append((self._plain.url, spec.name))
 
     def _spec(self, name: str, listen: Address, upstream: Address) -> ProxySpec:
         return ProxySpec(name=self._prefix + name, listen=str(listen), upstream=str(upstream))

@@ -20,6 +20,8 @@ from typing import Final
 from harness.clusters.sasl import MECHANISMS
 from harness.errors import EnvironmentFault, UsageError
 from harness.suite_source import file_problem, nearest
+from runlog.redaction import hidden_text
+from runlog.user_files import UserFileError, read_text
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PEM: Final = "PEM"
@@ -30,7 +32,6 @@ _TLS: Final = (
     "ssl.keystore.location", "ssl.keystore.type", "ssl.endpoint.identification.algorithm",
 )  # fmt: skip
 _JAAS_FIELD: Final = re.compile(r"(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;]+))")
-_SECRET: Final = re.compile(r"password|jaas|ssl\.keystore\.key|secret|token")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +71,6 @@ class Security:
         }
 
 
-def is_secret(name: str) -> bool:
-    """A property whose value belongs into no file of a run."""
-    return _SECRET.search(name) is not None
-
-
-def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
-    return {name: "(not shown)" if is_secret(name) else value for name, value in properties.items()}
-
-
 def read_security(path: Path, scratch: Path) -> Security:
     """`scratch` takes certificates that are converted. UsageError with file and line or property."""
     properties = read_properties(path)
@@ -114,9 +106,9 @@ def read_properties(path: Path) -> dict[str, str]:
     if problem := file_problem(path):
         raise UsageError(f"--client-config {problem}")
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--client-config {path} cannot be read: {error}") from error
+        text = read_text(path)
+    except UserFileError as error:
+        raise UsageError(f"--client-config {error.at(path)}") from error
     found: dict[str, str] = {}
     pending = ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -129,7 +121,7 @@ def read_properties(path: Path) -> dict[str, str]:
         pending = ""
         name, separator, value = stripped.partition("=")
         if not separator or not name.strip():
-            raise UsageError(f"{path}:{number}: expected name=value, got {stripped[:40]!r}")
+            raise UsageError(f"{path}:{number}: expected name=value, got {hidden_text(stripped[:40])!r}")
         found[name.strip()] = value.strip()
     return found
 

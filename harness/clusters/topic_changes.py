@@ -1,8 +1,9 @@
 """What an operator does to a topic while it is in use, by plain admin requests: settings, partitions, deleted records,
 and the topic itself deleted and created.
 
-Implements `chaos.port.Topics`. Every call ends within the bounds of `Admin`, and raises CellError with the broker's
-words when it is refused. Shown by tests/harness/test_harness_topic_changes.py.
+Only a topic that the run has made is changed: own_topics.py knows its id, and every change asks it first. Implements
+`chaos.port.Topics`. Every call ends within the bounds of `Admin`, and raises CellError with the broker's words when it
+is refused. Shown by tests/harness/test_harness_topic_changes.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from harness.clusters.admin import REQUEST_TIMEOUT_MS, RESOURCE_TOPIC, TRY_AGAIN
 from harness.clusters.base import Address, PartitionState
 from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.metadata import EARLIEST, LATEST, BrokerProbe, ask_leader, offset_request
+from harness.clusters.own_topics import OwnTopics
 from harness.errors import CellError
 
 _SET, _DELETE = 0, 1  # operations of IncrementalAlterConfigs
@@ -28,9 +30,10 @@ class TopicChanges:
         self,
         addresses: Callable[[], Mapping[int, Address]],
         probe_of_leader: Callable[[str, int], BrokerProbe | None],
+        own: OwnTopics,
     ) -> None:
         """`addresses`: of the brokers that can be asked now, by id, without any proxy."""
-        self._addresses, self._probe_of_leader = addresses, probe_of_leader
+        self._addresses, self._probe_of_leader, self._own = addresses, probe_of_leader, own
         self._admin = Admin(lambda: list(addresses().values()))
 
     def partition_count(self, topic: str) -> int:
@@ -57,20 +60,26 @@ class TopicChanges:
         }
 
     def change_setting(self, topic: str, name: str, value: str | None) -> None:
+        self._require_own(topic)
         change = {"name": name, "config_operation": _DELETE if value is None else _SET, "value": value}
         resource = {"resource_type": RESOURCE_TOPIC, "resource_name": topic, "configs": (change,)}
         what = f"{name} of topic {topic} could not be set to {value}"
         answers = self._admin.answers(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=(resource,), validate_only=False)
-        self._await_success(what, answers, lambda response: response.responses[0])
+        self._await_success(what, answers, lambda response: response.responses)
+
+    def _require_own(self, topic: str) -> None:
+        """These requests name a topic by its name alone, which somebody else's may have by now."""
+        self._own.require(topic, self.id_by_broker(topic).values())
 
     def set_partition_count(self, topic: str, count: int) -> None:
+        self._require_own(topic)
         entry = {"name": topic, "count": count, "assignments": None}
         answers = self._admin.answers(
             ApiKey.CREATE_PARTITIONS, topics=(entry,), timeout=REQUEST_TIMEOUT_MS, validate_only=False
         )
 
         def result(response: Any) -> Any:  # kio's generated types
-            return response.results[0]
+            return response.results
 
         try:
             self._await_success(f"topic {topic} could not get {count} partitions", answers, result)
@@ -95,11 +104,11 @@ class TopicChanges:
         return len(self._partitions(topic)[0].replicas)
 
     def delete(self, topic: str) -> None:
-        if not self._admin.delete_topic(topic):
-            raise CellError(f"topic {topic} could not be deleted: refused, or no broker answered")
+        self._require_own(topic)
+        self._own.delete(topic)
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        self._admin.create_topic(topic, partitions=partitions, replication_factor=replication_factor, config=config)
+        self._own.create(topic, partitions=partitions, replication_factor=replication_factor, config=config)
 
     def start_offset(self, topic: str, partition: int) -> int:
         return self._offset(topic, partition, EARLIEST)
@@ -117,6 +126,7 @@ class TopicChanges:
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """By the leader, which answers when all replicas in the ISR have done so."""
+        self._require_own(topic)
         entry = {"partition_index": partition, "offset": before_offset}
         topics = ({"name": topic, "partitions": (entry,)},)
         self._ask_leader(topic, partition, ApiKey.DELETE_RECORDS, {"topics": topics, "timeout": REQUEST_TIMEOUT_MS})
@@ -144,7 +154,11 @@ class TopicChanges:
         for response in answers:
             if response is None:
                 continue
-            found = result(response)
+            entries = result(response)
+            if not entries:
+                last = "an answer without the topic"
+                continue
+            found = entries[0]
             code = int(found.error_code)
             if code == 0:
                 return

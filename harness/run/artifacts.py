@@ -13,27 +13,37 @@ from xml.etree import ElementTree
 
 from harness.errors import EnvironmentFault
 
-_FILES: Final = ("report.html", "junit.xml", "summary.md", "manifest.json", "results/verdicts.json")
+_RESULTS: Final = ("report.html", "junit.xml", "summary.md", "results/verdicts.json")
 _LOGS: Final = ("*.log", "clusters/*/broker-*/stderr.log", "clusters/*/proxies/*.log", "cells/*/cell.json")
 _LOG_BYTES_MAX: Final = 8 << 20
 
 
-def collect_artifacts(run_dir: Path, directory: Path) -> None:
-    """DIRECTORY/<run>/ gets what there is, and DIRECTORY/junit.xml and summary.md speak for all runs in it."""
+def collect_artifacts(run_dir: Path, directory: Path, *, with_results: bool = True) -> None:
+    """DIRECTORY/<run>/ gets what there is, and DIRECTORY/junit.xml and summary.md speak for all runs in it.
+
+    Without results where the analysis failed: those of an earlier one, here or there, would seem to be its own.
+    """
     target = directory / run_dir.name
     try:
-        for path in _wanted(run_dir):
-            copy = target / path.relative_to(run_dir)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+        if target.resolve() != run_dir.resolve():  # else all is there already, and no copy
+            _copy(run_dir, target, with_results)
         _merge_junit(directory)
         _merge_summaries(directory)
     except OSError as error:
         raise EnvironmentFault(f"--artifacts {directory}: {error}") from error
 
 
-def _wanted(run_dir: Path) -> list[Path]:
-    files = [run_dir / name for name in _FILES]
+def _copy(run_dir: Path, target: Path, with_results: bool) -> None:
+    for name in _RESULTS:
+        (target / name).unlink(missing_ok=True)
+    for path in _wanted(run_dir, with_results):
+        copy = target / path.relative_to(run_dir)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+
+
+def _wanted(run_dir: Path, with_results: bool) -> list[Path]:
+    files = [run_dir / name for name in ("manifest.json", *(_RESULTS if with_results else ()))]
     logs = [path for pattern in _LOGS for path in sorted(run_dir.glob(pattern)) if path.stat().st_size < _LOG_BYTES_MAX]
     return [path for path in (*files, *logs) if path.is_file()]
 

@@ -103,12 +103,13 @@ def unsteady(
 
 
 def put_aside(run_dir: Path, cell_id: str, attempt: int) -> None:
-    """Keep what the attempt recorded under cells/<id>/attempt-<n>; its rows leave the run log."""
+    """Keep all that the attempt left under cells/<id>/attempt-<n>, its members' journals too; its rows leave the run
+    log."""
     directory = cell_directory(run_dir, cell_id)
     kept = directory / f"attempt-{attempt}"
     kept.mkdir()
     for path in sorted(directory.iterdir()):
-        if path.is_file():
+        if not path.name.startswith("attempt-"):
             path.rename(kept / path.name)
     for stream in STREAMS.values():
         shutil.rmtree(partition_directory(run_dir, stream, cell_id), ignore_errors=True)

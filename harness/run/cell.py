@@ -7,7 +7,6 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from harness.clusters.base import Cluster
 from harness.clusters.external import ExternalCluster
 from harness.clusters.log_reader import SeveralTopics, TopicLogReader
 from harness.clusters.process_cluster import ProcessCluster, ignore_process_event
-from harness.clusters.security import without_secrets
 from harness.errors import CellError, hints
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
@@ -42,12 +40,16 @@ from harness.run.recorders import (
     StatsSampler,
 )
 from harness.run.replica_check import divergence_events
+from harness.run.sends import nothing_came_of
 from harness.run.timeline_driver import TimelineDriver
+from harness.run.topics import delete_topics, own_topics
 from harness.run.truncation import DeadLogs
 from harness.run.wire_log import WireLogTail
 from harness.run.workload_process import Event, WorkloadProcess
 from runlog.compact import compact_cell
 from runlog.events import JsonlWriter, cell_directory, events_path, read_jsonl, write_cell
+from runlog.inventory import take_inventory
+from runlog.redaction import hidden_settings
 from workloads.model import copy_topic
 
 HEALTH_TIMEOUT_S: Final = 45.0
@@ -57,7 +59,6 @@ LOAD_OVERTIME_S: Final = 45.0
 STOP_GRACE_S: Final = 3.0
 AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that service is back
 INTERRUPT_GRACE_S: Final = 2.0
-LAST_DELETE_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,15 +112,21 @@ class CellRun:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._outcome = Outcome(started_us=context.clock.now_us())
         self._admin = Admin(cluster.direct_addresses, should_stop=context.stop.is_set)
+        self._topics = own_topics(self._admin, cluster, context)
         self._cluster_events = JsonlWriter(events_path(context.run_dir, planned.cell_id, "cluster"))
         self._stats = JsonlWriter(events_path(context.run_dir, planned.cell_id, "stats"))
         self._dead_logs = DeadLogs(planned.topic_name, planned.partitions)
-        self._members = MemberProcesses(planned, context, cluster.bootstrap_servers)
+        # How to be let in goes to the load and the members alone, and into no file of the run: it holds passwords.
+        self._access = dict(cluster.client_properties) if isinstance(cluster, ExternalCluster) else {}
+        self._members = MemberProcesses(planned, context, cluster.bootstrap_servers, self._access)
+        self._files: dict[str, Any] = {}
         self._timeline_ended_us: int | None = None
         self._is_load_asked_to_stop = False
+        self._sends: Event = {}  # the load's last progress
         if chaos is not None:
             chaos.on_cluster_event = self._cluster_events.append
             chaos.members = self._members
+            chaos.own_topics = self._topics
         # The orchestrator starts the next load process from here.
         self.on_load_finished: Callable[[], object] = _nothing
 
@@ -154,7 +161,7 @@ class CellRun:
         planned = self._planned
         self._context.progress.phase("topic")
         for topic in planned.all_topics:
-            self._admin.create_topic(
+            self._topics.create(
                 topic,
                 partitions=planned.partitions,
                 replication_factor=planned.replication_factor,
@@ -172,8 +179,6 @@ class CellRun:
         planned, context = self._planned, self._context
         context.progress.phase("connect")
         self._load.wait_ready(should_stop=context.stop.is_set)
-        # How to be let in goes to the load alone, and into no file of the run: it holds passwords.
-        access = dict(self._cluster.client_properties) if isinstance(self._cluster, ExternalCluster) else {}
         self._load.begin(
             load_plan(
                 planned,
@@ -183,8 +188,8 @@ class CellRun:
                 bootstrap_servers=self._cluster.bootstrap_servers,
                 topic=planned.topic_name,
                 workload=planned.workload,
-                properties={**access, **planned.properties},
-                consumer_properties=access,
+                properties={**self._access, **planned.properties},
+                consumer_properties=self._access,
                 web_port=context.web_port,
                 log_append_time=self._outcome.effective["topic"].get("message.timestamp.type") == "LogAppendTime",
             )
@@ -222,6 +227,7 @@ class CellRun:
             self._on_phase(str(event.get("phase")), int(event.get("t_us", self._context.clock.now_us())))
         elif kind == "progress":
             self._context.progress.figures(event)
+            self._sends = event
             if self._chaos is not None:
                 self._chaos.acked = int(event.get("acked", 0))
             self._stats.append(
@@ -230,7 +236,7 @@ class CellRun:
         elif kind == "done":
             self._outcome.producers = list(event.get("producers", []))
             self._outcome.health = dict(event.get("health", {}))
-            effective = {side: without_secrets(values) for side, values in event.get("effective", {}).items()}
+            effective = {side: hidden_settings(values) for side, values in event.get("effective", {}).items()}
             self._outcome.effective["client"] = effective.pop("client", effective)
             self._outcome.effective["consumer"] = effective.pop("consumer", {})
             return True
@@ -306,8 +312,6 @@ class CellRun:
         self._outcome.notes += problems
 
     def _start_members(self) -> None:
-        if self._members.are_there and not isinstance(self._cluster, ProcessCluster):
-            raise CellError("readers with own_processes need a cluster of our own: --cluster reference or kafka")
         self._members.start()
 
     def _await_members(self) -> None:
@@ -324,8 +328,13 @@ class CellRun:
         }
 
     def _end_offset(self, topic: str, partition: int) -> int | None:
-        found = self._cluster.end_offset(topic, partition) if isinstance(self._cluster, ProcessCluster) else None
-        return None if found is None else found[1]
+        probe = self._cluster.probe_of_leader(topic, partition)
+        if probe is None:
+            return None
+        try:
+            return probe.end_offset(topic, partition)
+        finally:
+            probe.close()
 
     def _read_back(self) -> None:
         """The ground truth. An interrupted run skips it: the log would be read while it is taken down."""
@@ -379,6 +388,10 @@ class CellRun:
             return "interrupted", "stopped by a signal"
         if self._chaos is not None and self._chaos.problem:
             return "failed", f"the fault timeline failed: {self._chaos.problem}"
+        if self._planned.kind != "search" and (
+            problem := nothing_came_of(self._sends, acks=str(self._planned.properties.get("acks", "all")))
+        ):
+            return "failed", problem
         return "done", ""
 
     # --- around -----------------------------------------------------------------------------------------------------
@@ -465,16 +478,22 @@ class CellRun:
             outcome.measure_end_us = outcome.ended_us  # cut short: what there is was measured until now
         self._cluster_events.close()
         self._stats.close()
+        self._list_files()
         self._write()
-        if not context.stop.is_set():
-            for topic in self._planned.all_topics:
-                self._admin.delete_topic(topic)
-        elif isinstance(self._cluster, ExternalCluster):  # it stays, and so would our topics
-            deadline = time.monotonic() + LAST_DELETE_TIMEOUT_S
-            admin = Admin(self._cluster.direct_addresses, should_stop=lambda: time.monotonic() > deadline)
-            for topic in self._planned.all_topics:
-                admin.delete_topic(topic)
+        problems = delete_topics(self._topics, self._cluster, context)
+        if problems:
+            outcome.notes += problems
+            self._write()
+
+    def _list_files(self) -> None:
+        """Nobody writes any more: from now on a file that is lost or changed can be told. Without the list the analysis
+        calls the cell inconclusive."""
+        try:
+            self._files = {"files": take_inventory(self._context.run_dir, self._planned.cell_id)}
+        except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+            self._outcome.notes.append(f"the cell's files could not be listed: {error}")
 
     def _write(self) -> None:
         document = cell_document(self._planned, self._cluster, self._order, self._context)
-        write_cell(self._context.run_dir, {**document, "outcome": self._outcome.as_json()})
+        whole = self._context.redactor.document({**document, "outcome": self._outcome.as_json()})
+        write_cell(self._context.run_dir, {**whole, **self._files})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,13 @@ from harness.run.certificates import Certification
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
 from runlog.events import RunClock
+from runlog.redaction import Redactor
+
+
+def new_mark() -> str:
+    """Begins every name that a run makes on a cluster: topics, groups, transactional ids. Another run has another one,
+    and access control can permit the prefix `harness-`."""
+    return f"harness-{secrets.token_hex(5)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,5 +29,7 @@ class RunContext:
     lease: Lease
     command: str
     engine: str
+    redactor: Redactor = field(default_factory=Redactor)  # everything written or said goes through it
     web_port: int | None = None  # where Locust's own view of each cell is served
+    mark: str = field(default_factory=new_mark)
     certification: Certification = field(default_factory=Certification)  # grows until the first cell begins

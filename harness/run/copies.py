@@ -14,7 +14,7 @@ from typing import Final
 
 from broker.wire.batch import RawBatch
 from broker.wire.errors import ProtocolError
-from broker.wire.records import DecodedRecord, decode_records
+from broker.wire.records import control_key, decode_fetched
 from harness.run.final_read import LogReader
 from runlog.parquet import write_part
 from runlog.payload import parse_fast
@@ -67,11 +67,11 @@ def rows_of(partition: int, batches: Iterable[RawBatch]) -> list[list[int]]:
     for batch in batches:
         header = batch.header
         if header.is_control:
-            outcome = _outcome_of(decode_records(batch))
+            outcome = _outcome_of(control_key(batch))
             for row in open_rows.pop(header.producer_id, ()):
                 row[-1] = outcome
             continue
-        for offset, _timestamp, _key, value, headers in decode_records(batch):
+        for offset, _timestamp, _key, value, headers in decode_fetched(batch):
             row = _row(partition, offset, value or b"", dict(headers).get(HEADER))
             rows.append(row)
             if header.is_transactional:
@@ -81,8 +81,7 @@ def rows_of(partition: int, batches: Iterable[RawBatch]) -> list[list[int]]:
     return rows
 
 
-def _outcome_of(records: list[DecodedRecord]) -> int:
-    key = records[0][2]
+def _outcome_of(key: bytes | None) -> int:
     if key is None or len(key) < _CONTROL_KEY.size:
         return OPEN
     _version, kind = _CONTROL_KEY.unpack_from(key)

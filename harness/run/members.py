@@ -24,7 +24,7 @@ from harness.errors import CellError
 from harness.plan import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
-from runlog.events import read_jsonl
+from runlog.events import read_jsonl, write_json
 from workloads.clients import BUILTIN
 from workloads.members import COPIERS, JAVA
 from workloads.members.spec import MemberSpec
@@ -34,6 +34,7 @@ from workloads.model import ReaderGroup, copy_topic
 START_TIMEOUT_S: Final = 45.0
 LEAVE_GRACE_S: Final = 10.0
 CAUGHT_UP_POLL_S: Final = 0.25
+STDIN: Final = "/dev/stdin"
 TOLERATED_END_CODES: Final = (0,)
 
 EndOffset = Callable[[str, int], int | None]  # of a topic and partition; None: nobody knows now
@@ -49,11 +50,18 @@ class _Member:
 class MemberProcesses:
     """Of one cell; without such readers it does nothing. Safe to call from the timeline's thread."""
 
-    def __init__(self, planned: PlannedCell, context: RunContext, bootstrap_servers: str) -> None:
+    def __init__(
+        self,
+        planned: PlannedCell,
+        context: RunContext,
+        bootstrap_servers: str,
+        access: Mapping[str, str] | None = None,
+    ) -> None:
+        """`access`: what a client needs to be let in, as the load gets it (`--client-config`)."""
         self._planned, self._context = planned, context
         self._directory = members_directory(context.run_dir, planned.cell_id)
         self._lock = threading.RLock()
-        self._members = {spec.member: _Member(spec=spec) for spec in _specs(planned, bootstrap_servers)}
+        self._members = {spec.member: _Member(spec=spec) for spec in _specs(planned, bootstrap_servers, access or {})}
         self._twins: list[ManagedProcess] = []
         self._ended: set[str] = set()  # those that a fault has ended
         self._seen: dict[Path, tuple[int, dict[tuple[str, int], int]]] = {}
@@ -203,12 +211,13 @@ class MemberProcesses:
             incarnation = len(list(self._directory.glob(f"{name}-*.json")))
             stem = self._directory / f"{name}-{incarnation}"
             spec = replace(member.spec, incarnation=incarnation, journal=f"{stem}.jsonl")
-            Path(f"{stem}.json").write_text(json.dumps(spec.to_json()), encoding="utf-8")
-            command: tuple[str, ...] = (sys.executable, "-m", "workloads.members", f"{stem}.json")
+            write_json(Path(f"{stem}.json"), self._context.redactor.document(spec.to_json()))
+            # The spec itself goes by stdin: it may hold passwords.
             if spec.client == JAVA:
-                Path(f"{stem}.properties").write_text(spec.to_properties(), encoding="utf-8")
-                command = _java_command(f"{stem}.properties")
-            process = spawn(f"member {name}", command, stderr_path=self.stderr_path)
+                command, told = _java_command(STDIN), spec.to_properties()
+            else:
+                command, told = (sys.executable, "-m", "workloads.members", STDIN), json.dumps(spec.to_json())
+            process = spawn(f"member {name}", command, stderr_path=self.stderr_path, stdin=told.encode())
             if is_twin:
                 self._twins.append(process)
             else:
@@ -282,20 +291,26 @@ def transactional_id(topic: str, member: str) -> str:
     return f"{topic}-{member}"
 
 
-def _specs(planned: PlannedCell, bootstrap_servers: str) -> list[MemberSpec]:
+def _specs(planned: PlannedCell, bootstrap_servers: str, access: Mapping[str, str]) -> list[MemberSpec]:
     """One for each member, in the order of the run log's consumer numbers."""
     specs: list[MemberSpec] = []
     consumer = 0
     for number, reader in enumerate(planned.workload.reader_groups):
         for member in range(reader.consumers):
             if reader.own_processes:
-                specs.append(_spec(planned, bootstrap_servers, reader, number, member, consumer))
+                specs.append(_spec(planned, bootstrap_servers, access, reader, number, member, consumer))
             consumer += 1
     return specs
 
 
 def _spec(
-    planned: PlannedCell, bootstrap_servers: str, reader: ReaderGroup, number: int, member: int, consumer: int
+    planned: PlannedCell,
+    bootstrap_servers: str,
+    access: Mapping[str, str],
+    reader: ReaderGroup,
+    number: int,
+    member: int,
+    consumer: int,
 ) -> MemberSpec:
     copies = copy_topic(planned.topic_name)
     name = f"{reader.name}-{member}"
@@ -313,13 +328,18 @@ def _spec(
         group_id=f"{planned.topic_name}-{reader.name}",
         journal="",
         # Clients differ in their defaults: Java's reads uncommitted records, librdkafka's does not.
-        properties={**({"isolation.level": "read_committed"} if reader.reads == "copies" else {}), **reader.properties},
+        properties={
+            **access,
+            **({"isolation.level": "read_committed"} if reader.reads == "copies" else {}),
+            **reader.properties,
+        },
         start=reader.start,
         commit=reader.commit,
         processing_us=reader.processing_us,
         copy_to=copies if reader.copies else "",
         transactional_id=transactional_id(planned.topic_name, name) if reader.copies else "",
         producer_properties={
+            **access,
             **{name: value for name, value in planned.properties.items() if name in transactional},
             **reader.producer_properties,
         }

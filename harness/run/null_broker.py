@@ -6,6 +6,7 @@ Owns that broker and its CPU time. Shown by tests/harness/test_harness_certify.p
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,9 @@ from chaos.lease import Lease
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
+from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster, never_stop
-from harness.errors import EnvironmentFault
+from harness.errors import CellError, EnvironmentFault
 
 TOPIC_TIMEOUT_S: Final = 30.0
 
@@ -31,7 +33,7 @@ class NullBroker:
         self._cluster: ProcessCluster = build_cluster(
             key, directory, proxy_choice="none", lease=lease, seed=0, should_stop=should_stop
         )
-        self._admin = Admin(self._cluster.direct_addresses, should_stop=should_stop)
+        self._topics = OwnTopics(Admin(self._cluster.direct_addresses, should_stop=should_stop))
 
     def __enter__(self) -> NullBroker:
         try:
@@ -50,12 +52,13 @@ class NullBroker:
         return self._cluster.bootstrap_servers
 
     def create_topic(self, name: str, partitions: int) -> None:
-        self._admin.create_topic(name, partitions=partitions, replication_factor=1, config={})
+        self._topics.create(name, partitions=partitions, replication_factor=1, config={})
         if not self._cluster.wait_healthy(name, timeout_s=TOPIC_TIMEOUT_S, replication_factor=1):
             raise EnvironmentFault(f"topic {name} has no leader after {TOPIC_TIMEOUT_S:.0f} s")
 
     def delete_topic(self, name: str) -> None:
-        self._admin.delete_topic(name)
+        with contextlib.suppress(CellError):  # it goes with the broker
+            self._topics.delete(name)
 
     def cpu_s(self) -> float:
         """User and system time of the broker so far, in ticks of the kernel."""

@@ -18,6 +18,7 @@ from chaos.lease import Lease
 from harness.clusters.base import Cluster, ClusterKey, Engine
 from harness.clusters.factory import build_cluster, external_cluster
 from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError
 from harness.plan import PlannedCell, search_cell
 from harness.run.attempts import ATTEMPTS_MAX, RepeatAllowance, put_aside, why_again
@@ -27,6 +28,7 @@ from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from harness.run.progress import Progress
 from harness.run.rundir import build_manifest, reproduce_command, without_options
+from harness.run.scrub import scrub
 from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
 from harness.run.time_left import CELL_OVERHEAD_MS, WARMED_ENGINES, TimeLeft, key_of
@@ -36,6 +38,7 @@ from harness.run.warm_up import rounds_before, warm_up
 from harness.run.workload_process import WorkloadProcess
 from harness.suite import Search, Suite
 from runlog.events import RunClock, write_manifest
+from runlog.redaction import Redactor
 
 STANDBY: Final = 2  # load processes that are started ahead of time
 PORT_ATTEMPTS: Final = 3
@@ -66,6 +69,10 @@ class Run:
     def __init__(self, request: RunRequest, *, stop: StopFlag, progress: Progress, lease_root: Path) -> None:
         self._request, self._stop, self._progress = request, stop, progress
         clock = RunClock.starting_now()
+        suite_document = request.suite.model_dump(mode="json", by_alias=True)
+        access = {} if request.client_config is None else read_properties(request.client_config)
+        redactor = Redactor.of(suite_document, access, arguments=request.argv)
+        progress.clean = redactor.text
         self._manifest = build_manifest(
             run_dir=request.run_dir,
             clock=clock,
@@ -73,8 +80,9 @@ class Run:
             engine=request.engine,
             client=request.client,
             seed=request.seed,
-            suite=request.suite.model_dump(mode="json", by_alias=True),
+            suite=suite_document,
             cells=[cell.cell_id for cell in request.cells],
+            redactor=redactor,
         )
         self._context = RunContext(
             run_dir=request.run_dir,
@@ -82,10 +90,12 @@ class Run:
             stop=stop,
             progress=progress,
             lease=Lease(lease_root),
-            command=reproduce_command(without_options(request.argv), request.seed),
+            command=reproduce_command(redactor.arguments(without_options(request.argv)), request.seed),
             engine=request.engine,
+            redactor=redactor,
             web_port=request.web_port,
         )
+        self._manifest["mark"] = self._context.mark
         self._cluster: Cluster | None = None
         self._cluster_key: ClusterKey | None = None
         self._cluster_number = 0
@@ -97,7 +107,7 @@ class Run:
 
     def execute(self) -> ExitCode:
         """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be."""
-        write_manifest(self._context.run_dir, self._manifest)
+        self._write_manifest()
         statuses: Counter[str] = Counter()
         status = "failed"
         try:
@@ -108,17 +118,24 @@ class Run:
             if self._request.suite.search is not None and not self._stop.is_set():
                 self._search(self._request.suite.search)
             status = "finished"
-        except HarnessError:
+        except HarnessError as error:
             if not self._stop.is_set():  # else it is a consequence of stopping in the middle of something
+                self._context.redactor.exception(error)
                 raise
+        except Exception as error:
+            self._context.redactor.exception(error)
+            raise
         finally:
             self._clean_up()
             self._manifest["status"] = "interrupted" if self._stop.is_set() else status
             self._manifest["ended_us"] = self._context.clock.now_us()
-            write_manifest(self._context.run_dir, self._manifest)
+            self._write_manifest()
         if self._stop.is_set():
             return ExitCode.INTERRUPTED
         return ExitCode.INCONCLUSIVE if len(self._request.cells) > statuses["done"] else ExitCode.PASS
+
+    def _write_manifest(self) -> None:
+        write_manifest(self._context.run_dir, self._context.redactor.document(self._manifest))
 
     def _certify(self) -> None:
         """What the generator itself can do, before anything is asked of a cluster."""
@@ -133,7 +150,7 @@ class Run:
             Certifier(self._context, self._take_load).certify(cells, certification)
             self._fill_standby()
         self._manifest["certification"] = certification.as_json()
-        write_manifest(self._context.run_dir, self._manifest)
+        self._write_manifest()
 
     def _run_cells(self, statuses: Counter[str]) -> None:
         cluster_failures = 0
@@ -189,9 +206,10 @@ class Run:
             return None
         order = len(self._manifest["cells"])
         self._manifest["cells"] = [*self._manifest["cells"], planned.cell_id]
-        write_manifest(self._context.run_dir, self._manifest)
+        self._write_manifest()
         self._progress.begin_cell(order + 1, planned.title, 0.0)
-        outcome = self._run_cell(planned, self._cluster_for(planned), order, ())
+        cluster = self._cluster_for(planned)
+        outcome = self._run_cell(planned.marked(self._context.mark), cluster, order, ())
         self._progress.end_cell(outcome.status, outcome.reason)
         if outcome.status == "failed":
             self._drop_cluster()
@@ -203,7 +221,8 @@ class Run:
         notes: list[str] = []
         may_lose_proxies = True
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            outcome = self._run_cell(planned, cluster, order, notes)
+            mark = self._context.mark if attempt == 1 else f"{self._context.mark}-{attempt}"
+            outcome = self._run_cell(planned.marked(mark), cluster, order, notes)
             if attempt == ATTEMPTS_MAX:
                 break
             broken = cluster.broken_proxies() if outcome.status == "failed" else ""
@@ -341,6 +360,8 @@ class Run:
         """On every way out, each step even if the one before failed."""
         steps: list[Callable[[], Any]] = [self._drop_cluster, self._context.lease.close]
         steps = [*(partial(standby.stop, 1.0) for standby in self._standby), *steps]
+        # Last: what libraries and other programs wrote into files of the run, in words of their own.
+        steps.append(partial(scrub, self._context.run_dir, self._context.redactor))
         problems = []
         for step in steps:
             try:

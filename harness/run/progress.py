@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 _WIDTH_DEFAULT = 120
@@ -17,6 +17,7 @@ LAG_SHOWN_US = 2_000  # a generator that is later than this does not load as it 
 
 class Progress:
     def __init__(self, total_cells: int, stream: IO[str] | None = None) -> None:
+        self.clean: Callable[[str], str] = str  # set once the run knows its secrets
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._total, self._index = total_cells, 0
@@ -32,7 +33,7 @@ class Progress:
     def say(self, text: str) -> None:
         """A line that stays."""
         self._clear()
-        self._stream.write(text + "\n")
+        self._stream.write(self.clean(text) + "\n")
         self._stream.flush()
 
     def begin_cell(self, index: int, title: str, left_estimate_s: float) -> None:
@@ -84,6 +85,7 @@ class Progress:
         faults = f" · FAULT {', '.join(list(self._faults.values()))}" if self._faults else ""
         head = f"[{self._index}/{self._total}] {self._title} · {self._phase} · about {left_s:.0f} s left{faults}"
         text = f"{head} · {figures}" if figures else head
+        text = self.clean(text)
         width = max(40, shutil.get_terminal_size((_WIDTH_DEFAULT, 24)).columns - 1)
         self._stream.write("\r\x1b[2K" + (text if len(text) <= width else text[: width - 1] + "…"))
         self._stream.flush()

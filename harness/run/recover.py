@@ -7,16 +7,23 @@ Shown by tests/harness/test_harness_interrupt.py.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from chaos.lease import ProcessIdentity, is_alive
+from chaos.place import Place, here
 from harness.errors import UsageError
 from runlog.compact import CompactionResult, compact_cell
 from runlog.events import events_path, manifest_path, read_cell, read_json, read_jsonl, write_cell, write_manifest
+from runlog.inventory import take_inventory
 from workloads.members.transcribe import transcribe_cell
 
 RUNNING: Final = "running"
+QUIET_S: Final = 60  # a run that goes on writes several times a second, and while a cluster starts its brokers do
+FILES_LOOKED_AT_MAX: Final = 10_000
 _REASON: Final = "the harness was killed in the middle of this cell"
 
 
@@ -27,11 +34,7 @@ def recover_run(run_dir: Path) -> list[str]:
     manifest = read_json(manifest_path(run_dir))
     if manifest.get("status") != RUNNING:
         return []
-    owner = _owner(manifest)
-    if owner is not None and is_alive(owner):
-        raise UsageError(
-            f"{run_dir} is still being written by process {owner.pid}: wait for it, or stop it with Ctrl-C"
-        )
+    _refuse_while_it_goes_on(run_dir, manifest.get("owner"))
     cells = run_dir / "cells"
     done = (
         [_recover_cell(run_dir, path.name, int(manifest["t0_monotonic_ns"])) for path in sorted(cells.iterdir())]
@@ -42,11 +45,39 @@ def recover_run(run_dir: Path) -> list[str]:
     return [line for line in done if line]
 
 
-def _owner(manifest: dict[str, Any]) -> ProcessIdentity | None:
-    owner = manifest.get("owner")
-    if not isinstance(owner, dict):
-        return None
-    return ProcessIdentity(pid=int(owner["pid"]), start_ticks=int(owner["start_ticks"]))
+def _refuse_while_it_goes_on(run_dir: Path, document: object) -> None:
+    """UsageError. An owner in another container or on another host cannot be seen; what it writes can."""
+    try:
+        owner, place = _owner(document)
+    except (KeyError, TypeError, ValueError):
+        return  # it says nothing of its owner
+    where = "here" if place is None else place.seen_from(here())
+    if where == "here" and is_alive(owner):
+        raise UsageError(
+            f"{run_dir} is still being written by process {owner.pid}: wait for it, or stop it with Ctrl-C"
+        )
+    if where == "elsewhere" and place is not None and _quiet_s(run_dir) < QUIET_S:
+        raise UsageError(
+            f"{run_dir} was written less than {QUIET_S} s ago, by process {owner.pid} on {place.host} "
+            f"({place.pid_namespace}), which cannot be seen from here: wait until that run is over"
+        )
+
+
+def _owner(document: object) -> tuple[ProcessIdentity, Place | None]:
+    if not isinstance(document, dict):
+        raise TypeError("the owner is an object")
+    place = document.get("place")
+    identity = ProcessIdentity(pid=int(document["pid"]), start_ticks=int(document["start_ticks"]))
+    return identity, None if place is None else Place.from_json(place)
+
+
+def _quiet_s(run_dir: Path) -> float:
+    """Since anything in it was written."""
+    newest = 0.0
+    for path in itertools.islice(run_dir.rglob("*"), FILES_LOOKED_AT_MAX):
+        with contextlib.suppress(OSError):
+            newest = max(newest, path.lstat().st_mtime)
+    return time.time() - newest
 
 
 def _recover_cell(run_dir: Path, cell_id: str, t0_monotonic_ns: int) -> str:
@@ -63,7 +94,7 @@ def _recover_cell(run_dir: Path, cell_id: str, t0_monotonic_ns: int) -> str:
     outcome |= _measured_window(run_dir, cell_id)
     if result.producers:
         outcome["producers"] = _producers(result)
-    write_cell(run_dir, document)
+    write_cell(run_dir, {**document, "files": take_inventory(run_dir, cell_id)})
     rows = ", ".join(f"{count} rows of {stream}" for stream, count in sorted(result.rows.items())) or "no rows"
     return f"{cell_id}: {rows} recovered; {_REASON}"
 

@@ -1,28 +1,38 @@
 """The report: `python -m reports RUN_DIR` as a child, so that Spark never shares a process with anything; then the
 verdicts.
 
-Knows of the analysis only results/verdicts.json. Shown by tests/harness/test_harness_cli.py.
+Knows of the analysis its arguments, its exit code and results/verdicts.json. Shown by
+tests/harness/test_harness_reporting.py.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
 
-from harness.clusters.process import spawn, tail_text
-from harness.errors import ExitCode, HarnessError, UsageError
+from harness.clusters.process import ManagedProcess, spawn, tail_text
+from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
 from harness.suite_source import file_problem
 from reports.allowances import AllowanceError, read_allowances
+from reports.publication import BEFORE, new_analysis_id
 from runlog.events import read_json
+from runlog.redaction import hidden_text
 
 REPORT_TIMEOUT_S: Final = 1_800.0
+CHECK_TIMEOUT_S: Final = 40.0  # importing and `java -version` take a second; on a busy host or a slow network more
+_ANALYSIS: Final = (sys.executable, "-m", "reports")
+_OWN_LINE: Final = "reports: "
+_VERDICTS: Final = (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE)
 _STYLES: Final = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
 
@@ -38,17 +48,64 @@ def check_allowances(path: Path | None) -> None:
         raise UsageError(f"--allow {error}") from error
 
 
+def start_check(spark_master: str | None) -> AnalysisCheck:
+    """Tries what the analysis needs, in a process of its own, while the caller goes on."""
+    return AnalysisCheck(spark_master)
+
+
+class AnalysisCheck:
+    """Whether Java, pyspark and the named Spark server are there: asked before a load that would be for nothing.
+
+    What the analysis needs is tried as it will use it: the same interpreter, environment and arguments.
+    """
+
+    def __init__(self, spark_master: str | None) -> None:
+        self._stderr = tempfile.NamedTemporaryFile(prefix="harness-check-", suffix=".log")  # noqa: SIM115 (result closes it)
+        self._process = _start("analysis check", ["--check"], spark_master, Path(self._stderr.name))
+
+    def result(self) -> None:
+        """EnvironmentFault with what is missing and how to get it. Waits for the answer, within a bound."""
+        try:
+            if not self._process.wait(CHECK_TIMEOUT_S):
+                raise EnvironmentFault(f"the check of what the analysis needs took longer than {CHECK_TIMEOUT_S:.0f} s")
+            if self._process.popen.returncode != ExitCode.PASS:
+                raise EnvironmentFault(
+                    f"{_told(Path(self._stderr.name))}\n"
+                    "nothing was started; --no-report leaves the analysis out, and `harness report RUN` does it later"
+                )
+        finally:
+            self._process.stop(1.0)
+            self._stderr.close()
+
+
 def make_report(
     run_dir: Path, *, spark_master: str | None, allow: Path | None = None, stop: StopFlag, progress: Progress
 ) -> dict[str, Any]:
-    """verdicts.json of the run. HarnessError with the end of the analysis' stderr when it fails."""
-    progress.say("analysis by PySpark …")
-    stderr_path = run_dir / "report.stderr.log"
-    stderr_path.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "reports", str(run_dir)]
-    command += ["--master", spark_master] if spark_master else []
-    command += ["--allow", str(allow.resolve())] if allow else []
-    process = spawn("analysis", command, stderr_path=stderr_path)
+    """verdicts.json as the analysis that this call began wrote it: nobody else's, and none of before.
+
+    HarnessError, EnvironmentFault or UsageError with the end of the analysis' stderr when it fails.
+    """
+    where = f" on {hidden_text(spark_master)}" if spark_master else ""
+    progress.say(f"analysis by PySpark{where}, at most {REPORT_TIMEOUT_S / 60:.0f} min …")
+    analysis_id = new_analysis_id()
+    stderr_path = run_dir / f"report.{analysis_id}.stderr.log"
+    arguments = [str(run_dir), "--analysis-id", analysis_id, *(["--allow", str(allow.resolve())] if allow else [])]
+    try:
+        process = _start("analysis", arguments, spark_master, stderr_path)
+        _await_end(process, run_dir, stop)
+        return _verdicts_of(run_dir, analysis_id, int(process.popen.returncode), stderr_path)
+    finally:
+        with contextlib.suppress(OSError):
+            stderr_path.replace(run_dir / "report.stderr.log")
+
+
+def _start(name: str, arguments: Sequence[str], spark_master: str | None, stderr_path: Path) -> ManagedProcess:
+    """The master goes by stdin: the URL of a Spark Connect server may hold a token, and a command line is public."""
+    command = [*_ANALYSIS, *arguments, *(["--master", "-"] if spark_master else [])]
+    return spawn(name, command, stderr_path=stderr_path, stdin=spark_master.encode() if spark_master else None)
+
+
+def _await_end(process: ManagedProcess, run_dir: Path, stop: StopFlag) -> None:
     deadline = time.monotonic() + REPORT_TIMEOUT_S
     try:
         while process.is_running():
@@ -58,11 +115,41 @@ def make_report(
                 raise HarnessError(f"the analysis took longer than {REPORT_TIMEOUT_S:.0f} s and was ended")
     finally:
         process.stop(3.0)
-    verdicts_path = run_dir / "results" / "verdicts.json"
-    code = process.popen.returncode
-    if code not in (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE) or not verdicts_path.is_file():
-        raise HarnessError(f"the analysis ended with {code}:\n{tail_text(stderr_path, 15)}")
-    return read_json(verdicts_path)
+
+
+def _verdicts_of(run_dir: Path, analysis_id: str, code: int, stderr_path: Path) -> dict[str, Any]:
+    """An exit code alone proves nothing: 1 is also what an interpreter ends with that cannot even start."""
+    if code in _VERDICTS:
+        try:
+            verdicts = read_json(run_dir / "results" / "verdicts.json")
+        except (OSError, ValueError) as error:
+            raise HarnessError(
+                f"the analysis ended with {code}, and its verdicts cannot be read ({error}):\n{_told(stderr_path)}"
+            ) from error
+        found = verdicts.get("analysis")
+        found_id = found.get("id") if isinstance(found, dict) else None
+        if found_id == analysis_id and verdicts.get("exit_code") == code:
+            return verdicts
+        raise HarnessError(
+            f"the analysis {analysis_id} ended with {code}, and results/verdicts.json is of analysis {found_id} with "
+            f"exit code {verdicts.get('exit_code')}: another one was begun meanwhile\n{_told(stderr_path)}"
+        )
+    kinds: dict[int, type[HarnessError]] = {ExitCode.USAGE: UsageError, ExitCode.ENVIRONMENT: EnvironmentFault}
+    if code in kinds:
+        raise kinds[code](f"{_told(stderr_path)}{_old_results(run_dir)}")
+    raise HarnessError(f"the analysis ended with {code}:\n{_told(stderr_path)}{_old_results(run_dir)}")
+
+
+def _told(stderr_path: Path) -> str:
+    lines = tail_text(stderr_path, 15) if stderr_path.is_file() else ""
+    own = [line for line in lines.splitlines() if line.startswith(_OWN_LINE)]
+    # A problem that the analysis explains stands in its last line; of what it does not expect all is shown.
+    return own[-1].removeprefix(_OWN_LINE) if own and lines.endswith(own[-1]) else lines
+
+
+def _old_results(run_dir: Path) -> str:
+    before = run_dir / BEFORE
+    return f"\nwhat an earlier analysis wrote is in {before}" if before.is_dir() else ""
 
 
 def exit_code_of(verdicts: dict[str, Any]) -> ExitCode:
@@ -102,6 +189,9 @@ def print_verdicts(verdicts: dict[str, Any], report_path: Path) -> None:
     for cell in verdicts.get("cells", []):
         if cell.get("verdict") != "pass" and cell.get("reasons"):
             print(f"{cell.get('cell_id')}: {'; '.join(map(str, cell['reasons'][:3]))}")
+    run = verdicts.get("run")
+    for problem in run.get("problems", ()) if isinstance(run, dict) else ():
+        print(f"run: {problem}")
     print(f"verdict: {verdicts.get('verdict', 'unknown')}")
     print(report_path, flush=True)
 

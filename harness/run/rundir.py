@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import secrets
+import shlex
 import subprocess
 import sys
 import time
@@ -18,31 +18,40 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
+from chaos.place import here
 from harness import VERSION
 from harness.clusters.process import start_ticks
 from harness.errors import UsageError
 from runlog.events import RunClock, write_manifest
+from runlog.redaction import Redactor
 from runlog.schema import SCHEMA_VERSION
+from runlog.strangers import strange_entry
 
 _DISTRIBUTIONS: Final = (
     "locust", "toxiproxy-python", "pyspark", "pandas", "kio", "uvloop", "crc32c", "cramjam", "pyarrow", "numpy",
     "confluent-kafka", "aiokafka", "kafka-python",
 )  # fmt: skip
 
+# A run is for who ran it: nobody else of this host gets into the directory, whatever the modes of its files.
+PRIVATE_DIRECTORY: Final = 0o700
 _OF_ONE_EXECUTION: Final = frozenset({"--run-dir", "--artifacts", "--cell", "--allow"})
 
 
+def new_run_path(parent: Path, name: str) -> Path:
+    """RUNS/20261121-150405-demo-3f9a; nothing is made yet."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    return parent / f"{stamp}-{name}-{secrets.token_hex(2)}"
+
+
 def create_run_directory(parent: Path, name: str, explicit: Path | None = None) -> Path:
-    """RUNS/20261121-150405-demo-3f9a, or `explicit`, which must be absent or empty."""
-    if explicit is None:
-        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-        directory = parent / f"{stamp}-{name}-{secrets.token_hex(2)}"
-    else:
-        directory = explicit
+    """One that nobody had, or `explicit`, which must be absent or empty."""
+    directory = explicit or new_run_path(parent, name)
     try:
         if directory.exists() and any(directory.iterdir()):
             raise UsageError(f"--run-dir {directory}: exists and is not empty; a run never writes over another one")
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+        directory.chmod(PRIVATE_DIRECTORY)  # one that was there already
     except OSError as error:
         raise UsageError(f"cannot make the run directory {directory}: {error}") from error
     return directory.resolve()
@@ -52,6 +61,8 @@ def check_run_directory(directory: Path) -> None:
     """UsageError unless a run wrote this directory."""
     if not directory.is_dir():
         raise UsageError(f"{directory} is no run directory: it does not exist")
+    if problem := strange_entry(directory):
+        raise UsageError(f"{directory} is not read: {problem}")
     if not (directory / "manifest.json").is_file():
         raise UsageError(f"{directory} is no run directory: it has no manifest.json")
 
@@ -66,13 +77,16 @@ def build_manifest(
     seed: int,
     suite: Mapping[str, Any],
     cells: Sequence[str],
+    redactor: Redactor,
 ) -> dict[str, Any]:
+    """Without secrets: where one was, `harness confirm` and whoever runs the command again must give it anew."""
+    argv = redactor.arguments(argv)
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": run_dir.name,
         "suite": suite.get("name"),
         "description": suite.get("description"),
-        "argv": list(argv),
+        "argv": argv,
         "command": reproduce_command(argv, seed),
         "engine": engine,
         "client": client,
@@ -83,23 +97,23 @@ def build_manifest(
         "cells": list(cells),
         "versions": versions(),
         "host": host_facts(),
-        "suite_document": dict(suite),
+        "suite_document": redactor.document(suite),
         "status": "running",
         "owner": _own_identity(),
     }
 
 
-def _own_identity() -> dict[str, int]:
+def _own_identity() -> dict[str, Any]:
     """Who writes this directory: with the start time, so that a later process with the same pid is not taken for it."""
-    return {"pid": os.getpid(), "start_ticks": start_ticks(os.getpid()) or 0}
+    return {"pid": os.getpid(), "start_ticks": start_ticks(os.getpid()) or 0, "place": here().as_json()}
 
 
 def reproduce_command(argv: Sequence[str], seed: int) -> str:
-    """The command line again, with the seed that was used, whoever chose it."""
+    """The command line again, with the seed that was used, whoever chose it; for a POSIX shell, whatever is in it."""
     words = ["harness", *argv]
     if not any(word == "--seed" or word.startswith("--seed=") for word in words):
         words += ["--seed", str(seed)]
-    return " ".join(word if re.fullmatch(r"[\w@%+=:,./-]+", word) else f"'{word}'" for word in words)
+    return shlex.join(words)
 
 
 def without_options(argv: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from chaos.toxiproxy.client import ToxiproxyClient
 from harness.clusters.base import Address, Cluster
 from harness.clusters.external import ExternalCluster
 from harness.clusters.log_reader import TopicLogReader
+from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.topic_changes import TopicChanges
 from harness.errors import UsageError
@@ -43,6 +44,8 @@ class Driver(Protocol):
     def acked(self) -> int: ...
     @property
     def members(self) -> MemberProcesses | None: ...
+    @property
+    def own_topics(self) -> OwnTopics | None: ...
     def coordinator(self) -> int | None: ...
     def transaction_coordinator(self) -> int | None: ...
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]: ...
@@ -61,6 +64,7 @@ class TimelineDriver:
         self._is_finished = False
         self.acked: int = 0
         self.members: MemberProcesses | None = None
+        self.own_topics: OwnTopics | None = None  # what the cell has made
         self.problem = ""
         self.on_cluster_event: Callable[[dict[str, Any]], object] = _forget
 
@@ -233,13 +237,14 @@ class CellPort:
         return self._cluster.link_proxies().kafka(link)
 
     def topics(self) -> TopicChanges:
-        cluster = self._cluster
+        cluster, own = self._cluster, self._driver.own_topics
+        assert own is not None, "a timeline runs in a cell that has made its topics"
 
         def addresses() -> Mapping[int, Address]:
             can_be_asked = set(cluster.direct_addresses())
             return {broker: found for broker, found in cluster.broker_addresses().items() if found in can_be_asked}
 
-        return TopicChanges(addresses, cluster.probe_of_leader)
+        return TopicChanges(addresses, cluster.probe_of_leader, own)
 
     def client_names(self) -> Sequence[str]:
         return () if self._driver.members is None else self._driver.members.names()

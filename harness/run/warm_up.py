@@ -23,8 +23,9 @@ from typing import Any, Final
 
 from harness.clusters.admin import Admin
 from harness.clusters.base import Cluster
+from harness.clusters.own_topics import OwnTopics
 from harness.errors import CellError
-from harness.plan import PlannedCell
+from harness.plan import PlannedCell, own_name
 from harness.run.context import RunContext
 from harness.run.jvm_threads import JvmThreads
 from harness.run.load_plan import load_plan
@@ -33,7 +34,7 @@ from harness.run.workload_process import WorkloadProcess
 from reports.criteria import Criteria
 from workloads.model import Constant
 
-TOPIC: Final = "harness-warm-up"
+TOPIC: Final = "warm-up"  # after the mark of the run
 CELL_ID: Final = "warm-up"
 ROUND_MS: Final = 2_500
 ONLY_ROUND_MS: Final = 12_000
@@ -150,7 +151,7 @@ def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -
         cell_id=CELL_ID,
         t0_monotonic_ns=context.clock.t0_monotonic_ns,
         bootstrap_servers=bootstrap_servers,
-        topic=TOPIC,
+        topic=own_name(context.mark, TOPIC),
         workload=planned.workload.model_copy(update=changed),
         properties=properties,
     )
@@ -178,7 +179,7 @@ def warm_up(
             break
         before = meter.read()
         (directory / "cells" / CELL_ID).mkdir(parents=True, exist_ok=True)
-        this_round = {**plan, "topic": f"{TOPIC}-{number}"}
+        this_round = {**plan, "topic": f"{plan['topic']}-{number}"}
         acked_now, problem = _round(cluster, this_round, new_load(), replication_factor, should_stop, meter)
         shutil.rmtree(directory, ignore_errors=True)
         after = meter.read()
@@ -197,13 +198,13 @@ def _round(
     meter: BrokersMeter,
 ) -> tuple[int, str]:
     """(records acknowledged, what went wrong)."""
-    admin = Admin(cluster.direct_addresses)
+    topics = OwnTopics(Admin(cluster.direct_addresses))
     topic = plan["topic"]
     longest_s = (plan["workload"]["measure_ms"] + plan["workload"]["drain_ms"]) / 1000 + OVERTIME_S
     acked = 0
     problem = ""
     try:
-        admin.create_topic(topic, partitions=plan["partitions"], replication_factor=replication_factor, config={})
+        topics.create(topic, partitions=plan["partitions"], replication_factor=replication_factor, config={})
         cluster.wait_healthy(topic, timeout_s=OVERTIME_S, replication_factor=replication_factor)
         load.begin(plan)
         deadline_s = time.monotonic() + longest_s
@@ -223,5 +224,5 @@ def _round(
     finally:
         load.stop(1.0)
         if not should_stop():
-            admin.delete_topic(topic)
+            topics.delete_all()
     return acked, problem

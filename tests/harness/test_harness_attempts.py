@@ -61,9 +61,12 @@ def test_put_aside_keeps_the_records_of_the_attempt_and_empties_the_run_log(tmp_
     directory.mkdir(parents=True)
     (directory / "cell.json").write_text("{}")
     (directory / "stats.jsonl").write_text("")
+    (directory / "members").mkdir()
+    (directory / "members" / "app-0-0.jsonl").write_text("")
     put_aside(tmp_path, "c", 1)
-    assert sorted(path.name for path in (directory / "attempt-1").iterdir()) == ["cell.json", "stats.jsonl"]
-    assert not (directory / "cell.json").exists()
+    kept = ["cell.json", "members", "stats.jsonl"]
+    assert sorted(path.name for path in (directory / "attempt-1").iterdir()) == kept
+    assert [path.name for path in directory.iterdir()] == ["attempt-1"], "the next attempt's members begin anew"
     assert len(read_stream(tmp_path, "send", "c")) == 0
 
 

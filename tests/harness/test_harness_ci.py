@@ -15,6 +15,7 @@ from harness.errors import EnvironmentFault, ExitCode
 from harness.run.artifacts import collect_artifacts
 from harness.run.rundir import without_options
 from reports.allowances import read_allowances
+from reports.model import Run
 from reports.outputs import Judged, junit
 from reports.verdict import FAIL, INCONCLUSIVE, PASS, Check, Verdict
 from runlog.events import read_cell
@@ -59,7 +60,7 @@ def test_each_failure_in_junit_carries_seed_and_command() -> None:
         Check(name="order", result=PASS, reason="in order"),
         Check(name="duplicates", result=PASS, reason="1", allowed="allowed until 2027-01-01 (ticket): 1"),
     )
-    root = ElementTree.fromstring(junit(SimpleNamespace(manifest={"run_id": "r"}), [item]))
+    root = ElementTree.fromstring(junit(Run(directory="r", manifest={"run_id": "r"}, cells=()), [item]))
     (suite,) = root
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
@@ -86,6 +87,9 @@ def test_artifacts_of_several_runs_lie_in_one_directory(tmp_path: Path) -> None:
     assert (kept / "summary.md").read_text() == "# one\n\n# two\n"
     assert (kept / "one" / "clusters" / "1" / "broker-1" / "stderr.log").is_file()
     assert not list(kept.rglob("0.log")), "data stays where it is"
+    collect_artifacts(tmp_path / "one", tmp_path)
+    assert (tmp_path / "one" / "junit.xml").is_file(), "a run that lies in the directory is not removed to be copied"
+    assert [suite.get("name") for suite in ElementTree.parse(tmp_path / "junit.xml").getroot()][-1] == "cell-two"
     (tmp_path / "file").touch()
     with pytest.raises(EnvironmentFault, match="--artifacts"):
         collect_artifacts(tmp_path / "one", tmp_path / "file")

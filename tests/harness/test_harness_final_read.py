@@ -25,8 +25,9 @@ class Log:
     def end_offset(self, partition: int) -> int:
         return self._ends.pop(0) if len(self._ends) > 1 else self._ends[0]
 
-    def batches(self, partition: int, to_offset: int) -> Iterable[RawBatch]:
-        return iter_batches(self._data)
+    def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterable[RawBatch]:
+        """Of what lies there, whole batches: the first one has `from_offset`."""
+        return (each for each in iter_batches(self._data) if each.header.next_offset > (from_offset or 0))
 
 
 def values(first_seq: int, count: int) -> list[bytes]:
@@ -96,10 +97,25 @@ def test_a_batch_with_a_wrong_crc_is_read_and_its_records_are_corrupt(tmp_path: 
     assert dict(zip(log["offset"], log["crc_ok"], strict=True)) == {0: 1, 1: 1, 2: 1, 3: 0, 4: 0, 5: 1}
 
 
-def test_an_end_offset_that_moves_is_incomplete(tmp_path: Path) -> None:
-    result = read(tmp_path, Log(batch(0, 3), 3, 4))
-    assert not result.complete
-    assert "4 after" in result.reason
+def test_an_end_offset_that_moves_without_records_is_incomplete(tmp_path: Path) -> None:
+    for moved_to in (4, 2):
+        result = read(tmp_path / str(moved_to), Log(batch(0, 3), 3, moved_to))
+        assert not result.complete
+        assert f"{moved_to} after" in result.reason
+
+
+def test_a_high_watermark_that_rises_is_followed(tmp_path: Path) -> None:
+    """After acks=1 followers may still take what is there. A fetch may bring more than was readable a moment before."""
+
+    class Rising(Log):
+        def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterable[RawBatch]:
+            start = from_offset or 0
+            return (each for each in iter_batches(self._data) if start <= each.header.base_offset <= to_offset)
+
+    for ends in ((3, 7, 8), (3, 8), (0, 3, 8)):
+        result = read(tmp_path / str(ends), Rising(batch(0, 3) + batch(3, 4) + batch(7, 1), *ends))
+        assert (result.complete, result.reason, result.end_offsets, result.records) == (True, "", {0: 8}, 8)
+    assert read_stream(tmp_path / str(ends), "log", "c").to_pydict()["offset"] == list(range(8))
 
 
 def test_foreign_records_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -116,3 +132,15 @@ def test_an_unreachable_partition_says_why(tmp_path: Path) -> None:
 
     result = read(tmp_path, Dead(b"", 0))
     assert (result.complete, result.reason) == (False, "partition 0: TimeoutError: no leader")
+
+
+def test_a_marker_of_a_transaction_is_nobodys_record(tmp_path: Path) -> None:
+    """A control batch takes an offset. Counted as a record of somebody else it would fail each transactional load."""
+    key = b"\x00\x00\x00\x01"
+    marker = encode_batch(
+        [b"\x00\x00\x00\x00\x00\x00"], timestamps_ms=0, keys=[key], base_offset=3, partition_leader_epoch=2,
+        producer_id=7, producer_epoch=0, transactional=True, control=True,
+    )  # fmt: skip
+    result = read(tmp_path, Log(batch(0, 3) + bytes(marker) + batch(4, 2), 6))
+    assert (result.complete, result.records, result.foreign) == (True, 5, 0)
+    assert read_stream(tmp_path, "batches", "c").to_pydict()["records"] == [3, 0, 2]

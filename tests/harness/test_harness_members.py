@@ -36,15 +36,19 @@ COPYING = Workload.model_validate(
 
 def planned(scenario: str, client: str, workload: Workload | None = None) -> PlannedCell:
     cell = build_plan(chaos_suite([scenario], [], []), cases_of, seed=7, client=client)[0]
+    cell = cell.marked("harness-1")
     return cell if workload is None else replace(cell, workload=workload)
 
 
-def members(directory: Path, scenario: str, client: str, workload: Workload | None = None) -> MemberProcesses:
-    context = RunContext(
+def context_of(directory: Path) -> RunContext:
+    return RunContext(
         run_dir=directory, clock=RunClock.starting_now(), stop=StopFlag(), progress=Progress(1),
         lease=Lease(directory / "leases"), command="harness", engine="reference",
     )  # fmt: skip
-    return MemberProcesses(planned(scenario, client, workload), context, NOBODY)
+
+
+def members(directory: Path, scenario: str, client: str, workload: Workload | None = None) -> MemberProcesses:
+    return MemberProcesses(planned(scenario, client, workload), context_of(directory), NOBODY)
 
 
 def test_members_are_named_by_reader_and_number(tmp_path: Path) -> None:
@@ -57,7 +61,7 @@ def test_members_are_named_by_reader_and_number(tmp_path: Path) -> None:
 
 def test_auditors_read_committed_copies_whatever_their_clients_default_is() -> None:
     cell = planned("consumer-kill", "java", COPYING)
-    by_member = {spec.member: dict(spec.properties) for spec in _specs(cell, NOBODY)}
+    by_member = {spec.member: dict(spec.properties) for spec in _specs(cell, NOBODY, {})}
     assert by_member["audit-0"] == {"isolation.level": "read_committed"}
     assert by_member["copier-0"] == {}
 

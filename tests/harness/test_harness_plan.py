@@ -79,7 +79,7 @@ def test_cell_ids_are_safe_as_directory_names(demo: Suite) -> None:
     for cell in build_plan(demo, two_cases, seed=7, client="reference"):
         assert "=" not in cell.cell_id
         assert "/" not in cell.cell_id
-        assert cell.topic_name == cell.cell_id
+        assert cell.marked("harness-1").topic_name == f"harness-1-{cell.cell_id}"
 
 
 def test_chaos_cells_are_proxied_and_carry_the_case_over_the_baseline(demo: Suite) -> None:

@@ -69,3 +69,28 @@ def test_a_child_dies_with_a_killed_parent_unless_it_is_to_outlive_it(outlive: b
     finally:
         if is_same_process(child_pid, ticks):
             os.kill(child_pid, signal.SIGKILL)
+
+
+def test_what_a_child_started_ends_with_it_and_a_later_group_of_its_number_does_not() -> None:
+    helper = f"import subprocess, sys, time; subprocess.Popen({SLEEP!r}); print('ready', flush=True); time.sleep(60)"
+    child = spawn("leader", (sys.executable, "-c", helper), stderr_path=None, pipes=True, outlive_parent=True)
+    assert child.popen.stdout is not None
+    assert child.popen.stdout.readline() == b"ready\n"
+    child.kill_and_wait()
+
+    def group_is_gone() -> bool:
+        try:
+            os.killpg(child.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    assert wait_until(group_is_gone, timeout_s=5.0), "its helper was in its group"
+    with subprocess.Popen(SLEEP, start_new_session=True) as later:
+        child.popen.pid = later.pid  # as if the number had been given out again
+        child._end_group()
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                later.wait(0.3)
+        finally:
+            later.kill()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.test_chaos_toxiproxy_hostile import ANSWERS, listening
 from tests.harness.harness_process import REPOSITORY, family, leases
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -89,6 +90,18 @@ def test_the_examples_of_the_page_pass_and_hollow_tests_do_not(tmp_path: Path) -
         "no scenario: mark the test",
     ):
         assert reason in done.stdout, reason
+    assert family(tmp_path / "state") == {}
+    assert leases(tmp_path / "state") == []
+
+
+def test_a_server_that_is_no_toxiproxy_ends_the_fixture_in_time(tmp_path: Path) -> None:
+    """With its reason, and neither a process nor a lease is left."""
+    (tmp_path / "test_it.py").write_text("def test_it(kafka_cluster): pass\n")
+    with listening(ANSWERS["hangs up"]) as url:
+        done = run_pytest(tmp_path, "--kafka-toxiproxy", url)
+        assert done.returncode == pytest.ExitCode.TESTS_FAILED
+        reason = "EnvironmentFault: the proxies of the links could not be set up: no Toxiproxy server at"
+        assert f"{reason} {url}" in done.stdout, done.stdout + done.stderr
     assert family(tmp_path / "state") == {}
     assert leases(tmp_path / "state") == []
 

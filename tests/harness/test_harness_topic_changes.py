@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from broker.client import Admin as Client
 from broker.client import Producer
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultRun, Parameter
 from chaos.targets import PartitionOfInterest
+from harness.clusters.admin import Admin
 from harness.clusters.base import Address
 from harness.clusters.metadata import BrokerProbe
+from harness.clusters.own_topics import OwnTopics
 from harness.clusters.topic_changes import TopicChanges
 from harness.errors import CellError
 from tests.workloads.reference_broker import PARTITIONS, ReferenceBroker
@@ -26,20 +29,30 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceBroker]:
     running = ReferenceBroker(tmp_path_factory.mktemp("broker"))
-    running.create_topics(TOPIC, config={"retention.ms": "3600000"})
     yield running
     running.stop()
 
 
+@pytest.fixture(scope="module")
+def own(broker: ReferenceBroker) -> OwnTopics:
+    topics = OwnTopics(Admin(lambda: [address_of(broker)]))
+    topics.create(TOPIC, partitions=PARTITIONS, replication_factor=1, config={"retention.ms": "3600000"})
+    return topics
+
+
+def address_of(broker: ReferenceBroker) -> Address:
+    return Address(host="127.0.0.1", port=int(broker.address.rpartition(":")[2]))
+
+
 @pytest.fixture
-def topics(broker: ReferenceBroker) -> TopicChanges:
-    address = Address(host="127.0.0.1", port=int(broker.address.rpartition(":")[2]))
-    return TopicChanges(lambda: {1: address}, lambda topic, partition: BrokerProbe(address))
+def topics(broker: ReferenceBroker, own: OwnTopics) -> TopicChanges:
+    address = address_of(broker)
+    return TopicChanges(lambda: {1: address}, lambda topic, partition: BrokerProbe(address), own)
 
 
-def make(name: str, topics: TopicChanges, partition: int = 0, **parameters: Parameter) -> FaultRun:
+def make(name: str, topics: TopicChanges, partition: int = 0, topic: str = TOPIC, **parameters: Parameter) -> FaultRun:
     spec = FAULTS[name]
-    of = PartitionOfInterest(topic=TOPIC, partition=partition)
+    of = PartitionOfInterest(topic=topic, partition=partition)
     port = SimpleNamespace(topics=lambda: topics, leader=lambda topic, partition: 1)
     context = spec.context(spec.default_target, port, of, None, "test")
     return spec.make(context, {**spec.parameters, **parameters})
@@ -134,6 +147,42 @@ def test_a_topic_whose_deletion_fails_half_way_is_there_again_after_healing(topi
     fault.heal()
     assert topics.id_by_broker(TOPIC)[1] is not None
     assert not fault.prove().is_effective
+
+
+@pytest.mark.parametrize(
+    ("fault", "parameters"),
+    [
+        ("topic_setting", {"setting": "retention.ms", "value": "1000"}),
+        ("partitions_added", {"count": 1}),
+        ("records_deleted", {"keep": 0}),
+        ("topic_recreated", {"absent_ms": 200}),
+    ],
+)
+@pytest.mark.parametrize("once_ours", [False, True])
+def test_a_topic_of_somebody_else_is_never_acted_on(
+    broker: ReferenceBroker,
+    own: OwnTopics,
+    topics: TopicChanges,
+    fault: str,
+    parameters: dict[str, Any],
+    once_ours: bool,
+) -> None:
+    name = f"foreign-{fault}-{once_ours}"
+    client = Client({"bootstrap.servers": broker.address})
+    if once_ours:  # made by us, deleted by somebody, and made again
+        own.create(name, partitions=1, replication_factor=1, config={})
+        client.delete_topics([name])
+    broker.create_topics(name)
+    producer = Producer({"bootstrap.servers": broker.address})
+    producer.send(name, b"theirs", partition=0)
+    assert producer.flush(10) == 0
+    producer.close(5)
+    before = (topics.id_by_broker(name), topics.own_settings(name), topics.partition_count(name))
+    with pytest.raises(CellError, match="left alone"):
+        make(fault, topics, topic=name, **parameters).inject()
+    assert (topics.id_by_broker(name), topics.own_settings(name), topics.partition_count(name)) == before
+    assert (topics.start_offset(name, 0), topics.end_offset(name, 0)) == (0, 1)
+    client.close()
 
 
 @pytest.mark.parametrize(

@@ -33,21 +33,26 @@ from tests.harness.test_harness_lint import SOUND
 from workloads.model import Plan, Spike
 
 
+def context_in(directory: Path) -> RunContext:
+    clock = SimpleNamespace(t0_monotonic_ns=5)
+    return cast(RunContext, SimpleNamespace(run_dir=directory, clock=clock, mark="harness-1"))
+
+
 def test_the_plan_is_the_cells_load_at_twice_its_rate_apart_from_the_run(tmp_path: Path) -> None:
     spike = Spike(kind="spike", spike_rate_per_s=9.0, at_ms=1, duration_ms=5)
     spiky = SOUND.workload.model_copy(update={"schedule": spike})
     planned = replace(SOUND, workload=spiky)
-    context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
+    context = context_in(tmp_path)
     document: dict[str, Any] = plan_of(planned, context, "127.0.0.1:1")
     plan = Plan.model_validate(document)
     assert plan.workload.rate_per_s == RATE_FACTOR * planned.workload.rate_per_s
-    assert (plan.topic, plan.cell_id, plan.run_dir) == (TOPIC, CELL_ID, tmp_path / CELL_ID)
+    assert (plan.topic, plan.cell_id, plan.run_dir) == (f"harness-1-{TOPIC}", CELL_ID, tmp_path / CELL_ID)
     assert (plan.workload.warmup_ms, plan.workload.measure_ms) == (0, ROUND_MS)
     assert plan.workload.schedule.kind == "constant"
 
 
 def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path) -> None:
-    context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
+    context = context_in(tmp_path)
     silent = replace(SOUND, properties={"acks": "0", "enable.idempotence": "false", "linger.ms": "7"})
     document: dict[str, Any] = plan_of(silent, context, "127.0.0.1:1")
     assert document["properties"] == {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
@@ -55,7 +60,7 @@ def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path
 
 def test_the_client_gets_what_it_needs_beside_its_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_plan, "client_runtime", lambda client: {"java.command": f"the JVM of {client}"})
-    context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
+    context = context_in(tmp_path)
     document = plan_of(replace(SOUND, client="java"), context, "127.0.0.1:1")
     assert document["runtime"] == {"java.command": "the JVM of java"}
 
@@ -63,7 +68,7 @@ def test_the_client_gets_what_it_needs_beside_its_properties(tmp_path: Path, mon
 def test_before_faults_which_restart_brokers_and_before_what_measures_nothing_there_is_one_round(
     tmp_path: Path,
 ) -> None:
-    context = cast(RunContext, SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(t0_monotonic_ns=5)))
+    context = context_in(tmp_path)
     faulty = replace(SOUND, has_faults=True)
     assert (rounds_before(SOUND), rounds_before(faulty)) == (ROUNDS_MAX, 1)
     least_ms = int(Criteria().steady_window_us_min / 1000)

@@ -1,12 +1,16 @@
 """The Docker engine of this host: the connection, what is asked of it, and what crashed runs have left in it.
 
-Containers and networks carry the pid and start time of the harness that made them, so that a later one can tell what
-is abandoned. Only harness/clusters/docker imports the docker package. Shown by tests/harness/test_harness_docker.py.
+Containers and networks carry the pid and start time of the harness that made them, and the place where it lives, so
+that a later one can tell what is abandoned: an engine may be shared by hosts and by containers. Only
+harness/clusters/docker imports the docker package. Shown by tests/harness/test_harness_docker.py.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +18,13 @@ import docker
 from docker.errors import DockerException, ImageNotFound
 
 from chaos.lease import ProcessIdentity, is_alive, read_identity
+from chaos.place import Place, here
 from harness.errors import EnvironmentFault
 
 IMAGE_VARIABLE: Final = "HARNESS_DOCKER_IMAGE"
 DEFAULT_IMAGE: Final = "kafka-harness:local"
 OWNER_LABEL: Final = "kafka-harness.owner"
+PLACE_LABEL: Final = "kafka-harness.place"
 # A container stop waits for its grace period inside the call.
 CALL_TIMEOUT_S: Final = 30
 
@@ -52,7 +58,7 @@ def image(client: Any) -> str:
 def owner_labels() -> dict[str, str]:
     identity = read_identity(os.getpid())
     assert identity is not None
-    return {OWNER_LABEL: f"{identity.pid}-{identity.start_ticks}"}
+    return {OWNER_LABEL: f"{identity.pid}-{identity.start_ticks}", PLACE_LABEL: json.dumps(here().as_json())}
 
 
 def is_engine_near() -> bool:
@@ -72,11 +78,11 @@ def reap_containers() -> list[str]:
     wanted = {"label": OWNER_LABEL}
     try:
         for container in client.containers.list(all=True, filters=wanted):
-            if _is_abandoned(container.labels):
+            if is_abandoned(container.labels):
                 container.remove(force=True, v=True)
                 done.append(f"removed container {container.name}")
         for network in client.networks.list(filters=wanted):
-            if _is_abandoned(network.attrs.get("Labels") or {}):
+            if is_abandoned(network.attrs.get("Labels") or {}):
                 network.remove()
                 done.append(f"removed network {network.name}")
     except DockerException as error:
@@ -86,8 +92,14 @@ def reap_containers() -> list[str]:
     return done
 
 
-def _is_abandoned(labels: dict[str, str]) -> bool:
-    pid, _, ticks = labels.get(OWNER_LABEL, "").partition("-")
-    if not (pid.isdigit() and ticks.isdigit()):
+def is_abandoned(labels: Mapping[str, str]) -> bool:
+    """Its harness is gone, as seen from where that lived. Not of another place, nor without labels of ours."""
+    found = re.fullmatch(r"([0-9]{1,10})-([0-9]{1,18})", labels.get(OWNER_LABEL, ""))
+    if found is None:
         return False
-    return not is_alive(ProcessIdentity(pid=int(pid), start_ticks=int(ticks)))
+    try:
+        where = Place.from_json(json.loads(labels.get(PLACE_LABEL, "null"))).seen_from(here())
+    except (ValueError, RecursionError):
+        return False
+    owner = ProcessIdentity(pid=int(found[1]), start_ticks=int(found[2]))
+    return where == "before a restart" or (where == "here" and not is_alive(owner))

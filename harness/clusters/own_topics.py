@@ -1,0 +1,94 @@
+"""The topics that we have made on a cluster, each by the id that it got: only these are changed and deleted.
+
+A name alone does not say whose a topic is: it may have been there before us, and after a deletion somebody else may
+take it. `create` refuses a name that is taken. `delete` names the topic by its id (KIP-516). `require` looks whether a
+name still belongs to the topic that we made. On a cluster that outlives us, a ledger (chaos.lease) keeps what was made
+on disk, for `harness clean`. Shown by tests/harness/test_harness_own_topics.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.clusters.admin import Admin, TopicNotCreated
+from harness.errors import CellError
+
+
+class Ledger(Protocol):
+    """Remembers on disk, before a topic is made, that it will be ours; `chaos.lease.Lease` is one."""
+
+    def reserve_topic(self, bootstrap_servers: str, topic: str) -> str: ...
+    def record_topic(self, entry_id: str, topic_id: str | None) -> None: ...
+    def remove(self, entry_id: str) -> None: ...
+
+
+@dataclass(slots=True)
+class _Own:
+    topic_id: str | None  # None: the cluster has no topic ids
+    entry_id: str  # in the ledger; empty without one
+
+
+class OwnTopics:
+    """Of one cell or one warm-up. Names are free to be chosen: the caller makes them unlikely to be taken."""
+
+    def __init__(self, admin: Admin, *, ledger: Ledger | None = None, bootstrap_servers: str = "") -> None:
+        self._admin, self._ledger, self._bootstrap_servers = admin, ledger, bootstrap_servers
+        self._own: dict[str, _Own] = {}
+
+    def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        """CellError when it is refused or the name is taken. One of ours that is still there is left as it is."""
+        known = self._own.get(name)
+        if known is not None and known.topic_id is not None and self._admin.topic_id(name) == known.topic_id:
+            return
+        entry_id = "" if self._ledger is None else self._ledger.reserve_topic(self._bootstrap_servers, name)
+        try:
+            topic_id = self._admin.create_topic(
+                name, partitions=partitions, replication_factor=replication_factor, config=config
+            )
+        except TopicNotCreated as error:
+            if not error.may_exist:
+                self._forget(entry_id)
+            raise
+        self._own[name] = _Own(topic_id, entry_id)
+        if self._ledger is not None:
+            self._ledger.record_topic(entry_id, topic_id)
+
+    def require(self, name: str, ids: Iterable[str | None]) -> None:
+        """CellError unless we made `name`, and it still has the id that it got: `ids` are what brokers tell now."""
+        if name not in self._own:
+            raise CellError(f"topic {name} was not made by this run: it is left alone")
+        expected, told = self._own[name].topic_id, {topic_id for topic_id in ids if topic_id is not None}
+        if expected is not None and told and expected not in told:
+            raise CellError(
+                f"topic {name} is no longer the one that this run made: expected id {expected}, got {sorted(told)}; "
+                "it is left alone"
+            )
+
+    def delete(self, name: str) -> None:
+        """By its id. CellError when it is not ours, has no id, or the brokers refuse or do not answer."""
+        if name not in self._own:
+            raise CellError(f"topic {name} was not made by this run: it is left alone")
+        own = self._own[name]
+        if own.topic_id is None:
+            raise CellError(f"topic {name} stays: the cluster gives no topic ids, and a name may be somebody else's")
+        if not self._admin.delete_topic(own.topic_id):
+            raise CellError(f"topic {name} (id {own.topic_id}) could not be deleted: refused, or no broker answered")
+        del self._own[name]
+        self._forget(own.entry_id)
+
+    def delete_all(self, admin: Admin | None = None) -> list[str]:
+        """What could not be deleted, a line for each. `admin`: asks in place of the usual one."""
+        self._admin = admin or self._admin
+        problems = []
+        for name in list(self._own):
+            try:
+                self.delete(name)
+            except CellError as error:
+                problems.append(str(error))
+        return problems
+
+    def _forget(self, entry_id: str) -> None:
+        if self._ledger is not None and entry_id:
+            self._ledger.remove(entry_id)

@@ -1,0 +1,39 @@
+"""The topics of one cell: written down where the cluster outlives us, deleted when the cell ends, told of where they
+stay.
+
+Shown by tests/harness/test_harness_own_topics.py.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from harness.clusters.admin import Admin
+from harness.clusters.base import Cluster
+from harness.clusters.external import ExternalCluster
+from harness.clusters.own_topics import OwnTopics
+from harness.run.context import RunContext
+
+LAST_DELETE_TIMEOUT_S: Final = 5.0  # of a run that was stopped
+
+
+def own_topics(admin: Admin, cluster: Cluster, context: RunContext) -> OwnTopics:
+    """None yet."""
+    ledger = context.lease if isinstance(cluster, ExternalCluster) else None
+    return OwnTopics(admin, ledger=ledger, bootstrap_servers=cluster.direct_bootstrap_servers)
+
+
+def delete_topics(topics: OwnTopics, cluster: Cluster, context: RunContext) -> list[str]:
+    """Those that we made, and no others. A line for each that stays on a cluster that outlives us."""
+    is_stopped, is_external = context.stop.is_set(), isinstance(cluster, ExternalCluster)
+    if is_stopped and not is_external:
+        return []  # the cluster goes, and they with it
+    deadline = time.monotonic() + LAST_DELETE_TIMEOUT_S
+    last = Admin(cluster.direct_addresses, should_stop=lambda: time.monotonic() > deadline)
+    problems = topics.delete_all(last if is_stopped else None)
+    if not is_external:
+        return []
+    for problem in problems:
+        context.progress.say(problem)
+    return problems

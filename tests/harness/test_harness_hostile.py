@@ -1,0 +1,153 @@
+"""Whoever connects to a hostile broker ends within its own bounds, with an error of its own, and dies of nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.client import Consumer, KafkaError, Producer, TopicPartition
+from broker.wire.apis import ApiKey
+from harness.clusters.admin import Admin
+from harness.clusters.base import Address
+from harness.clusters.log_reader import TopicLogReader
+from harness.clusters.metadata import BrokerProbe
+from tests.harness.hostile_broker import (
+    MANNERS,
+    HostileBroker,
+    Manner,
+    claims_billions,
+    damaged,
+    drips,
+    giant_frame,
+    no_topics,
+    random_bytes,
+    silent,
+)
+
+GREETS = frozenset({int(ApiKey.API_VERSIONS)})
+TELLS = GREETS | {int(ApiKey.METADATA)}
+SLACK_S = 5.0  # of a busy host
+
+
+@pytest.fixture(autouse=True)
+def no_thread_dies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    died: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: died.append(repr(args.exc_value)))
+    yield
+    assert died == []
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    began_s = time.monotonic()
+    yield
+    assert time.monotonic() - began_s < seconds + SLACK_S
+
+
+@pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: manner.__name__)
+def test_a_probe_gives_an_answer_or_none_in_time(manner: Manner) -> None:
+    calls: list[Callable[[BrokerProbe], object]] = [
+        lambda probe: probe.metadata("t"), lambda probe: probe.topic_id("t"), lambda probe: probe.broker_addresses(),
+        lambda probe: probe.leader_address("t", 0), lambda probe: probe.epoch_end_offset("t", 0, 1),
+        lambda probe: probe.quorum_leader(), lambda probe: probe.group_coordinator("g"),
+        lambda probe: probe.end_offset("t", 0),
+    ]  # fmt: skip
+    with HostileBroker(manner) as broker:
+        for call in calls:
+            probe = BrokerProbe(Address(host="127.0.0.1", port=broker.port), timeout_s=0.2)
+            with within(0.4):
+                call(probe)
+            probe.close()
+
+
+@pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: manner.__name__)
+def test_settings_and_the_final_read_meet_nothing_but_their_own_errors(
+    manner: Manner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.clusters.log_reader._STALL_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("harness.clusters.admin.REQUEST_TIMEOUT_MS", 200 - 1_000)  # it waits a second longer
+    with HostileBroker(manner) as broker:
+        address = Address(host="127.0.0.1", port=broker.port)
+        admin = Admin(lambda: (address,))
+        with within(3):
+            assert isinstance(admin.topic_config("t"), dict)
+        reader = TopicLogReader("t", lambda partition: BrokerProbe(address, timeout_s=0.2))
+        with within(3), contextlib.suppress(TimeoutError):
+            reader.end_offset(0)
+        with within(3), contextlib.suppress(TimeoutError):
+            list(reader.batches(0, 10, from_offset=0))
+
+
+@pytest.mark.parametrize("polite", [GREETS, TELLS], ids=("greets", "tells"))
+@pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: manner.__name__)
+def test_the_reference_client_ends_with_its_own_error(manner: Manner, polite: frozenset[int]) -> None:
+    limits = {"request.timeout.ms": "300", "socket.connection.setup.timeout.ms": "300"}
+    with HostileBroker(manner, polite=polite) as broker:
+        at = {"bootstrap.servers": broker.address, **limits}
+        with within(1.5):
+            producer = Producer({**at, "delivery.timeout.ms": "500", "linger.ms": "0", "max.block.ms": "300"})
+            error = producer.send("t", b"x").exception(10)
+            assert isinstance(error, KafkaError)
+            assert "died" not in str(error)
+            producer.close(1)
+        with within(1.5):
+            consumer = Consumer({**at, "auto.offset.reset": "earliest", "default.api.timeout.ms": "400"})
+            consumer.assign([TopicPartition("t", 0)])
+            with contextlib.suppress(KafkaError):
+                assert not consumer.poll(200)
+            consumer.close()
+
+
+@pytest.mark.parametrize("manner", [no_topics, damaged, random_bytes, claims_billions], ids=lambda each: each.__name__)
+def test_a_group_member_goes_on_asking_for_its_coordinator(manner: Manner, caplog: pytest.LogCaptureFixture) -> None:
+    """An answer without a coordinator ended the member's thread."""
+    limits = {"request.timeout.ms": "300", "default.api.timeout.ms": "400"}
+    with HostileBroker(manner, polite=TELLS) as broker:
+        consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "g", **limits})
+        consumer.subscribe(["t"])
+        deadline_s = time.monotonic() + 30
+        while broker.requests <= 2:
+            assert not consumer.poll(200)
+            assert time.monotonic() < deadline_s, f"only {broker.requests} requests came"
+        consumer.close()
+    assert "member_thread_died" not in caplog.text
+
+
+def test_a_client_survives_an_answer_to_its_greeting_that_claims_billions() -> None:
+    with HostileBroker(claims_billions) as broker:
+        limits = {"delivery.timeout.ms": "500", "request.timeout.ms": "300", "linger.ms": "0", "max.block.ms": "300"}
+        producer = Producer({"bootstrap.servers": broker.address, **limits})
+        assert isinstance(producer.send("t", b"x").exception(10), KafkaError)
+        producer.close(1)
+
+
+SUITE = """
+name: hostile
+topic: {replication_factor: 1, partitions: 1}
+workload: {rate_per_s: 100, record_size_bytes: 100, warmup_ms: 200, measure_ms: 500, drain_ms: 500}
+sweep: {baseline: {acks: all}, vary: {linger.ms: [5]}, repetitions: 1}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("manner", [silent, drips, giant_frame], ids=lambda manner: manner.__name__)
+def test_a_run_on_a_hostile_address_exits_with_3_and_says_where(tmp_path: Path, manner: Manner) -> None:
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(SUITE)
+    with HostileBroker(manner) as broker:
+        done = subprocess.run(
+            [sys.executable, "-m", "harness", "run", str(suite), "--cluster", "external",
+             "--bootstrap-server", broker.address, "--no-report",
+             "--no-certify", "--run-dir", str(tmp_path / "run")],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 3, done.stderr[-1500:]
+        assert broker.address in done.stderr
+        assert "Traceback" not in done.stderr

@@ -1,0 +1,210 @@
+"""On somebody else's cluster a run makes, uses and deletes its own topics alone; foreign ones stay as they are.
+
+A reference cluster is taken for a stranger's; marker `kafka` does the same on Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.client import Admin as Client
+from broker.client import NewTopic, Producer
+from chaos.lease import Lease
+from harness.clusters.admin import Admin
+from harness.clusters.base import ClusterKey
+from harness.clusters.factory import build_cluster
+from harness.clusters.own_topics import OwnTopics
+from harness.clusters.process_cluster import ProcessCluster
+from harness.errors import CellError, ExitCode
+from harness.plan import own_name
+from tests.harness.harness_process import HarnessProcess, leases
+from tests.harness.test_harness_lint import SOUND
+from workloads.model import copy_topic, topic_names
+
+pytestmark = pytest.mark.slow
+
+SUITE = """
+name: beside
+cluster: {brokers: 1}
+topic: {partitions: 1, replication_factor: 1, config: {min.insync.replicas: 1}}
+workload: {rate_per_s: 200, record_size_bytes: 100, warmup_ms: 100, measure_ms: 400, drain_ms: 3000, topics: 2}
+sweep:
+  proxied: false
+  baseline: {linger.ms: 5}
+  vary: {linger.ms: [0]}
+"""
+# As cells were once called on the cluster.
+FOREIGN = ("sweep-baseline", "sweep-baseline-t1")
+RECORDS = 7
+
+
+@pytest.fixture(
+    scope="module", params=["reference", pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.external])]
+)
+def strangers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    key = ClusterKey(engine=request.param, proxied=False, brokers=1, settings=())
+    running = build_cluster(key, tmp_path_factory.mktemp("strangers"), proxy_choice="none", lease=None, seed=1)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+def make_foreign(cluster: ProcessCluster, *names: str) -> None:
+    """Topics with records in them that no run made."""
+    client = Client({"bootstrap.servers": cluster.bootstrap_servers})
+    client.create_topics([NewTopic(name, 1, 1, {}) for name in names])
+    client.close()
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    for name in names:
+        for number in range(RECORDS):
+            producer.send(name, b"%d" % number, partition=0)
+    assert producer.flush(30) == 0
+    producer.close(5)
+
+
+def topics_of(cluster: ProcessCluster) -> dict[str, tuple[str | None, int | None]]:
+    """Name to id and end offset of the first partition."""
+    probe = cluster.probe(1)
+    client = Client({"bootstrap.servers": cluster.bootstrap_servers})
+    try:
+        names = [name for name in client.describe_topics() if not name.startswith("__")]
+        return {name: (probe.topic_id(name)[1], probe.end_offset(name, 0)) for name in names}
+    finally:
+        client.close()
+        probe.close()
+
+
+@pytest.mark.timeout(300)
+def test_two_runs_of_one_suite_side_by_side_leave_foreign_topics_of_the_cells_names_as_they_are(
+    strangers: ProcessCluster, tmp_path: Path
+) -> None:
+    make_foreign(strangers, *FOREIGN)
+    before = topics_of(strangers)
+    assert {end for _, end in before.values()} == {RECORDS}
+    (tmp_path / "beside.yaml").write_text(SUITE)
+    runs = [
+        HarnessProcess(
+            tmp_path, "run", "beside.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+            "--no-report", "--no-certify", "--run-dir", f"run-{number}", "--client", "reference",
+            "--cell", "sweep-baseline",
+        )
+        for number in range(2)
+    ]  # fmt: skip
+    try:
+        codes = [run.wait(200) for run in runs]
+        screens = "\n".join(run.screen for run in runs)
+    finally:
+        for run in runs:
+            run.close()
+    assert topics_of(strangers) == before, screens
+    assert codes == [ExitCode.PASS, ExitCode.PASS], screens
+
+
+@pytest.mark.timeout(300)
+def test_clean_deletes_the_topics_of_a_run_that_was_killed_and_no_others(
+    strangers: ProcessCluster, tmp_path: Path
+) -> None:
+    make_foreign(strangers, "theirs")
+    before = topics_of(strangers)
+    (tmp_path / "beside.yaml").write_text(SUITE.replace("measure_ms: 400", "measure_ms: 60000"))
+    run = HarnessProcess(
+        tmp_path, "run", "beside.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+        "--no-report", "--no-certify", "--run-dir", "killed", "--client", "reference", "--cell", "sweep-baseline",
+    )  # fmt: skip
+    try:
+        run.await_that(lambda: len(topics_of(strangers)) == len(before) + 2, "two topics of its own")
+        run.await_text("measure")
+        run.send(signal.SIGKILL)
+        run.wait()
+    finally:
+        run.close()
+    again = HarnessProcess(tmp_path, "clean")
+    assert again.wait() == ExitCode.PASS, again.screen
+    again.close()
+    assert again.stdout.count("deleted topic harness-") == 2, again.stdout
+    assert topics_of(strangers) == before
+    assert leases(tmp_path / "state") == []
+
+
+@pytest.fixture
+def admin(strangers: ProcessCluster) -> Admin:
+    return Admin(strangers.direct_addresses)
+
+
+ONE: Any = {"partitions": 1, "replication_factor": 1, "config": {}}
+
+
+def test_a_name_that_is_taken_is_refused_and_what_has_it_is_not_touched(
+    strangers: ProcessCluster, admin: Admin
+) -> None:
+    make_foreign(strangers, "taken")
+    before = topics_of(strangers)
+    own = OwnTopics(admin)
+    with pytest.raises(CellError, match="topic taken is there already, made by somebody else"):
+        own.create("taken", **ONE)
+    with pytest.raises(CellError, match="was not made by this run"):
+        own.delete("taken")
+    assert own.delete_all() == []
+    assert topics_of(strangers) == before
+
+
+def test_a_topic_that_somebody_made_after_ours_under_its_name_stays(strangers: ProcessCluster, admin: Admin) -> None:
+    own = OwnTopics(admin)
+    own.create("both", **ONE)
+    client = Client({"bootstrap.servers": strangers.bootstrap_servers})
+    client.delete_topics(["both"])
+    client.close()
+    make_foreign(strangers, "both")
+    before = topics_of(strangers)
+    assert own.delete_all() == []
+    assert topics_of(strangers) == before
+    with pytest.raises(CellError, match="made by somebody else"):
+        own.create("both", **ONE)
+
+
+def test_what_is_made_is_written_down_before_and_forgotten_when_it_is_gone(
+    strangers: ProcessCluster, admin: Admin, tmp_path: Path
+) -> None:
+    def entries() -> list[dict[str, object]]:
+        (path,) = tmp_path.glob("*.json")
+        return [entry for entry in json.loads(path.read_text())["entries"] if entry["kind"] == "topic"]
+
+    lease = Lease(tmp_path)
+    own = OwnTopics(admin, ledger=lease, bootstrap_servers="b:1")
+    own.create("noted", **ONE)
+    (entry,) = entries()
+    assert (entry["topic"], entry["bootstrap_servers"]) == ("noted", "b:1")
+    assert entry["topic_id"] == admin.topic_id("noted")
+    make_foreign(strangers, "taken-too")
+    with pytest.raises(CellError):
+        own.create("taken-too", **ONE)
+    assert len(entries()) == 1
+    assert own.delete_all() == []
+    assert entries() == []
+    lease.close()
+
+
+@given(texts=st.lists(st.text(max_size=400), min_size=1, max_size=5, unique=True))
+def test_own_names_are_legal_and_as_different_as_what_they_are_made_from(texts: list[str]) -> None:
+    names = [own_name("harness-0123456789-2", text) for text in texts]
+    assert len(set(names)) == len(texts)
+    for name in names:
+        longest = max((*topic_names(name, 999), copy_topic(name)), key=len)
+        assert re.fullmatch(r"harness-0123456789-2-[A-Za-z0-9._-]{0,224}", longest)
+        assert len(longest) <= 249
+
+
+def test_no_name_without_a_mark() -> None:
+    with pytest.raises(AssertionError, match="is marked"):
+        assert SOUND.topic_name

@@ -1,0 +1,165 @@
+"""What the harness takes for the verdict of an analysis: that of the one it began, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
+from harness.run import reporting
+from harness.run.artifacts import collect_artifacts
+from harness.run.progress import Progress
+from harness.run.reporting import make_report, start_check
+from harness.run.stop import StopFlag
+
+OLD_ID = "0" * 16
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    """One that an analysis before has called a pass."""
+    directory = tmp_path / "run"
+    (directory / "results").mkdir(parents=True)
+    (directory / "manifest.json").write_text('{"cells": [], "status": "finished"}')
+    old = {"analysis": {"id": OLD_ID}, "verdict": "pass", "exit_code": 0, "cells": []}
+    (directory / "results" / "verdicts.json").write_text(json.dumps(old))
+    (directory / "junit.xml").write_text("<testsuites/>")
+    (directory / "summary.md").write_text("# pass")
+    return directory
+
+
+def analysis(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
+    """The analysis is this script: `own(exit_code)` writes verdicts as a real one does, in one step."""
+    head = """
+        import json, os, sys
+        from pathlib import Path
+        run, own_id = Path(sys.argv[1]), sys.argv[sys.argv.index("--analysis-id") + 1]
+        def own(code, analysis_id=own_id):
+            document = {"analysis": {"id": analysis_id}, "verdict": "x", "exit_code": code, "cells": []}
+            (run / "results" / "verdicts.json").write_text(json.dumps(document))
+            sys.exit(code)
+    """
+    path = tmp_path / "analysis.py"
+    path.write_text(textwrap.dedent(head) + textwrap.dedent(script))
+    monkeypatch.setattr(reporting, "_ANALYSIS", (sys.executable, str(path)))
+
+
+def report(run_dir: Path) -> dict[str, Any]:
+    return make_report(run_dir, spark_master=None, stop=StopFlag(), progress=Progress(0))
+
+
+@pytest.mark.parametrize("code", [0, 1, 4])
+def test_the_verdict_is_that_of_the_analysis_that_was_begun(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    analysis(monkeypatch, tmp_path, f"own({code})")
+    assert report(run_dir)["exit_code"] == code
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "text"),
+    [
+        ("raise RuntimeError('a bug')", HarnessError, "a bug"),  # exit 1, as a verdict of fail has
+        ("sys.exit(0)", HarnessError, f"is of analysis {OLD_ID}"),
+        ("own(0, analysis_id='f' * 16)", HarnessError, "another one was begun meanwhile"),
+        ("(run / 'results' / 'verdicts.json').write_text('{'); sys.exit(0)", HarnessError, "cannot be read"),
+        ("(run / 'results' / 'verdicts.json').unlink(); sys.exit(1)", HarnessError, "cannot be read"),
+        ("os.kill(os.getpid(), 9)", HarnessError, "ended with -9"),
+        ("print('reports: no java', file=sys.stderr); sys.exit(3)", EnvironmentFault, "no java"),
+        ("print('reports: no such file', file=sys.stderr); sys.exit(2)", UsageError, "no such file"),
+        ("sys.exit(5)", HarnessError, "ended with 5"),
+    ],
+)
+def test_an_analysis_that_fails_never_gives_the_verdict_of_another(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, kind: type[HarnessError], text: str
+) -> None:
+    analysis(monkeypatch, tmp_path, script)
+    with pytest.raises(HarnessError, match=text) as caught:
+        report(run_dir)
+    assert type(caught.value) is kind
+    assert (run_dir / "report.stderr.log").is_file()
+    assert not list(run_dir.glob("report.*.stderr.log"))[1:]
+
+
+def test_a_dead_spark_master_is_told_at_once_and_shows_no_old_verdict(run_dir: Path) -> None:
+    """The whole way, through the command line: this printed the table of before, `verdict: pass` and ended with 0."""
+    began_s = time.monotonic()
+    artifacts = run_dir.parent / "artifacts"
+    (artifacts / run_dir.name).mkdir(parents=True)
+    (artifacts / run_dir.name / "junit.xml").write_text("<testsuites/>")
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "report", str(run_dir), "--spark-master", "spark://127.0.0.1:1",
+         "--artifacts", str(artifacts)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == ExitCode.ENVIRONMENT
+    assert "verdict" not in done.stdout
+    assert "spark://127.0.0.1:1 cannot be reached" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert time.monotonic() - began_s < 60, "it took 60 s and more to give up, and 200 s with Connect"
+    assert not (artifacts / run_dir.name / "junit.xml").exists()
+
+
+def test_artifacts_of_a_failed_analysis_hold_no_results(run_dir: Path, tmp_path: Path) -> None:
+    target = tmp_path / "artifacts"
+    collect_artifacts(run_dir, target)
+    assert (target / "run" / "results" / "verdicts.json").is_file()
+    collect_artifacts(run_dir, target, with_results=False)
+    assert sorted(path.name for path in (target / "run").rglob("*") if path.is_file()) == ["manifest.json"]
+
+
+def test_without_java_a_run_ends_before_it_makes_anything(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", "demo", "--run-dir", str(tmp_path / "run")],
+        capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "JAVA_HOME": str(tmp_path / "nothing"), "XDG_STATE_HOME": str(tmp_path / "state")},
+    )  # fmt: skip
+    assert done.returncode == ExitCode.ENVIRONMENT
+    assert "install a JDK 17 or newer" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("body", ["raise RuntimeError('torn')", "import no_such_module"])
+def test_a_broken_pyspark_is_found_before_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").write_text(body)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(EnvironmentFault, match="pip install --force-reinstall pyspark"):
+        start_check(None).result()
+
+
+def test_a_host_with_all_that_is_needed_passes_the_check() -> None:
+    start_check(None).result()
+
+
+@pytest.mark.parametrize(
+    ("module", "broken"),
+    [("harness", "harness/cli/main.py"), ("reports", "pandas/__init__.py")],
+)
+def test_an_installation_that_is_not_whole_never_ends_with_1(tmp_path: Path, module: str, broken: str) -> None:
+    """An exception's own exit code is 1, which means that a check failed."""
+    (tmp_path / "sitecustomize.py").write_text(
+        textwrap.dedent(f"""
+        import sys
+        class Broken:
+            def find_spec(self, name, path=None, target=None):
+                if name == {broken.removesuffix(".py").removesuffix("/__init__").replace("/", ".")!r}:
+                    raise ImportError("half of it is gone")
+        sys.meta_path.insert(0, Broken())
+        """)
+    )
+    (tmp_path / "manifest.json").write_text("{}")
+    done = subprocess.run(
+        [sys.executable, "-m", module, *([str(tmp_path)] if module == "reports" else ["list", "suites"])],
+        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == ExitCode.ENVIRONMENT
+    assert "half of it is gone" in done.stderr
