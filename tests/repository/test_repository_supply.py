@@ -1,0 +1,78 @@
+"""What is built from: files have hashes, the build backend and the actions are pinned, the bill names all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def pins(path: str) -> dict[str, str]:
+    found = re.findall(r"^([A-Za-z0-9][\w.-]*)==([^\s;\\]+)", (ROOT / path).read_text(), re.MULTILINE)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found}
+
+
+def test_no_package_is_in_both_lock_files() -> None:
+    assert pins("requirements.lock").keys() & pins("requirements-dev.lock").keys() == set()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_package_of_a_lock_has_a_hash_and_no_host_is_named(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
+    assert len(blocks) == len(pins(lock)) > 20
+    assert [block.split()[0] for block in blocks if not re.search(r"--hash=sha256:[0-9a-f]{64}", block)] == []
+    assert "://" not in text
+    assert "-url" not in text
+
+
+@pytest.mark.parametrize("path", ["Makefile", "containers/Dockerfile"])
+def test_whatever_is_installed_is_checked_against_its_hash_or_is_the_project_itself(path: str) -> None:
+    lines = (ROOT / path).read_text().replace("\\\n", " ").splitlines()
+    installs = [line for line in lines if "pip install" in line]
+    assert installs
+    own = ("--no-deps --no-build-isolation -e .", "--no-deps --no-build-isolation . ")
+    assert [line for line in installs if "--require-hashes" not in line and not any(each in line for each in own)] == []
+
+
+def test_what_source_distributions_are_built_with_is_locked() -> None:
+    assert {"setuptools", "hatchling", "editables"} <= pins("requirements.lock").keys()
+
+
+def test_the_build_backend_has_the_version_of_the_lock() -> None:
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert wanted == [f"hatchling=={pins('requirements.lock')['hatchling']}"]
+
+
+def test_the_bill_of_materials_names_each_package_once_with_its_hashes(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        subprocess.run([sys.executable, ROOT / ".ci" / "sbom.py", tmp_path / name], check=True, timeout=60)
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes(), "the same lock, the same bill"
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")
+    locked = pins("requirements.lock") | pins("requirements-dev.lock")
+    assert {item["name"]: item["version"] for item in document["components"]} == locked
+    assert all(item["hashes"] for item in document["components"])
+    references = [item["bom-ref"] for item in document["components"]]
+    assert len(set(references)) == len(references)
+    assert document["dependencies"][0]["dependsOn"] == references
+
+
+def test_the_example_for_github_asks_for_no_more_than_reading_and_pins_its_actions() -> None:
+    workflow = YAML(typ="safe", pure=True).load((ROOT / "examples" / "ci" / "github.yml").read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    actions = [step["uses"] for step in steps if "uses" in step]
+    assert actions
+    assert [action for action in actions if not re.search(r"@[0-9a-f]{40}$", action)] == []
+    checkout = next(step for step in steps if step.get("uses", "").startswith("actions/checkout@"))
+    assert checkout["with"]["persist-credentials"] is False
