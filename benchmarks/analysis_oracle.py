@@ -35,9 +35,10 @@ _LATENCIES: Final = {
 _EMPTY: Final = {
     "commit_limits": "reader limit_us",
     "copying": "number",
+    "early_readers": "reader end_partition",
     "transactions": "copier copier_incarnation txn is_committed asked_us",
-    "copies": "partition offset producer incarnation seq copier copier_incarnation txn outcome",
-    "audit": "partition offset producer incarnation seq polled_us",
+    "copies": "partition offset producer incarnation seq crc_ok copier copier_incarnation txn outcome",
+    "audit": "partition offset producer incarnation seq polled_us crc_ok reader",
 }
 
 ARRANGED: Final = {

@@ -42,6 +42,7 @@ from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey, Engine
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import CellError, EnvironmentFault
 from harness.run import warm_up
@@ -154,7 +155,7 @@ def run_ours(
 
 def measure(document: Document, cluster: ProcessCluster, directory: Path, options: argparse.Namespace) -> None:
     """Every tool at every rate in every round; a failure of one is a problem of the page, the others go on."""
-    admin = Admin(cluster.direct_addresses)
+    topics = OwnTopics(Admin(cluster.direct_addresses))
     java, jars = java_command(), ensure_jars()
     copies = min(3, len(cluster.broker_ids))
     turns = random.Random(1)
@@ -167,7 +168,7 @@ def measure(document: Document, cluster: ProcessCluster, directory: Path, option
                 number += 1
                 topic = f"perf-{number}"
                 config = {"min.insync.replicas": str(min(2, copies))}
-                admin.create_topic(topic, partitions=PARTITIONS, replication_factor=copies, config=config)
+                topics.create(topic, partitions=PARTITIONS, replication_factor=copies, config=config)
                 cluster.wait_healthy(topic, timeout_s=30, replication_factor=copies)
                 (directory / "cells" / topic).mkdir(parents=True)
                 same: dict[str, Any] = {"bootstrap": cluster.bootstrap_servers, "topic": topic, "rate_per_s": rate}
@@ -183,7 +184,7 @@ def measure(document: Document, cluster: ProcessCluster, directory: Path, option
                     document.problems.append(f"{tool} at {rate or 'max'}: {error}")
                     continue
                 finally:
-                    admin.delete_topic(topic)
+                    topics.delete(topic)
                 document.figures += found
                 print(f"round {round_number}, {tool}, {rate or 'max'}: {found[0].records_per_s:,.0f} records/s, "
                       f"p99 {found[0].p99_ms:g} ms", file=sys.stderr, flush=True)  # fmt: skip

@@ -20,6 +20,7 @@ from benchmarks.samples import Engine, Load, Operation, Shape
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
+from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault
 
@@ -59,7 +60,7 @@ class Subject:
         self._directory = directory
         key = ClusterKey(engine=engine, proxied=False, brokers=shape.brokers, settings=SETTINGS)
         self._cluster: ProcessCluster = build_cluster(key, directory, proxy_choice="none", lease=None, seed=0)
-        self._admin = Admin(self._cluster.direct_addresses)
+        self._own = OwnTopics(Admin(self._cluster.direct_addresses))
         self._topics = 0
         self._first_launch_s: float | None = None
         self._cluster.on_process_event = self._note_launch
@@ -92,14 +93,14 @@ class Subject:
         topic = f"bench-{self._topics}"
         copies = self.shape.brokers
         config = {**self.shape.topic_config, **(config or {})}
-        self._admin.create_topic(topic, partitions=partitions, replication_factor=copies, config=config)
+        self._own.create(topic, partitions=partitions, replication_factor=copies, config=config)
         if not self._cluster.wait_healthy(topic, timeout_s=HEALTHY_TIMEOUT_S, replication_factor=copies):
             raise EnvironmentFault(f"{self.engine}: {topic} had no full ISR within {HEALTHY_TIMEOUT_S:.0f} s")
         return topic
 
     def delete_topic(self, topic: str) -> None:
         """Returns when every broker has removed the files, so that the removal burdens no other load."""
-        self._admin.delete_topic(topic)
+        self._own.delete(topic)
         deadline_s = time.monotonic() + FILES_GONE_TIMEOUT_S
         while self._has_files(topic):
             if time.monotonic() > deadline_s:

@@ -18,7 +18,7 @@ from benchmarks.analysis import Document, compare_with_truth, render, run_job, t
 from benchmarks.analysis_data import BATCH, CELL, Truth, generate
 from benchmarks.analysis_oracle import ARRANGED, Oracle
 from reports.anomalies import BY_NAME
-from reports.session import JavaMissingError, require_java
+from reports.spark_needs import JavaMissingError, require_java
 from runlog.parquet import read_stream, write_part
 from runlog.schema import BATCHES, LOG, RECV, SEND
 from tests.reports.spark_servers import connect, standalone
