@@ -309,7 +309,9 @@ def page(counts: Counter[str], requests: Counter[str], equal: Counter[str], seed
         "has no place for an error; several markers in one WriteTxnMarkers, of which one that fits no log leaves all",
         "without an answer there; InitProducerId with an epoch of before while a transaction is open, which aborts it",
         "there and is refused here, so that a predecessor cannot harm its successor; segment.bytes below 1 MiB, which",
-        "is allowed here; what needs several brokers, TLS or an authoriser.",
+        "is allowed here; what needs several brokers, TLS or an authoriser; requests beyond the limits at the end of",
+        "[settings.md](settings.md), which Apache Kafka does not have (LogAppendTime set by a producer on a topic of",
+        "CreateTime, which it corrects, is refused here).",
         "",
         f"Last run: seeds {', '.join(map(str, seeds))}; {total:,} requests, {same:,} answered the same, "
         f"{total - same:,} with a named difference.",
