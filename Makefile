@@ -135,11 +135,11 @@ sim: setup-dev  ## the simulation over 10,000 seeds (about an hour on 2 cores); 
 	$(BIN)/python -m broker.sim --seeds 1-10000 --jobs 2 --state $(CACHE)/sim/state.json
 
 .PHONY: mutants
-mutants: setup-dev  ## the simulation over every wrong variant of the broker; writes docs/mutants.md
+mutants: setup-dev  ## the simulation over every wrong variant of the broker; writes docs/reference/mutants.md
 	$(BIN)/python -m broker.sim.mutation
 
 .PHONY: mutants-real
-mutants-real: setup-dev  ## wrong brokers and buggy clients under the chaos scenarios (an hour); writes docs/checker.md
+mutants-real: setup-dev  ## wrong brokers and buggy clients under the chaos scenarios (an hour); writes docs/internals/checker.md
 	$(BIN)/python -m harness.mutation brokers
 	$(BIN)/python -m harness.mutation clients
 
@@ -149,7 +149,7 @@ fuzz: setup-dev  ## a million bad frames, 100,000 damaged directories, a million
 	$(BIN)/python -m broker.sim.fuzz_peers --requests 1000000
 
 .PHONY: compatibility
-compatibility: setup-dev  ## clients of five languages, their own tests, Kafka's tools on our broker; writes docs/compatibility.md
+compatibility: setup-dev  ## clients of five languages, their own tests, Kafka's tools on our broker; writes docs/reference/compatibility.md
 	@command -v kcat >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "setup: kcat" >&2; apt-get update -qq && apt-get install -y -qq --no-install-recommends kcat >/dev/null; \
@@ -159,7 +159,7 @@ compatibility: setup-dev  ## clients of five languages, their own tests, Kafka's
 
 SEEDS ?= 1 2 3
 .PHONY: differential
-differential: setup-dev  ## generated requests of every API to us and to Apache Kafka; writes docs/differences.md
+differential: setup-dev  ## generated requests of every API to us and to Apache Kafka; writes docs/reference/differences.md
 	$(BIN)/python -m tests.differential --seeds $(SEEDS)
 
 .PHONY: bench

@@ -1,4 +1,5 @@
-"""Which scenario came out how, with which client, on which cluster: docs/scenario-results.md, from finished runs.
+"""Which scenario came out how, with which client, on which cluster: docs/reference/scenario-results.md, from finished
+runs.
 
 `python -m benchmarks.scenario_results RUN_DIR…` adds the chaos cells of those runs to
 `benchmarks/results/scenario-runs.jsonl`, a row a cell, and writes the page anew from all rows. Without RUN_DIR it only
@@ -19,7 +20,7 @@ from harness.errors import UsageError
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "benchmarks" / "results" / "scenario-runs.jsonl"
-PAGE = ROOT / "docs" / "scenario-results.md"
+PAGE = ROOT / "docs" / "reference" / "scenario-results.md"
 DAMAGES = ("lost", "duplicated", "reordered")
 
 _HEAD = """# Scenario results
@@ -27,7 +28,7 @@ _HEAD = """# Scenario results
 Written by `python -m benchmarks.scenario_results RUN_DIR…` from the verdicts of finished runs
 (`harness chaos … --cluster … --client …`), which are kept in `benchmarks/results/scenario-runs.jsonl`.
 What each scenario does and what is expected: [scenarios.md](scenarios.md). Bugs of clients that runs showed:
-[found.md](found.md).
+[found.md](../guide/found.md).
 
 A cell says how many runs passed, that is, how many showed exactly the damage that was expected and predicted, and the
 damage that was seen (the least and the most of all runs). A dash: not run, or not applicable.

@@ -1,4 +1,5 @@
-"""`python -m chaos.scenario_page`: docs/scenarios.md, the scenarios that come with the package and what is expected.
+"""`python -m chaos.scenario_page`: docs/reference/scenarios.md, the scenarios that come with the package and what is
+expected.
 
 Written from the YAML files; a test demands that the file in docs/ is what this prints.
 """
@@ -12,8 +13,8 @@ from chaos.model import Case, Scenario, builtin_scenarios, load_builtin
 
 _HEAD = """# Scenarios
 
-Written by `python -m chaos.scenario_page > docs/scenarios.md`. Each is one YAML file in `chaos/scenarios`; write your
-own in the same form (`harness validate FILE`, JSON Schema by `harness schema scenario`) and run it with
+Written by `python -m chaos.scenario_page > docs/reference/scenarios.md`. Each is one YAML file in `chaos/scenarios`;
+write your own in the same form (`harness validate FILE`, JSON Schema by `harness schema scenario`) and run it with
 `harness chaos FILE`. How each came out: [scenario-results.md](scenario-results.md). Numbers like S06 are this project's
 own and sort by subject: from S00 leaders, replicas and power, S20 producers, S30 consumers and topics, S40
 transactions, S50 controllers and networks, S60 slow or broken links, clocks and disks, S70 limits.

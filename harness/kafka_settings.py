@@ -26,7 +26,7 @@ def settings_problem(scope: str, settings: Mapping[str, str]) -> str:
         setting = known.get(name)
         if setting is None:
             close = difflib.get_close_matches(name, known, n=1)
-            advice = f"; did you mean {close[0]!r}?" if close else "; docs/settings.md has them all"
+            advice = f"; did you mean {close[0]!r}?" if close else "; docs/reference/settings.md has them all"
             return f"Kafka has no {scope} setting {name!r}{advice}"
         if not _fits(setting.kind, str(value).strip()):
             return f"{scope} setting {name!r}: expected {setting.kind}, got {value!r}"

@@ -1,8 +1,8 @@
 """Mistakes that a benchmark makes before it starts: each found in the plan, named, with its reason. Pure.
 
 A finding is a warning, because there are good reasons for most of it; with `--strict` it is an error. The list follows
-what known tools get wrong (docs/lint.md). Shown by tests/harness/test_harness_lint.py: each rule fires and each keeps
-silent.
+what known tools get wrong (docs/guide/lint.md). Shown by tests/harness/test_harness_lint.py: each rule fires and each
+keeps silent.
 """
 
 from __future__ import annotations

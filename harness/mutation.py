@@ -2,7 +2,8 @@
 
 A trial is one case of a scenario that comes with the package, with the same faults and load, and brokers with
 `harness.mutant=NAME` or a client of examples/buggy-clients. All trials are one run of real processes; whatever its
-verdicts fail on has caught the mutant. The tables stand between markers in docs/checker.md. Exit 1 when one lives.
+verdicts fail on has caught the mutant. The tables stand between markers in docs/internals/checker.md. Exit 1 when one
+lives.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from harness.run.stop import StopFlag, signals_set
 from harness.scenarios import cases_of
 from workloads.clients import library
 
-TABLES: Final = Path("docs/checker.md")
+TABLES: Final = Path("docs/internals/checker.md")
 BUGGY_CLIENTS: Final = Path("examples/buggy-clients")
 SEED: Final = 7
 MARKERS: Final = {kind: (f"<!-- {kind}: begin -->", f"<!-- {kind}: end -->") for kind in ("brokers", "clients")}

@@ -1,4 +1,5 @@
-"""Pytest plugin: a user's own producer or consumer under faults, in an ordinary test (docs/testing-your-client.md).
+"""Pytest plugin: a user's own producer or consumer under faults, in an ordinary test
+(docs/guide/testing-your-client.md).
 
 Fixtures `kafka_cluster` (three brokers, every link behind a proxy, a topic of the test's own) and `chaos` (faults, and
 scenarios by `@pytest.mark.chaos(NAME)`). Clusters are shared between tests that ask for the same settings and end with

@@ -2,7 +2,7 @@
 
 Lawful: the protocol permits it, a fault may cause it. Unlawful: a promise was broken. Impossible: it cannot be said
 of this configuration at all. Every rule is a table of cases, of which the first that holds counts: the verdict quotes
-`rule`, and docs/lawful.md is written from the same cases, so it cannot say less. Pure.
+`rule`, and docs/reference/lawful.md is written from the same cases, so it cannot say less. Pure.
 """
 
 from __future__ import annotations
@@ -419,5 +419,5 @@ TYPICAL: tuple[Configuration, ...] = (
 
 
 def table() -> list[tuple[str, list[Ruling]]]:
-    """Anomalies by typical configurations, in the catalogue's order, for the page and docs/lawful.md."""
+    """Anomalies by typical configurations, in the catalogue's order, for the page and docs/reference/lawful.md."""
     return [(name, [rule(name, configuration) for configuration in TYPICAL]) for name in BY_NAME]

@@ -1,4 +1,4 @@
-"""`python -m reports.lawful_page`: docs/lawful.md, every anomaly with its rule and where it is lawful.
+"""`python -m reports.lawful_page`: docs/reference/lawful.md, every anomaly with its rule and where it is lawful.
 
 Written from `anomalies.py`, from the cases of `lawful.py` and from `criteria.py`, all of them: what the code makes an
 exception of stands on the page. A test demands that the file in docs/ is what this prints.
@@ -27,7 +27,7 @@ def _head() -> Iterator[str]:
         "",
         "An anomaly is something that must not happen to a record without an account of it. This page gives each one",
         "its exact rule, and says for which configuration it is lawful. Written by",
-        "`python -m reports.lawful_page > docs/lawful.md` from the rules that the verdict applies.",
+        "`python -m reports.lawful_page > docs/reference/lawful.md` from the rules that the verdict applies.",
         "",
         "- **lawful**: the protocol permits it, a fault may cause it.",
         "- **unlawful**: a promise was broken; the verdict is fail.",

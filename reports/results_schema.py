@@ -86,7 +86,7 @@ def _cell() -> Schema:
             },
             "anomalies": {
                 "type": "object", "propertyNames": {"enum": sorted(BY_NAME)}, "additionalProperties": _COUNT,
-                "description": "those that were seen; `harness list` and docs/lawful.md say what each is",
+                "description": "those that were seen; `harness list` and docs/reference/lawful.md say what each is",
             },
             "recovery": {"anyOf": [{"type": "null"}, _recovery()]},
             "observed_sets": _closed({kind: {"$ref": "#/$defs/set"} for kind in SET_KINDS}),

@@ -33,7 +33,7 @@ NEEDS_WHOLE_STREAMS = (
     "copy_unexpected",
     "phantom",
 )
-# What `_evidence` and `_fault_proved` look at, in words, for docs/lawful.md.
+# What `_evidence` and `_fault_proved` look at, in words, for docs/reference/lawful.md.
 EVIDENCE_CHECKS = {
     "cell finished": "the harness carried the cell out to its end",
     "run log readable": "the streams that the cell must have are there, and every file of them can be read",

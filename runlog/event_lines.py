@@ -1,8 +1,8 @@
 """The one tolerant reader of a cell's event files: what each line must hold, and what is wrong with those that do not.
 
 A line that the analysis could trip over (no kind, a time that is text, an offset beyond 64 bits) is left out and told,
-so that it costs its cell and nothing else. What the events mean is not known here: docs/contracts.md lists them.
-Shown by tests/runlog/test_runlog_event_lines.py.
+so that it costs its cell and nothing else. What the events mean is not known here: docs/internals/contracts.md lists
+them. Shown by tests/runlog/test_runlog_event_lines.py.
 """
 
 from __future__ import annotations

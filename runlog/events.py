@@ -1,7 +1,7 @@
 """The small files of a run directory: JSON lines written while running, manifest.json, cell.json, and the run's clock.
 
 Each event is one write(2), so a kill tears at most the last line and readers skip that one. JSON documents appear by
-rename. Nothing here knows what the events mean: `docs/contracts.md` lists them.
+rename. Nothing here knows what the events mean: `docs/internals/contracts.md` lists them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m workloads`: one plan on stdin, events on stdout (see `docs/contracts.md`), then the end.
+"""`python -m workloads`: one plan on stdin, events on stdout (see `docs/internals/contracts.md`), then the end.
 
 Locust is imported without its monkey patching: user loops are real OS threads, and the client libraries in them must
 find real sockets, locks and threads. Only the main thread, which sends nothing, runs Locust's hub.

@@ -1,6 +1,7 @@
 """The course of one cell's load: connect, warm-up, measure, drain, done; each wait has an end.
 
-Emits the events that `docs/contracts.md` lists and writes progress and client metrics to the cell's stats.jsonl.
+Emits the events that `docs/internals/contracts.md` lists and writes progress and client metrics to the cell's
+stats.jsonl.
 """
 
 from __future__ import annotations

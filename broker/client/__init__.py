@@ -1,6 +1,7 @@
 """Reference producer, consumer and admin for clusters that speak the Kafka protocol: pure core, thread-based shell.
 
-core/ decides (no I/O, no clock), the modules beside it move bytes. docs/contracts.md describes the public surface.
+core/ decides (no I/O, no clock), the modules beside it move bytes. docs/internals/contracts.md describes the public
+surface.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class ProducerDescription:
 
 
 class Admin:
-    """See docs/contracts.md. Raises KafkaError with the broker's code."""
+    """See docs/internals/contracts.md. Raises KafkaError with the broker's code."""
 
     def __init__(self, properties: Mapping[str, object], *, seed: int | None = None) -> None:
         self._config = parse_admin(properties)

@@ -3,8 +3,8 @@ effect, or refused.
 
 A setting is honoured if it is a field of `ProducerConfig` or `ConsumerConfig`. For all others this file says why
 nothing comes of them; those that would change what a user relies on (security, plug-ins) are refused unless they ask
-for nothing. Nothing is silent: `screen` warns of the former and fails for the latter. docs/settings.md is written from
-here; names, types and defaults in client_settings.tsv come from Kafka's jars (settings_page --jars).
+for nothing. Nothing is silent: `screen` warns of the former and fails for the latter. docs/reference/settings.md is
+written from here; names, types and defaults in client_settings.tsv come from Kafka's jars (settings_page --jars).
 Shown by tests/broker_settings/test_settings_clients.py.
 """
 

@@ -49,7 +49,7 @@ _CLOSE_MS = 30_000
 
 
 class Consumer:
-    """See docs/contracts.md. `properties` are Kafka's consumer properties; an unknown one is an error."""
+    """See docs/internals/contracts.md. `properties` are Kafka's consumer properties; an unknown one is an error."""
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ class ProducerInterceptor(Protocol):
 
 
 class Producer:
-    """See docs/contracts.md. `properties` are Kafka's producer properties; an unknown one is an error.
+    """See docs/internals/contracts.md. `properties` are Kafka's producer properties; an unknown one is an error.
 
     With a `batch_listener` no callback is called for each record: what `send` got as `on_delivery` is a token of any
     kind, and the listener gets those of a whole batch at once (a tenth of the cost). A record that could not be queued

@@ -1,8 +1,8 @@
 """Every topic setting of Kafka 4.3: what counts as a valid value, its default, and what this broker does with it.
 
-The one table behind CreateTopics, IncrementalAlterConfigs, DescribeConfigs and docs/settings.md. A setting is HONOURED,
-WITHOUT_EFFECT (accepted, the note says why nothing changes) or REFUSED (any value but the one that asks for nothing is
-an error). tests/broker_settings compares the names with those of Apache Kafka's own jars.
+The one table behind CreateTopics, IncrementalAlterConfigs, DescribeConfigs and docs/reference/settings.md. A setting is
+HONOURED, WITHOUT_EFFECT (accepted, the note says why nothing changes) or REFUSED (any value but the one that asks for
+nothing is an error). tests/broker_settings compares the names with those of Apache Kafka's own jars.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Deliberately wrong brokers: each file replaces one function by a wrong one. Never for use; the test of the tests.
 
 A mutant is chosen by name at start-up: `harness.mutant=NAME` in a broker's properties, `--mutant NAME` of broker.sim.
-`python -m broker.sim.mutation` runs the simulation over each and writes docs/mutants.md: a mutant that no seed catches
-means that the checks are blind there.
+`python -m broker.sim.mutation` runs the simulation over each and writes docs/reference/mutants.md: a mutant that no
+seed catches means that the checks are blind there.
 
 A mutant's file has a docstring, whose first line says what is wrong, `apply(patch)`, and perhaps
 `is_reached(settings)`: which seeds can tell, so that the others need not be run.
@@ -101,7 +101,8 @@ def apply(name: str) -> Patch:
     """Put the mutant in place. Raises MutantError for an unknown name."""
     if name not in MUTANTS:
         near = difflib.get_close_matches(name, MUTANTS, n=1, cutoff=0.4)
-        raise MutantError(f"no mutant {name!r}{f', nearest is {near[0]!r}' if near else ''}; see docs/mutants.md")
+        advice = f", nearest is {near[0]!r}" if near else ""
+        raise MutantError(f"no mutant {name!r}{advice}; see docs/reference/mutants.md")
     patch = Patch()
     importlib.import_module(f"broker.mutants.{name}").apply(patch)
     return patch

@@ -11,7 +11,7 @@
     cleaner      compacts logs between requests                     fetch_sessions  incremental fetches (KIP-227)
     quotas       rates by client id, how long to wait               memory       bytes of requests that are arriving
     wakes        who reads a partition and is told of news          replica_session  a follower's side of KIP-227
-    broker_settings, settings_page   every setting of Kafka, and docs/settings.md from it
+    broker_settings, settings_page   every setting of Kafka, and docs/reference/settings.md from it
     produce_checks  what a topic's settings ask of a batch          groups, transactions, coordinators  see coordinator/
 
 Nobody imports this package but its own tests: a broker is started as a process.

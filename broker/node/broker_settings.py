@@ -3,8 +3,8 @@
 A setting is honoured if it is a field of `NodeConfig` that acts, or a coarser name of one. For all others this file
 says why nothing comes of them; those that would change what a user relies on (security, tiered storage, plug-ins) are
 refused unless they ask for nothing. Nothing is silent: load_config warns of the former and fails for the latter.
-`python -m broker.node.settings_page` writes the table docs/settings.md; tests/broker_settings compares it with the code
-and the names in kafka_settings.tsv with Apache Kafka's jars.
+`python -m broker.node.settings_page` writes the table docs/reference/settings.md; tests/broker_settings compares it
+with the code and the names in kafka_settings.tsv with Apache Kafka's jars.
 """
 
 from __future__ import annotations

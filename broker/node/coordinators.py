@@ -2,7 +2,8 @@
 
 One CoordinatorHost per kind (groups, transactions). A partition of its topic that this broker leads is a shard here:
 `loading` while the log is replayed, then `active`; it is dropped when the leadership or its epoch is lost. Knows no
-record format and no request: the shard (broker/coordinator) and the handlers do. How to use it: docs/contracts.md.
+record format and no request: the shard (broker/coordinator) and the handlers do. How to use it:
+docs/internals/contracts.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How much one request may ask for, known before anything is built from it: elements in all its arrays together.
 
 A request keeps the event loop for as long as its elements take, so each API may have as many as are handled in about
-50 ms (docs/simulation.md says what was measured). One with more has its connection closed, and a log line says why.
-What the brokers send one another is trusted more: a follower asks for all partitions of its leader at once.
+50 ms (docs/internals/simulation.md says what was measured). One with more has its connection closed, and a log line
+says why. What the brokers send one another is trusted more: a follower asks for all partitions of its leader at once.
 Shown by tests/broker_node/test_node_limits.py.
 """
 

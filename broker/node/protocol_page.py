@@ -1,4 +1,4 @@
-"""`python -m broker.node.protocol_page`: writes docs/protocol.md from the table of APIs.
+"""`python -m broker.node.protocol_page`: writes docs/reference/protocol.md from the table of APIs.
 
 Versions are those of broker/wire/apis.py, remarks those at the head of each handler, so neither is written twice.
 What Apache Kafka 4.3.1 offers is in kafka_apis.tsv (key, lowest, highest version, name; clients' and controllers'
@@ -16,7 +16,7 @@ from broker.node.handlers import HANDLERS
 from broker.wire.apis import APIS, ApiKey, Listener
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "protocol.md"
+PAGE = ROOT / "docs" / "reference" / "protocol.md"
 KAFKA_APIS_FILE = Path(__file__).with_name("kafka_apis.tsv")
 
 # Why an API of Kafka 4.3 is not here. A key that is missing in both tables fails a test.
@@ -103,7 +103,7 @@ def _row(key: ApiKey, theirs: KafkaApi | None) -> str:
     listeners = ", ".join(name for listener, name in _LISTENERS.items() if listener in ours.listeners)
     file, remarks = _remarks(key)
     known = "-" if theirs is None else _range(theirs.min_version, theirs.max_version)
-    return f"| [{_title(key.name)}](../{file}) | {int(key)} | {known} | {here} | {listeners} | {remarks} |"
+    return f"| [{_title(key.name)}](../../{file}) | {int(key)} | {known} | {here} | {listeners} | {remarks} |"
 
 
 def _remarks(key: ApiKey) -> tuple[str, str]:

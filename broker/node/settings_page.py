@@ -1,4 +1,4 @@
-"""`python -m broker.node.settings_page [--jars DIR]`: writes docs/settings.md from the tables in the code.
+"""`python -m broker.node.settings_page [--jars DIR]`: writes docs/reference/settings.md from the tables in the code.
 
 With --jars the names, types and defaults in kafka_settings.tsv and client_settings.tsv are read anew from Apache
 Kafka's jars first: its configuration classes print their documentation as HTML.
@@ -34,7 +34,7 @@ from broker.node.server import PEER_CONNECTIONS, PEER_REQUEST_BYTES_MAX, SLOW_RE
 from broker.wire.apis import ApiKey
 from broker.wire.encoder import STRING_BYTES_MAX
 
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 CLASSES = {
     "topic": "org.apache.kafka.storage.internals.log.LogConfig",
     "broker": "kafka.server.KafkaConfig",

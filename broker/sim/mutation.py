@@ -1,4 +1,5 @@
-"""`python -m broker.sim.mutation`: the simulation over every mutant, until a seed catches it; writes docs/mutants.md.
+"""`python -m broker.sim.mutation`: the simulation over every mutant, until a seed catches it; writes
+docs/reference/mutants.md.
 
 Exit 1 when a mutant survives: the checks are blind there. A mutant's seeds are the same as everybody's.
 """
@@ -19,7 +20,7 @@ from broker.sim.plan import settings_of
 from broker.sim.world import run_seed
 
 SEEDS_MAX = 400  # a mutant that lives longer is not caught in the tests' own run either
-TABLE = Path("docs/mutants.md")
+TABLE = Path("docs/reference/mutants.md")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 Owns: which error code proves that an attempt appended nothing, with the reason and where that is written. A code that
 is not in the table proves nothing. Not what a client library does without an answer (a full queue, a time-out): that
-differs by library and stands in workloads/clients/fates.py. The page docs/send-fates.md is written from both.
+differs by library and stands in workloads/clients/fates.py. The page docs/reference/send-fates.md is written from both.
 Shown by tests/broker_wire/test_wire_fates.py.
 """
 

@@ -256,7 +256,7 @@ class ToxiproxyClient:
         """Remove a toxic now, or together with the stall that stands behind it and hides it; `then` when it is gone.
 
         Toxiproxy 2.12.0 panics at the next toxic of a proxy when toxics went in the order in which they had come, while
-        a stall behind them held data of a connection whose sender was gone (docs/found.md). From the end is safe.
+        a stall behind them held data of a connection whose sender was gone (docs/guide/found.md). From the end is safe.
         """
         chain: tuple[ToxicState, ...] = ()
         with contextlib.suppress(NotFound):

@@ -2,7 +2,7 @@
 
     pytest -p harness.pytest_plugin examples/found/test_librdkafka_5456.py --kafka-cluster reference
 
-fails where the client has the bug (docs/found.md).
+fails where the client has the bug (docs/guide/found.md).
 """
 
 import threading

@@ -1,4 +1,5 @@
-"""Toxiproxy 2.12.0 panics while a toxic is added (docs/found.md): `python toxiproxy_add_toxic.py PATH_OF_THE_SERVER`.
+"""Toxiproxy 2.12.0 panics while a toxic is added (docs/guide/found.md): `python toxiproxy_add_toxic.py
+PATH_OF_THE_SERVER`.
 
 Exit code 0 if the server lives, 1 if it ended. Nothing but the standard library and the server is needed.
 """

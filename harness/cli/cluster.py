@@ -92,7 +92,7 @@ def _why_not(engine: str) -> str:
     if engine == "external":
         return "it is up without us; expected reference or kafka"
     if engine == "docker":
-        return "containers stay up by `docker compose up -d` (docs/docker.md); expected reference or kafka"
+        return "containers stay up by `docker compose up -d` (docs/guide/docker.md); expected reference or kafka"
     return f"no such cluster{nearest(engine, _ENGINES)}"
 
 

@@ -1,4 +1,4 @@
-"""cell.json as docs/contracts.md lays it out, from a planned cell. Pure."""
+"""cell.json as docs/internals/contracts.md lays it out, from a planned cell. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Making a run directory and its manifest: which versions, which host, which command made these figures.
 
-Owns manifest.json. Its layout is in docs/contracts.md. Shown by tests/harness/test_harness_ci.py.
+Owns manifest.json. Its layout is in docs/internals/contracts.md. Shown by tests/harness/test_harness_ci.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The load process `python -m workloads`: started ahead of time, given its plan, listened to, stopped.
 
-Its stdout is JSON lines (docs/contracts.md). A thread reads them into a bounded queue; a line that is no JSON is an
-error of that process and is shown. Shown by tests/harness/test_harness_workload_process.py.
+Its stdout is JSON lines (docs/internals/contracts.md). A thread reads them into a bounded queue; a line that is no JSON
+is an error of that process and is shown. Shown by tests/harness/test_harness_workload_process.py.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 
 
 def as_json(analysis: SweepAnalysis) -> Json:
-    """results/sweep.json; docs/contracts.md names the fields."""
+    """results/sweep.json; docs/internals/contracts.md names the fields."""
     recommendation = analysis.recommendation
     combination = recommendation.combination
     return {

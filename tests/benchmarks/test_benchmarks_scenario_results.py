@@ -82,5 +82,5 @@ def test_the_page_counts_passes_and_ranges_and_names_what_did_not_pass() -> None
 
 def test_the_page_in_docs_is_what_the_kept_rows_give() -> None:
     assert scenario_results.PAGE.read_text(encoding="utf-8") == render(read_kept()), (
-        "docs/scenario-results.md is not current: python -m benchmarks.scenario_results"
+        "docs/reference/scenario-results.md is not current: python -m benchmarks.scenario_results"
     )

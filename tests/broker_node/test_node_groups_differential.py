@@ -1,6 +1,6 @@
 """Apache Kafka and our broker answer alike: a script of 301 group requests, and generated requests of every API.
 
-The generated ones are few here; `make differential` sends many, and writes docs/differences.md.
+The generated ones are few here; `make differential` sends many, and writes docs/reference/differences.md.
 What differs in the script on purpose, and is therefore not in it or taken out of the comparison:
 - A new KIP-848 group with topics begins at epoch 2 in Kafka 4.3, at 1 here: epochs are compared relative to that.
 - A regular expression is resolved in the background by Kafka, with the heartbeat itself here: one heartbeat earlier.

@@ -1,4 +1,5 @@
-"""docs/protocol.md is what the code says, and no API of Kafka is forgotten; docs/inside.md points at what exists."""
+"""docs/reference/protocol.md is what the code says, and no API of Kafka is forgotten; docs/internals/inside.md points
+at what exists."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from broker.node.handlers import HANDLERS
 from broker.node.protocol_page import NOT_IMPLEMENTED, PAGE, kafka_apis, page
 from broker.wire.apis import APIS, Listener
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "internals"
 
 
 def test_the_page_is_what_the_code_says() -> None:

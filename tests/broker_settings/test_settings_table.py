@@ -1,4 +1,5 @@
-"""docs/settings.md, the tables in the code and Apache Kafka's own documentation agree; nothing is silently ignored."""
+"""docs/reference/settings.md, the tables in the code and Apache Kafka's own documentation agree; nothing is silently
+ignored."""
 
 from __future__ import annotations
 

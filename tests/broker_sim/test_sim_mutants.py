@@ -1,4 +1,4 @@
-"""Every mutant is caught by the simulation, by the seed that docs/mutants.md names."""
+"""Every mutant is caught by the simulation, by the seed that docs/reference/mutants.md names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from broker.sim.__main__ import main
 from broker.sim.mutation import read_table
 
 ROOT = Path(__file__).parents[2]
-TABLE = read_table((ROOT / "docs/mutants.md").read_text())
+TABLE = read_table((ROOT / "docs/reference/mutants.md").read_text())
 
 
 def test_the_table_of_mutants_is_whole_and_none_lives() -> None:

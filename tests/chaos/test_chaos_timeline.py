@@ -528,5 +528,5 @@ def test_scenario_is_read_from_yaml():
 
 
 def test_the_page_of_scenarios_is_the_one_in_docs():
-    page = Path(__file__).parents[2] / "docs" / "scenarios.md"
-    assert page.read_text() == render(), "python -m chaos.scenario_page > docs/scenarios.md"
+    page = Path(__file__).parents[2] / "docs" / "reference" / "scenarios.md"
+    assert page.read_text() == render(), "python -m chaos.scenario_page > docs/reference/scenarios.md"

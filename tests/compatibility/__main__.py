@@ -1,6 +1,6 @@
 """`python -m tests.compatibility`: every client tries every feature, every tool is run; writes the page.
 
-The page is docs/compatibility.md; clients' own tests (suites) are run as well.
+The page is docs/reference/compatibility.md; clients' own tests (suites) are run as well.
 --clients and --features choose by a part of the name, --failed chooses what failed last time: the page keeps what is
 known of the others. Exit 1 when a cell failed.
 """

@@ -1,4 +1,5 @@
-"""docs/compatibility.md from docs/compatibility.json, which holds what the last runs saw. Nothing is by hand."""
+"""docs/reference/compatibility.md from docs/reference/compatibility.json, which holds what the last runs saw. Nothing
+is by hand."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ from tests.compatibility.tools import TOOLS
 from tests.compatibility.tools.run import NAME as TOOLS_NAME
 from tests.compatibility.trial import Cell, Trial
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
 PAGE, DATA = DOCS / "compatibility.md", DOCS / "compatibility.json"
 
 _HEAD = """# Clients and tools on the reference broker
 
 Written by `make compatibility`, which runs every client and every tool against three reference brokers; the cells are
-what it saw (docs/compatibility.json). A client is driven by a program of its own in its own language; what it did is
-judged by this project's reader and by plain requests, never by the client itself (tests/compatibility/features). A tool
-is run by its main method, as its script runs it (tests/compatibility/tools).
+what it saw (docs/reference/compatibility.json). A client is driven by a program of its own in its own language; what it
+did is judged by this project's reader and by plain requests, never by the client itself (tests/compatibility/features).
+A tool is run by its main method, as its script runs it (tests/compatibility/tools).
 
 *passed*; *client*: the client has no such thing, or cannot be asked for it; *broker*: the reference broker does not
 implement it; **failed**; not tried. Numbers lead to the reasons below each table, in the words of the client or of its

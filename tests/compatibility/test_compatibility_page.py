@@ -1,4 +1,5 @@
-"""The table of docs/compatibility.md is what its data render to. The data come from `make compatibility` alone."""
+"""The table of docs/reference/compatibility.md is what its data render to. The data come from `make compatibility`
+alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m tests.differential`: our broker and Apache Kafka 4.3.1 side by side; writes docs/differences.md.
+"""`python -m tests.differential`: our broker and Apache Kafka 4.3.1 side by side; writes docs/reference/differences.md.
 
 --apis chooses APIs by a part of the name and writes nothing. Exit 1 when an answer differs in a way that has no name.
 """
@@ -18,7 +18,7 @@ from tests.differential.differences import NAMED, Found, page
 from tests.differential.generator import chapters
 from tests.differential.run import Result, both, run
 
-PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "differences.md"
 SHOWN_MAX = 300
 SHOWN_CHARACTERS = 600
 _KNOWN = re.compile(r"d\d\dv\d+-\w+|\d{3,}")  # names and large numbers: differences that vary in them are one kind

@@ -53,7 +53,7 @@ def _offers(found: Found) -> bool:
         return False
     theirs = {each["api_key"]: (each["min_version"], each["max_version"]) for each in found.theirs}
     ours = {each["api_key"]: (each["min_version"], each["max_version"]) for each in found.ours}
-    # What docs/protocol.md compares us with.
+    # What docs/reference/protocol.md compares us with.
     told = {key: (api.min_version, api.max_version) for key, api in kafka_apis().items()}
     lacking = theirs.keys() - ours.keys()
     wider = [key for key, versions in ours.items() if theirs.get(key) != versions]
@@ -294,7 +294,7 @@ def name_of(found: Found, named: Iterable[Named] = NAMED) -> str | None:
 
 
 def page(counts: Counter[str], requests: Counter[str], equal: Counter[str], seeds: Iterable[int]) -> str:
-    """docs/differences.md."""
+    """docs/reference/differences.md."""
     total, same = sum(requests.values()), sum(equal.values())
     lines = [
         "# Answers that differ from Apache Kafka's",

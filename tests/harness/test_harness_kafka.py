@@ -57,7 +57,8 @@ def test_loss_and_duplication_on_apache_kafka_are_exactly_as_its_logs_predict(tm
     done, cells = run_suite(tmp_path, client)
     told = f"stdout:\n{done.stdout[-3000:]}\nstderr:\n{done.stderr[-3000:]}"
     lost = cells["chaos-leader-loss-acks-1"]
-    if lost["reordered"]:  # librdkafka, seldom, when a new leader refuses what the dead one was sent: docs/found.md
+    # librdkafka reorders, seldom, when a new leader refuses what the dead one was sent: docs/guide/found.md
+    if lost["reordered"]:
         assert [reason.split(",")[0] for reason in lost["reasons"]] == [f"{lost['reordered']} reordered"], told
     else:
         assert done.returncode != 1, told

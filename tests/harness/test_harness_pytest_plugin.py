@@ -1,4 +1,5 @@
-"""The pytest plugin as a user has it: the examples of docs/testing-your-client.md are taken from the page and run."""
+"""The pytest plugin as a user has it: the examples of docs/guide/testing-your-client.md are taken from the page and
+run."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tests.chaos.test_chaos_toxiproxy_hostile import ANSWERS, listening
 from tests.harness.harness_process import REPOSITORY, family, leases
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-PAGE = REPOSITORY / "docs" / "testing-your-client.md"
+PAGE = REPOSITORY / "docs" / "guide" / "testing-your-client.md"
 
 
 def examples() -> dict[str, str]:

@@ -39,7 +39,7 @@ def test_a_ready_suite_plans_within_the_time_that_it_states_and_has_a_page(name:
     stated = re.search(r"(\d+) minutes?", suite.description)
     assert stated, suite.description
     assert 0.4 * int(stated.group(1)) <= minutes <= 1.1 * int(stated.group(1)), minutes
-    page = (ROOT / "docs" / "suites" / f"{name}.md").read_text()
+    page = (ROOT / "docs" / "guide" / "suites" / f"{name}.md").read_text()
     assert f"harness run {name}" in page
     assert stated.group(0).split()[0] in page
     assert {finding.rule for finding in lint(cells)} == MEANT.get(name, set())
@@ -49,7 +49,7 @@ def test_smoke_stays_below_two_minutes_and_has_a_page() -> None:
     suite = load_suite("smoke")
     cells = build_plan(suite, cases_of, seed=1, client="reference")
     assert sum(cell.duration_ms + CHAOS_OVERHEAD_MS for cell in cells) < 60_000
-    assert "harness run smoke" in (ROOT / "docs" / "suites" / "smoke.md").read_text()
+    assert "harness run smoke" in (ROOT / "docs" / "guide" / "suites" / "smoke.md").read_text()
 
 
 def test_the_rate_search_has_a_page_and_stays_within_its_time() -> None:
@@ -58,7 +58,7 @@ def test_the_rate_search_has_a_page_and_stays_within_its_time() -> None:
     each_ms = suite.workload.warmup_ms + suite.workload.measure_ms + CELL_OVERHEAD_MS
     cells = suite.search.probes_max + suite.search.repetitions * len(suite.search.fractions)
     assert cells * each_ms / 60_000 < 5.5
-    assert "harness run max-rate" in (ROOT / "docs" / "suites" / "max-rate.md").read_text()
+    assert "harness run max-rate" in (ROOT / "docs" / "guide" / "suites" / "max-rate.md").read_text()
 
 
 def test_the_corpus_is_found_beside_its_suite_and_a_missing_one_is_named(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from harness.suite import builtin_suites, load_suite
 SAID = [
     ("broker", "num.partition=3", "Kafka has no broker setting 'num.partition'; did you mean 'num.partitions'?"),
     ("topic", "retention.mss=3", "Kafka has no topic setting 'retention.mss'; did you mean 'retention.ms'?"),
-    ("topic", "qqq=3", "Kafka has no topic setting 'qqq'; docs/settings.md has them all"),
+    ("topic", "qqq=3", "Kafka has no topic setting 'qqq'; docs/reference/settings.md has them all"),
     ("broker", "num.partitions=abc", "broker setting 'num.partitions': expected int, got 'abc'"),
     (
         "broker",

@@ -151,4 +151,4 @@ def test_every_error_of_librdkafka_that_the_table_names_exists() -> None:
 
 
 def test_the_page_is_written_from_the_tables() -> None:
-    assert (Path(__file__).parents[2] / "docs" / "send-fates.md").read_text() == render()
+    assert (Path(__file__).parents[2] / "docs" / "reference" / "send-fates.md").read_text() == render()

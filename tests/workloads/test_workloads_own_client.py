@@ -1,4 +1,4 @@
-"""The page docs/clients.md, followed to the letter: its package is built, installed, listed and sends records."""
+"""The page docs/guide/clients.md, followed to the letter: its package is built, installed, listed and sends records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.workloads.load_process import Load
 from tests.workloads.reference_broker import ReferenceBroker
 
 pytestmark = pytest.mark.slow
-PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "clients.md"
 
 
 @pytest.fixture(scope="module")

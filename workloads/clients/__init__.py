@@ -1,6 +1,6 @@
 """Client adapters by name: the table of ours, then the entry points of others. Imported only when a plan asks for one.
 
-An installed package adds a client by an entry point of the group `kafka_harness.clients` (docs/clients.md).
+An installed package adds a client by an entry point of the group `kafka_harness.clients` (docs/guide/clients.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Two tables. `broker.wire.fates` says what a broker's error code proves; here stands what the libraries themselves report
 without a broker's word, and what each of them hides from its adapter. If unsure it is unknown, never failed.
-Shown by tests/workloads/test_workloads_fates.py; docs/send-fates.md is written from both tables.
+Shown by tests/workloads/test_workloads_fates.py; docs/reference/send-fates.md is written from both tables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`python -m workloads.clients.fates_page > docs/send-fates.md`: what an error says of a send, from the two tables.
+"""`python -m workloads.clients.fates_page > docs/reference/send-fates.md`: what an error says of a send, from the two
+tables.
 
 Shown by tests/workloads/test_workloads_fates.py, which compares the page with them.
 """
@@ -14,7 +15,8 @@ from workloads.clients.fates import HIDDEN_ATTEMPTS, LOCAL_FATES
 
 _HEAD = """# What an error says of a send
 
-Written by `python -m workloads.clients.fates_page > docs/send-fates.md`, from the tables that the clients use.
+Written by `python -m workloads.clients.fates_page > docs/reference/send-fates.md`, from the tables that the clients
+use.
 
 A send is **acked** with the broker's word only. It is **failed** only if the record certainly is not in the log. All
 else is **unknown**: it may be in the log or not, and the report counts it as neither lost nor phantom. A wrong "failed"

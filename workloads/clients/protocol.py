@@ -5,7 +5,7 @@ to the outcome sink exactly once, or never if the client is closed first; then i
 if it certainly was not appended (fates.py); a timeout or a lost connection after it may have left is UNKNOWN. With
 acks=0 nobody ever says that a record arrived, so each outcome is UNKNOWN, with the time at which the client let go of
 it.
-`docs/clients.md` shows how to add a client; tests/workloads/test_workloads_own_client.py follows that page.
+`docs/guide/clients.md` shows how to add a client; tests/workloads/test_workloads_own_client.py follows that page.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """DescribeConfigs (key 32), versions 1-4: topics and this broker, as they are in effect, and where each value is from.
 
 With synonyms (what would be in effect otherwise) and documentation on request (KIP-569): the latter tells what this
-broker does with the setting, as docs/settings.md does. Not done: loggers, client metrics, groups, settings of another
-broker (refused: a client asks that broker itself).
+broker does with the setting, as docs/reference/settings.md does. Not done: loggers, client metrics, groups, settings of
+another broker (refused: a client asks that broker itself).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The wire log: one JSON line for each record batch of each Produce exchange, written when its outcome is known.
 
-Fields: see `wire.jsonl` in docs/contracts.md. A line is one write(2), so that a killed server leaves no half lines
-but perhaps the last.
+Fields: see `wire.jsonl` in docs/internals/contracts.md. A line is one write(2), so that a killed server leaves no half
+lines but perhaps the last.
 """
 
 from __future__ import annotations

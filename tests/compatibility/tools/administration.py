@@ -153,7 +153,7 @@ def _api_versions(box: Toolbox) -> None:
 
 def _features(box: Toolbox) -> None:
     found = box.run("FeatureCommand", "describe")
-    # The only feature whose level a client can see; docs/differences.md.
+    # The only feature whose level a client can see; docs/reference/differences.md.
     assert re.search(r"Feature: transaction.version\s.*FinalizedVersionLevel: 2\s", found), found
 
 
