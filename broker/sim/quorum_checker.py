@@ -6,71 +6,21 @@ Replays what is committed, entry by entry, onto an image of its own: the one tru
 
 from __future__ import annotations
 
-import contextlib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.controller.elections import is_unclean_allowed
 from broker.controller.image import NO_LEADER, MetadataImage, replay
 from broker.controller.record_codec import decode_records
-from broker.mutants import Patch
-from broker.node.metadata import MetadataHost
-from broker.node.metadata_store import METADATA_DIRECTORY
 from broker.quorum.state_file import decode_quorum_state
-from broker.quorum.types import LogEntry, Response, Send
+from broker.quorum.types import LogEntry
 from broker.sim.coverage import Coverage
-from broker.sim.disk import SimDisk
 
 if TYPE_CHECKING:
     from broker.sim.cluster import Life
 
 Fail = Callable[[str, str], None]
-QUORUM_STATE = f"/data/{METADATA_DIRECTORY}/quorum-state"
-ON_DISK = "what a voter tells is on its disk"
-
-
-def ahead_of_disk(host: MetadataHost, disk: SimDisk) -> str:
-    """What this node's memory has and its disk has not, "" for nothing: its vote, or entries of the metadata log."""
-    end_offset, stored = host.quorum.log_end_offset, host.stored_end_offset
-    if end_offset != stored:
-        return f"the log ends at {end_offset}, on the disk at {stored}"
-    state = host.quorum.persisted
-    if state.voted_id < 0:
-        return ""
-    written = decode_quorum_state(disk.content(QUORUM_STATE).decode() if disk.holds(QUORUM_STATE) else None)
-    if (written.leader_epoch, written.voted_id) != (state.leader_epoch, state.voted_id):
-        return f"voted as {state}, on the disk is {written}"
-    return ""
-
-
-@contextlib.contextmanager
-def tellings_watched(fail: Fail, lives: Mapping[int, Life], disks: Mapping[int, SimDisk]) -> Iterator[None]:
-    """While this lasts, whatever a voter sends or answers is held against its disk."""
-    patch, send, reply = Patch(), MetadataHost._send, MetadataHost._reply
-
-    def watch(host: MetadataHost) -> None:
-        node_id = host.quorum.node_id
-        if lives[node_id].is_dead:
-            return  # killed in the midst of it: nobody hears the rest
-        ahead = ahead_of_disk(host, disks[node_id])
-        if ahead:
-            fail(ON_DISK, f"node {node_id} tells of what it has in memory only: {ahead}")
-
-    def watched_send(self: MetadataHost, action: Send) -> None:
-        watch(self)
-        send(self, action)
-
-    def watched_reply(self: MetadataHost, token: int, response: Response) -> None:
-        watch(self)
-        reply(self, token, response)
-
-    patch.set(MetadataHost, "_send", watched_send)
-    patch.set(MetadataHost, "_reply", watched_reply)
-    try:
-        yield
-    finally:
-        patch.undo()
 
 
 class QuorumChecker:

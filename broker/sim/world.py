@@ -30,8 +30,9 @@ from broker.sim.network import Network
 from broker.sim.partition_checker import PartitionChecker
 from broker.sim.plan import FAULTS_END_US, TOPIC, Settings, settings_of
 from broker.sim.producers import SimProducer
-from broker.sim.quorum_checker import QuorumChecker, tellings_watched
+from broker.sim.quorum_checker import QuorumChecker
 from broker.sim.scheduler import Scheduler
+from broker.sim.tellings import tellings_watched
 from broker.sim.transaction_checker import TransactionChecker
 from broker.wire.records import decode_records
 
