@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.lease_file import FORMAT, own_directory, write_document
+from chaos.lease_file import FORMAT, own_directory
 from chaos.place import here
 from chaos.process_identity import (
     TOKEN_VARIABLE,
@@ -26,6 +26,7 @@ from chaos.process_identity import (
     read_state,
     read_token,
 )
+from runlog.events import write_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,11 @@ def default_root(environment: Mapping[str, str]) -> Path:
 
 
 class Lease:
-    """All entries of this process. Safe to share between threads."""
+    """All entries of this process. Safe to share between threads.
+
+    Memory moves after the disk: an entry that could not be written (OSError) is not there, and what it stands for must
+    not be done. Only `remove` never fails.
+    """
 
     def __init__(self, root: Path) -> None:
         """PermissionError when the directory is not ours."""
@@ -72,10 +77,8 @@ class Lease:
     def record_process(self, entry_id: str, pid: int) -> None:
         identity = read_identity(pid)
         with self._lock:
-            entry = self._entries[entry_id]
-            entry["pid"] = pid
-            entry["start_ticks"] = identity.start_ticks if identity else -1
-            self._write()
+            found = {"pid": pid, "start_ticks": identity.start_ticks if identity else -1}
+            self._replace({**self._entries, entry_id: {**self._entries[entry_id], **found}})
 
     def add_proxy(self, url: str, proxy: str, upstream: str) -> str:
         """A proxy on a server that is not ours: undone by deleting it, if it still leads to `upstream`."""
@@ -105,39 +108,48 @@ class Lease:
 
     def record_topic(self, entry_id: str, topic_id: str | None) -> None:
         with self._lock:
-            self._entries[entry_id]["topic_id"] = topic_id
-            self._write()
+            self._replace({**self._entries, entry_id: {**self._entries[entry_id], "topic_id": topic_id}})
 
     def remove(self, entry_id: str) -> None:
-        """It has been undone, or the process has ended. Unknown ids are ignored: healing twice is no error."""
+        """It has been undone, or the process has ended. Unknown ids are ignored: healing twice is no error.
+
+        A full disk does not keep the other faults from being healed: what stays written down is undone already, and to
+        undo it once more finds nothing. The next entry that can be written takes it away.
+        """
         with self._lock:
-            if self._entries.pop(entry_id, None) is not None:
-                self._write()
+            left = {key: entry for key, entry in self._entries.items() if key != entry_id}
+            if len(left) == len(self._entries):
+                return
+            try:
+                self._replace(left)
+            except OSError:
+                self._entries = left
 
     def close(self) -> None:
         """Call it when all is undone. Topics that could not be deleted stay written down, for `harness clean`."""
         with self._lock:
-            self._entries = {key: entry for key, entry in self._entries.items() if entry["kind"] == "topic"}
-            if self._entries:
-                self._write()
+            left = {key: entry for key, entry in self._entries.items() if entry["kind"] == "topic"}
+            if left:
+                self._replace(left)
             else:
+                self._entries = left
                 self._path.unlink(missing_ok=True)
 
     def _add(self, entry: dict[str, object]) -> str:
         entry_id = secrets.token_hex(8)
         with self._lock:
-            self._entries[entry_id] = entry
-            self._write()
+            self._replace({**self._entries, entry_id: entry})
         return entry_id
 
-    def _write(self) -> None:
+    def _replace(self, entries: dict[str, dict[str, object]]) -> None:
         document = {
             "format": FORMAT,
             "owner": {"pid": self._owner.pid, "start_ticks": self._owner.start_ticks},
             "place": here().as_json(),
-            "entries": list(self._entries.values()),
+            "entries": list(entries.values()),
         }
-        write_document(self._path, document)
+        write_json(self._path, document)
+        self._entries = entries
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The layout of lease files, and how they are written and read. A file is believed only if nobody else could write it.
+"""The layout of lease files, and how they are read. A file is believed only if nobody else could write it.
 
 Directory 0700 and file 0600, both of our user. Symbolic links are not followed, nor are pipes opened. What is no lease
 is a LeaseProblem, whatever its shape. Shown by tests/chaos/test_chaos_lease_file.py.
@@ -6,7 +6,6 @@ is a LeaseProblem, whatever its shape. Shown by tests/chaos/test_chaos_lease_fil
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
@@ -65,11 +64,12 @@ class LeaseFile:
     entries: tuple[Entry, ...]
     document: Mapping[str, object]  # as it was read
 
-    def with_entries(self, kinds: Sequence[str]) -> dict[str, object]:
-        """The document with entries of these kinds alone."""
+    def with_entries(self, entries: Sequence[Entry]) -> dict[str, object]:
+        """The document with these of its entries alone."""
         listed = self.document["entries"]
         assert isinstance(listed, list)
-        return {**self.document, "entries": [entry for entry in listed if entry["kind"] in kinds]}
+        kept = [fields for fields, entry in zip(listed, self.entries, strict=True) if entry in entries]
+        return {**self.document, "entries": kept}
 
 
 def own_directory(root: Path) -> Path:
@@ -84,24 +84,6 @@ def own_directory(root: Path) -> Path:
     if stat.S_IMODE(found.st_mode) != 0o700:
         root.chmod(0o700)
     return root
-
-
-def write_document(path: Path, document: Mapping[str, object]) -> None:
-    """Atomic and on disk when it returns; 0600."""
-    temporary = path.with_suffix(".tmp")
-    with contextlib.suppress(FileNotFoundError):
-        temporary.unlink()
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(document, file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def read_own_file(path: Path) -> bytes:

@@ -14,12 +14,12 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from chaos import memory_group
-from chaos.lease_file import Entry, LeaseFile, LeaseProblem, own_directory, read_lease, write_document
+from chaos.lease_file import Entry, LeaseFile, LeaseProblem, own_directory, read_lease
 from chaos.place import Where, here
 from chaos.process_identity import (
     ProcessIdentity,
@@ -29,14 +29,15 @@ from chaos.process_identity import (
     read_identity,
     read_state,
 )
-from chaos.toxiproxy.client import NotFound, ToxiproxyClient, ToxiproxyError
+from chaos.toxiproxy.client import NotFound, ToxiproxyClient, ToxiproxyError, Unreachable
+from runlog.events import write_json
 
 TERM_GRACE_MS: Final = 2_000
 KILL_WAIT_MS: Final = 5_000
 CALL_TIMEOUT_MS: Final = 2_000
 LEASES_MAX: Final = 1_000  # looked at in one start
 REAP_MAX_MS: Final = 60_000  # then the rest waits for the next start
-KEPT: Final = ("topic",)  # undone by `settle_topics` alone: it takes a client of the cluster
+TOPIC: Final = "topic"  # undone by `settle_topics` alone: it takes a client of the cluster
 _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -46,14 +47,14 @@ def reap(root: Path) -> list[str]:
     deadline = time.monotonic() + REAP_MAX_MS / 1000
     for path, lease in _leases(root, done):
         where = _where(lease)
-        if where == "elsewhere" or (where == "here" and is_alive(lease.owner)):
+        if _has_owner(lease, where):
             continue
         dead_servers: set[str] = set()
         for entry in reversed(lease.entries):
             if time.monotonic() > deadline:
                 return [*done, f"not all that crashed runs have left was undone within {REAP_MAX_MS // 1000} s"]
             done += _undo(entry, where, dead_servers)
-        done += _settled(path, lease)
+        _keep(path, [entry for entry in lease.entries if entry.kind == TOPIC], lease)
     _remove_halves(root)
     return done
 
@@ -63,16 +64,32 @@ def _where(lease: LeaseFile) -> Where:
     return "elsewhere" if lease.place is None else lease.place.seen_from(here())
 
 
-def _settled(path: Path, lease: LeaseFile) -> list[str]:
-    topics = [entry for entry in lease.entries if entry.kind in KEPT]
+def _has_owner(lease: LeaseFile, where: Where) -> bool:
+    """Somebody may go on with what is written there: a process that lives, or one that cannot be seen from here."""
+    return where == "elsewhere" or (where == "here" and is_alive(lease.owner))
+
+
+def _keep(path: Path, entries: Sequence[Entry], lease: LeaseFile) -> None:
+    """The file holds these entries alone, or goes with the last of them. An error changes nothing: to undo an entry
+    once more finds nothing."""
     with contextlib.suppress(OSError):
-        if not topics:
+        if not entries:
             path.unlink(missing_ok=True)
-            return []
-        if len(topics) < len(lease.entries):
-            write_document(path, lease.with_entries(KEPT))
-    at = ", ".join(sorted({entry.bootstrap_servers for entry in topics}))
-    return [f"{len(topics)} topics of an ended run are still on {at}: `harness clean` deletes them, by their ids"]
+        elif len(entries) < len(lease.entries):
+            write_json(path, lease.with_entries(entries))
+
+
+def topics_left(root: Path) -> list[str]:
+    """Topics that runs which are gone have left on clusters of others: a line for each lease."""
+    lines: list[str] = []
+    for _, lease in _leases(root, lines):
+        topics = [entry for entry in lease.entries if entry.kind == TOPIC]
+        if topics and not _has_owner(lease, _where(lease)):
+            at = ", ".join(sorted({entry.bootstrap_servers for entry in topics}))
+            lines.append(
+                f"{len(topics)} topics of an ended run are still on {at}: `harness clean` deletes them, by their ids"
+            )
+    return lines
 
 
 def left_alone(root: Path) -> list[str]:
@@ -95,16 +112,18 @@ def settle_topics(root: Path, delete: Callable[[Entry], str]) -> list[str]:
     """Of owners that are gone: `delete` returns what kept it from it, or nothing. A line for each topic."""
     lines: list[str] = []
     for path, lease in _leases(root, lines):
-        where = _where(lease)
-        topics = [entry for entry in lease.entries if entry.kind == "topic"]
-        if not topics or where == "elsewhere" or (where == "here" and is_alive(lease.owner)):
+        if _has_owner(lease, _where(lease)):
             continue
-        problems = [delete(entry) for entry in topics]
-        for entry, problem in zip(topics, problems, strict=True):
-            name = f"topic {entry.topic} at {entry.bootstrap_servers}"
+        kept: list[Entry] = []
+        for entry in lease.entries:
+            if entry.kind != TOPIC:
+                kept.append(entry)  # `reap` ran out of time: they wait for the next start
+                continue
+            problem, name = delete(entry), f"topic {entry.topic} at {entry.bootstrap_servers}"
             lines.append(f"{name} stays: {problem}" if problem else f"deleted {name}")
-        if not any(problems):
-            path.unlink(missing_ok=True)
+            if problem:
+                kept.append(entry)
+        _keep(path, kept, lease)
     return lines
 
 
@@ -134,7 +153,7 @@ def _remove_halves(root: Path) -> None:
     """What a writer that died has left of its file."""
     with contextlib.suppress(OSError):
         for temporary in root.glob("*.tmp"):
-            pid, _, rest = temporary.name.partition("-")
+            pid, _, rest = temporary.name.lstrip(".").partition("-")
             is_old = time.time() - temporary.lstat().st_mtime > 3_600  # its writer may live in another namespace
             if is_old and pid.isascii() and pid.isdigit() and rest and read_identity(int(pid)) is None:
                 temporary.unlink(missing_ok=True)
@@ -144,7 +163,7 @@ def _undo(entry: Entry, where: Where, dead_servers: set[str]) -> list[str]:
     """Processes and control groups ended with their boot; what is on a Toxiproxy server may be on another host."""
     if entry.kind in ("toxic", "proxy_disabled", "proxy"):
         return [] if entry.url in dead_servers else _heal_proxy(entry, dead_servers)
-    if entry.kind in KEPT:
+    if entry.kind == TOPIC:
         return []
     if entry.kind not in ("process", "stopped", "cgroup"):
         return [f"left alone an entry of unknown kind {entry.kind!r}"]
@@ -216,14 +235,13 @@ def _heal_proxy(entry: Entry, dead_servers: set[str]) -> list[str]:
         return [f"removed toxic {entry.toxic} of {proxy} at {url}"]
     except NotFound:
         return []
-    except ToxiproxyError as error:
-        if not error.status:  # mostly the server is gone too, and with it the fault
-            dead_servers.add(url)
-            return []
-        return [f"proxy {proxy} at {url} not reached: {error}"]
-    except (ValueError, KeyError, TypeError) as error:  # whatever answers there is no Toxiproxy server
+    except Unreachable:  # mostly the server is gone too, and with it the fault
         dead_servers.add(url)
-        return [f"no Toxiproxy server answers at {url}: {error}"]
+        return []
+    except ToxiproxyError as error:
+        if not error.status:  # whatever answers there is no Toxiproxy server
+            dead_servers.add(url)
+        return [f"proxy {proxy} at {url} was not healed: {error}"]
     finally:
         client.close()
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from reports.errors import EnvironmentProblem
+from runlog.events import sync_directory
 
 RESULTS: Final = "results"
 BEFORE: Final = "results.before"
@@ -85,7 +86,7 @@ class Publication:
                 before.mkdir(mode=0o700)
             _remove(before / name)
             os.rename(path, before / name)
-            _sync_directory(self._run_dir)
+            sync_directory(self._run_dir)
             yield
 
     def publish(self) -> None:
@@ -98,12 +99,12 @@ class Publication:
         self._keep_what_others_made()
         yield
         for path in (self.aside, *sorted(self.aside.rglob("*"))):
-            _sync_directory(path) if path.is_dir() else _sync_file(path)
+            sync_directory(path) if path.is_dir() else _sync_file(path)
         yield
         for name in PUBLISHED:
             if os.path.lexists(self.aside / name):
                 os.rename(self.aside / name, self._run_dir / name)
-                _sync_directory(self._run_dir)
+                sync_directory(self._run_dir)
                 yield
         _remove(self._run_dir / BEFORE)
         yield
@@ -144,14 +145,6 @@ def _remove(path: Path) -> None:
 
 def _sync_file(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

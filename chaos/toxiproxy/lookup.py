@@ -179,7 +179,11 @@ def _start(
             lease_entry_id=reservation.entry_id if reservation else None,
         )
         if lease and reservation:
-            lease.record_process(reservation.entry_id, process.pid)
+            try:
+                lease.record_process(reservation.entry_id, process.pid)
+            except OSError as error:  # a full disk: what could not be undone after a crash is not kept running
+                server.stop()
+                raise ServerUnavailable(f"cannot write down that {label} runs: {error}") from error
         failure = _wait_ready(server, label)
         if not failure:
             return server

@@ -12,7 +12,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, cast
 
@@ -23,6 +24,7 @@ from harness.cli.cluster_state import (
     BrokerState,
     ClusterFile,
     StateProblem,
+    alone,
     data_directory,
     read_state,
     state_directory,
@@ -41,6 +43,7 @@ from harness.suite_source import nearest, parse_override
 from runlog.redaction import hidden_assignment, hidden_settings
 
 _ENGINES: Final = ("reference", "kafka")
+_NOT_UP: Final = "no cluster {!r} is up"
 _TERM_WAIT_S: Final = 5.0
 _KILL_WAIT_S: Final = 5.0
 
@@ -50,6 +53,21 @@ def up(*, engine: str, brokers: int, settings: Sequence[str], name: str) -> None
     if engine not in _ENGINES:
         raise UsageError(f"--cluster {engine}: {_why_not(engine)}")
     path = _state_path(name)
+    with _alone(path, name):
+        _up(path, engine, brokers, settings, name)
+
+
+@contextmanager
+def _alone(path: Path, name: str) -> Iterator[None]:
+    """Two commands at once would each start a cluster, and the state file name the later one alone."""
+    try:
+        with alone(path):
+            yield
+    except BlockingIOError as error:
+        raise UsageError(f"cluster {name!r} is being started or ended by another process: wait for it") from error
+
+
+def _up(path: Path, engine: str, brokers: int, settings: Sequence[str], name: str) -> None:
     _refuse_or_forget(path, name)
     wanted = _settings(settings)
     if problem := settings_problem("broker", wanted):
@@ -123,7 +141,7 @@ def _read(path: Path, name: str) -> ClusterFile | None:
     try:
         state = read_state(path)
     except FileNotFoundError:
-        print(f"no cluster {name!r} is up", file=sys.stderr)
+        print(_NOT_UP.format(name), file=sys.stderr)
         return None
     except StateProblem as error:
         raise EnvironmentFault(f"{error}; look whether its processes run, end them, and remove the file") from error
@@ -150,6 +168,14 @@ def status(name: str) -> ExitCode:
 def down(name: str) -> None:
     """SIGTERM, SIGKILL after 5 s, then the data. EnvironmentFault if a process will not end."""
     path = _state_path(name)
+    if not os.path.lexists(path):
+        print(_NOT_UP.format(name), file=sys.stderr)
+        return
+    with _alone(path, name):
+        _down(path, name)
+
+
+def _down(path: Path, name: str) -> None:
     state = _read(path, name)
     if state is None:
         return

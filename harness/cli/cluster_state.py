@@ -7,20 +7,23 @@ that of the file. Shown by tests/harness/test_harness_cluster_state.py.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from chaos.lease import ProcessIdentity, is_alive, read_identity, state_root
-from chaos.lease_file import LeaseProblem, own_directory, read_own_file, write_document
+from chaos.lease_file import LeaseProblem, own_directory, read_own_file
 from chaos.place import Place, here
 from chaos.process_identity import is_ours, read_token
 from harness.clusters.kafka.jars import cache_directory
+from runlog.events import write_json
 
 MARK_FILE: Final = ".kafka-harness-cluster"
 
@@ -62,6 +65,19 @@ def state_directory() -> Path:
     return state_root(os.environ) / "clusters"
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Nobody else starts or ends the cluster of this state file meanwhile. BlockingIOError where somebody is at it."""
+    own_directory(path.parent)
+    # The file stays: if it went, a later one could be locked by somebody else while this one is still held.
+    lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(lock)
+
+
 def data_directory(name: str, state_path: Path) -> tuple[Path, str]:
     """A new one, with a mark inside that says whose it is; and the mark."""
     mark = secrets.token_hex(16)
@@ -69,7 +85,7 @@ def data_directory(name: str, state_path: Path) -> tuple[Path, str]:
     directory.mkdir(mode=0o700, parents=True)
     owner = read_identity(os.getpid())
     assert owner is not None
-    write_document(
+    write_json(
         directory / MARK_FILE,
         {
             "mark": mark,
@@ -84,7 +100,7 @@ def data_directory(name: str, state_path: Path) -> tuple[Path, str]:
 def write_state(path: Path, *, mark: str, directory: Path, pids: Mapping[int, int], facts: Mapping[str, Any]) -> None:
     processes = {broker: (read_identity(pid), read_token(pid)) for broker, pid in pids.items()}
     own_directory(path.parent)
-    write_document(
+    write_json(
         path,
         {
             **facts,

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from chaos.lease import default_root
 from chaos.model import builtin_scenarios
-from chaos.reap import reap
+from chaos.reap import reap, topics_left
 from harness.cli.descriptors import require_descriptors
 from harness.cli.fitting import fitting, property_problem
 from harness.clusters.base import Engine
@@ -94,7 +94,7 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     require_descriptors()
     leases = _lease_root()
     check = start_check(options.spark_master) if options.make_report else None
-    left = reap(leases)
+    left = [*reap(leases), *topics_left(leases)]
     if options.engine == "docker":
         from harness.clusters.docker.engine import reap_containers
 

@@ -17,7 +17,8 @@ import pytest
 from chaos.lease import TOKEN_VARIABLE, Lease, default_root, is_alive, read_identity, read_state
 from chaos.lease_file import read_lease
 from chaos.place import Place, here
-from chaos.reap import left_alone, reap, settle_topics
+from chaos.process_identity import read_token
+from chaos.reap import left_alone, reap, settle_topics, topics_left
 from chaos.toxiproxy.client import ProxySpec
 
 pytestmark = pytest.mark.slow  # real processes
@@ -113,11 +114,20 @@ def plant(root: Path, *entries: dict[str, object], place: object = None, owner: 
     return path
 
 
+def wait_for_environment(pid: int) -> None:
+    """The kernel tells that a program runs a moment before /proc has its environment."""
+    deadline = time.monotonic() + 30
+    while read_token(pid) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 @pytest.fixture
 def sleeper():
     """Of our user, with a token of its own; the test says what a lease tells of it."""
     child = subprocess.Popen(SLEEPER, env=os.environ | {TOKEN_VARIABLE: TOKEN})
     try:
+        wait_for_environment(child.pid)
         yield read_identity(child.pid)
     finally:
         child.kill()
@@ -223,13 +233,41 @@ def test_topics_of_an_owner_that_is_gone_wait_for_clean_and_are_told_of(tmp_path
     topic = {"kind": "topic", "bootstrap_servers": "b:1", "topic": "harness-x", "topic_id": "i"}
     path = plant(tmp_path, {"kind": "process", "label": "p", "token": TOKEN}, topic)
     told = ["1 topics of an ended run are still on b:1: `harness clean` deletes them, by their ids"]
-    assert reap(tmp_path) == told
+    assert reap(tmp_path) == []
+    assert topics_left(tmp_path) == told
     assert [entry.kind for entry in read_lease(path).entries] == ["topic"]
     assert path.stat().st_mode & 0o777 == 0o600
-    assert reap(tmp_path) == told
     assert settle_topics(tmp_path, lambda entry: "nobody answers") == ["topic harness-x at b:1 stays: nobody answers"]
     assert settle_topics(tmp_path, lambda entry: "") == ["deleted topic harness-x at b:1"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_topics_are_settled_beside_what_reap_had_no_time_for(tmp_path):
+    topic = {"kind": "topic", "bootstrap_servers": "b:1", "topic_id": "i"}
+    toxic = {"kind": "toxic", "url": "http://127.0.0.1:1", "proxy": "p", "upstream": "u", "toxic": "t"}
+    path = plant(tmp_path, toxic, {**topic, "topic": "harness-x"}, {**topic, "topic": "harness-y"})
+    settle_topics(tmp_path, lambda entry: "refused" if entry.topic == "harness-y" else "")
+    assert [(entry.kind, entry.topic) for entry in read_lease(path).entries] == [("toxic", ""), ("topic", "harness-y")]
+    settle_topics(tmp_path, lambda entry: "")
+    assert [entry.kind for entry in read_lease(path).entries] == ["toxic"], "the fault is still to be healed"
+
+
+def test_an_entry_that_cannot_be_written_is_not_there_and_what_is_healed_stays_healed(tmp_path):
+    """The disk of the state directory fails, here by a file in the directory's place."""
+    root = tmp_path / "leases"
+    lease = Lease(root)
+    healed, kept = lease.reserve_process("healed"), lease.reserve_process("kept")
+    shutil.rmtree(root)
+    root.write_text("")
+    with pytest.raises(OSError, match="leases"):
+        lease.reserve_process("never started")
+    with pytest.raises(OSError, match="leases"):
+        lease.record_process(kept.entry_id, os.getpid())
+    lease.remove(healed.entry_id)
+    root.unlink()
+    lease.add_stopped_process(os.getpid())
+    (path,) = root.glob("*.json")
+    assert [(entry.label, entry.pid) for entry in read_lease(path).entries] == [("kept", None), ("", os.getpid())]
 
 
 def test_topics_that_could_not_be_deleted_stay_written_down_when_their_run_ends(tmp_path):

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chaos.lease_file import FILE_BYTES_MAX, LeaseProblem, parse_lease, read_lease, read_own_file, write_document
+from chaos.lease_file import FILE_BYTES_MAX, LeaseProblem, parse_lease, read_lease, read_own_file
 from chaos.place import Place, here
 from chaos.reap import left_alone, reap, settle_topics
+from runlog.events import write_json
 
 SCALARS = (
     st.none() | st.booleans() | st.floats() | st.text(max_size=20) | st.integers()
@@ -89,8 +90,8 @@ def test_what_is_no_plain_file_of_ours_is_set_aside(tmp_path: Path) -> None:
 def test_a_file_is_written_for_its_owner_alone_and_over_no_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("theirs")
-    (tmp_path / "a.tmp").symlink_to(victim)
-    write_document(tmp_path / "a.json", {"format": 2})
+    (tmp_path / "a.json").symlink_to(victim)
+    write_json(tmp_path / "a.json", {"format": 2})
     assert victim.read_text() == "theirs"
     assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o600
     assert json.loads(read_own_file(tmp_path / "a.json")) == {"format": 2}

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from hypothesis import strategies as st
 
 from chaos.lease import TOKEN_VARIABLE, is_alive, read_identity
 from chaos.place import here
+from chaos.process_identity import read_token
 from harness.cli import cluster
 from harness.cli.cluster_state import (
     MARK_FILE,
     StateProblem,
+    alone,
     data_directory,
     read_state,
     remove_abandoned_data,
@@ -43,6 +46,10 @@ def broker() -> Iterator[subprocess.Popen[bytes]]:
     child = subprocess.Popen(
         [sys.executable, "-c", "import time; time.sleep(60)"], env=os.environ | {TOKEN_VARIABLE: TOKEN}
     )
+    deadline = time.monotonic() + 30
+    while read_token(child.pid) is None:  # /proc has the environment a moment after the program runs
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
     yield child
     child.kill()
     child.wait()
@@ -71,6 +78,20 @@ def test_down_ends_what_up_has_started_and_removes_its_data(broker: subprocess.P
     assert broker.wait(5) == -15
     assert not directory.exists()
     assert not path.exists()
+
+
+def test_two_commands_at_once_do_not_work_on_one_cluster(broker: subprocess.Popen[bytes]) -> None:
+    """Each would start a cluster, and the state file name the later one alone; or `down` forget what `up` writes."""
+    directory = up(broker.pid)
+    with alone(state_directory() / "default.json"):
+        for command in (lambda: cluster.up(engine="reference", brokers=1, settings=(), name="default"),
+                        lambda: cluster.down("default")):  # fmt: skip
+            with pytest.raises(UsageError, match="'default' is being started or ended by another process"):
+                command()
+    assert broker.poll() is None
+    assert directory.exists()
+    cluster.down("default")
+    assert not directory.exists()
 
 
 @pytest.mark.parametrize("changed", [{"token": "f" * 32}, {"token": None}, {"start_ticks": 2}])

@@ -45,3 +45,28 @@ def test_lines_without_the_text_are_passed_over_and_torn_ones_left_out(tmp_path:
     path = tmp_path / "wire.jsonl"
     path.write_text('{"topic":"t","a":1}\n{"topic":"u"}\n{"topic":"t","a"')
     assert list(events.read_jsonl(path, containing='"t"')) == [{"topic": "t", "a": 1}]
+
+
+def test_a_document_that_cannot_be_written_leaves_the_old_one_and_nothing_beside_it(tmp_path: Path) -> None:
+    class Unspeakable:
+        def __str__(self) -> str:
+            raise OSError(28, "No space left on device")
+
+    events.write_json(tmp_path / "a.json", {"kept": 1})
+    with pytest.raises(OSError, match="No space"):
+        events.write_json(tmp_path / "a.json", {"kept": 2, "more": Unspeakable()})
+    assert events.read_json(tmp_path / "a.json") == {"kept": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_two_writers_of_one_document_do_not_meet(tmp_path: Path) -> None:
+    """The second writes while the first is half through: each has a file of its own until its rename."""
+
+    class Meanwhile:
+        def __str__(self) -> str:
+            events.write_json(tmp_path / "a.json", {"by": "second"})
+            return "first"
+
+    events.write_json(tmp_path / "a.json", {"by": Meanwhile()})
+    assert events.read_json(tmp_path / "a.json") == {"by": "first"}
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
