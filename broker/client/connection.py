@@ -192,21 +192,25 @@ class Connection:
             finished.append(self._silent.popleft())
         return finished
 
-    def receive(self) -> list[tuple[Pending, Message]]:
-        """One read, and all whole answers in it. Raises OSError, ConnectionClosedError, RemoteProtocolError."""
+    def receive(self) -> Iterator[tuple[Pending, Message]]:
+        """One read, and all whole answers in it. Raises OSError, ConnectionClosedError, RemoteProtocolError.
+
+        What was handed out before an error counts. A request is no longer `pending` only once its answer is decoded:
+        if that fails, it must be told as lost with the connection.
+        """
         view = self._reader.writable(_RECEIVE_HINT_BYTES)
         try:
             count = self._socket.recv_into(view)
         except BlockingIOError:
-            return []
+            return
         if count == 0:
             raise ConnectionClosedError("closed by the broker")
         self._reader.written(count)
-        answers = []
         while (frame := self._reader.next_frame()) is not None:
-            pending = self._take_pending(decode_response_correlation_id(frame))
-            answers.append((pending, self._decode(pending, frame)))
-        return answers
+            pending = self._first_pending(decode_response_correlation_id(frame))
+            message = self._decode(pending, frame)
+            self.pending.popleft()
+            yield pending, message
 
     def _decode(self, pending: Pending, frame: memoryview) -> Message:
         if pending.api_key is ApiKey.API_VERSIONS and bytes(frame[4:6]) == b"\x00\x23":
@@ -214,10 +218,10 @@ class Connection:
             return decode_response(pending.api_key, 0, frame)[1] if pending.version == 0 else _Unsupported
         return decode_response(pending.api_key, pending.version, frame)[1]
 
-    def _take_pending(self, correlation_id: int) -> Pending:
+    def _first_pending(self, correlation_id: int) -> Pending:
         if not self.pending or self.pending[0].correlation_id != correlation_id:
             raise RemoteProtocolError(f"an answer with correlation id {correlation_id} that nothing waits for")
-        return self.pending.popleft()
+        return self.pending[0]
 
     def _ask_versions(self, version: int) -> None:
         message = request(

@@ -1,9 +1,10 @@
 """A small HTTP/1.1 server for the embedded server's API: keep-alive, JSON, and room for a new caller at any time.
 
 Whoever heals a fault must get in, however many connections others hold. So connections and the bytes held for them are
-bounded. Where a bound is met, the server ends a connection that only waits: of the host with the most of those, no
-newcomer, one that was never answered before one that was, and of these the oldest. What the API works on is never
-ended. A request that has begun must be complete soon.
+bounded. Where a bound is met, the server ends a connection that only waits. It takes the host with the most of those.
+There it first takes callers that were never answered and had their time. If there are none, it takes newcomers or
+callers that were answered, whichever are more. Of these the oldest must go. What the API works on is never ended. A
+request that has begun must be complete soon.
 
 Left out: pipelining beyond one request at a time, TLS. Browsers are turned away like Toxiproxy does, so that no web
 page can drive the API. Shown by tests/chaos/test_chaos_toxiproxy_http.py.
@@ -59,14 +60,21 @@ class Caller:
 def who_must_go(callers: Iterable[Caller], now_ms: float) -> Caller | None:
     """None when the API works on all."""
     waiting = [caller for caller in callers if not caller.is_worked_on]
+    if not waiting:
+        return None
     of_host = Counter(caller.host for caller in waiting)
-
-    def rank(caller: Caller) -> tuple[int, bool, bool, float]:
-        is_newcomer = now_ms - caller.since_ms < NEWCOMER_MS
-        # Who was answered before stays longest, newcomers next: a crowd that comes at once is made of newcomers alone.
-        return -of_host[caller.host], is_newcomer or caller.was_answered, caller.was_answered, caller.since_ms
-
-    return min(waiting, key=rank, default=None)
+    host = max(of_host, key=lambda name: of_host[name])
+    answered: list[Caller] = []
+    newcomers: list[Caller] = []
+    others: list[Caller] = []
+    for caller in waiting:
+        if caller.host == host:
+            is_newcomer = now_ms - caller.since_ms < NEWCOMER_MS
+            (answered if caller.was_answered else newcomers if is_newcomer else others).append(caller)
+    # A crowd that comes at once is made of newcomers alone: it must not push out who keeps a connection for later.
+    # A crowd of callers that were answered and stay must not leave one place to all newcomers.
+    crowd = others or (answered if len(answered) > len(newcomers) else newcomers)
+    return min(crowd, key=lambda caller: caller.since_ms)
 
 
 def _now_ms() -> float:

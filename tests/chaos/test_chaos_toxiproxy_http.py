@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chaos.toxiproxy import http
@@ -186,7 +186,12 @@ CALLERS = st.lists(
 )
 
 
+KEPT = Caller(host="a", since_ms=0.0, was_answered=True)
+NEWCOMER = Caller(host="a", since_ms=751.0)
+
+
 @given(callers=CALLERS, now_ms=st.floats(1_000, 2_000))
+@example(callers=[KEPT, NEWCOMER], now_ms=1_000.0)
 def test_who_must_go_only_waits_and_belongs_to_the_largest_crowd(callers: list[Caller], now_ms: float) -> None:
     one = who_must_go(callers, now_ms)
     waiting = [caller for caller in callers if not caller.is_worked_on]
@@ -196,10 +201,24 @@ def test_who_must_go_only_waits_and_belongs_to_the_largest_crowd(callers: list[C
     assert one in waiting
     of_host = [caller for caller in waiting if caller.host == one.host]
     assert all(len(of_host) >= sum(other.host == host for other in waiting) for host in "abc")
-    if now_ms - one.since_ms < NEWCOMER_MS:
-        assert all(now_ms - caller.since_ms < NEWCOMER_MS for caller in of_host)
+    unanswered = [caller for caller in of_host if not caller.was_answered]
+    had_their_time = [caller for caller in unanswered if now_ms - caller.since_ms >= NEWCOMER_MS]
+    if had_their_time:
+        assert one.since_ms == min(caller.since_ms for caller in had_their_time)
     elif one.was_answered:
-        assert all(caller.was_answered or now_ms - caller.since_ms < NEWCOMER_MS for caller in of_host)
+        assert len(of_host) > 2 * len(unanswered), "callers that keep a connection are the crowd"
+    else:
+        assert len(of_host) <= 2 * len(unanswered), "newcomers are the crowd"
+
+
+def test_a_crowd_that_was_answered_leaves_newcomers_half_of_the_places() -> None:
+    callers = [Caller(host="a", since_ms=0.0, was_answered=True) for _ in range(8)]
+    for _ in range(100):
+        gone = who_must_go(callers, 1_000)
+        assert gone is not None
+        callers.remove(gone)
+        callers.append(Caller(host="a", since_ms=1_000))
+    assert sum(caller.was_answered for caller in callers) == 4
 
 
 @pytest.mark.slow

@@ -230,6 +230,10 @@ def no_topics(broker: HostileBroker, header: RequestHeader, message: Any) -> Ans
     yield broker.proper(header, message, **({"topics": ()} if header.api_key == ApiKey.METADATA else {}))
 
 
+def no_coordinator(broker: HostileBroker, header: RequestHeader, message: Any) -> Answer:
+    yield broker.proper(header, message, **({"coordinators": ()} if header.api_key == ApiKey.FIND_COORDINATOR else {}))
+
+
 def speaks_nonsense(seed: int) -> Manner:
     """Whole answers of the right type, with values that mean nothing. Where a proper answer leads on to other
     requests, half of the answers are proper. A seed says the same to the n-th request of an API."""
@@ -252,6 +256,7 @@ def speaks_nonsense(seed: int) -> Manner:
 MANNERS: Final[tuple[Manner, ...]] = (
     silent, drips, hangs_up, negative_length, giant_frame, large_frame, endless, wrong_correlation_id, claims_billions,
     empty_answer, random_bytes, damaged, ports_out_of_range, strange_metadata, no_topics,
+    no_coordinator,
 )  # fmt: skip
 
 
