@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from reports.anomaly import EVENTS, HISTORY, JOURNAL, READER, RECV, Anomaly
+from reports.anomaly import EVENTS, HISTORY, JOURNAL, READER, RECV, Anomaly, readers_of
 from reports.history import COMMIT_SLACK_US
 
-# `early_readers`: cell, reader, end_partition. They begin at the log's start, of all partitions below the last.
-_READERS = f"""readers AS (SELECT r.cell, r.reader, partition, IF(e.reader IS NULL, first, 0) AS first, last
-  FROM (SELECT cell, {READER} AS reader, partition, min("offset") AS first, max("offset") AS last FROM recv
-        GROUP BY ALL) r LEFT JOIN early_readers e ON r.cell = e.cell AND r.reader = e.reader),
+_READERS = f"""readers AS {readers_of("recv")},
 delivered AS (SELECT DISTINCT cell, {READER} AS reader, partition, "offset", producer, incarnation, seq FROM recv)"""
 _POLLS = """polls AS (SELECT cell, consumer, partition, polled_us, min("offset") AS low,
   lag(max("offset")) OVER (PARTITION BY cell, consumer, partition ORDER BY polled_us) AS before

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from reports.anomaly import HISTORY, JOURNAL, READER, Anomaly
+from reports.anomaly import HISTORY, JOURNAL, READER, Anomaly, readers_of
 
 _COPIES = "copies in the copiers' topic and their markers"
-_AUDITORS = f"""auditors AS (SELECT r.cell, r.reader, partition, IF(e.reader IS NULL, first, 0) AS first, last
-  FROM (SELECT cell, {READER} AS reader, partition, min("offset") AS first, max("offset") AS last FROM audit
-        GROUP BY ALL) r LEFT JOIN early_readers e ON r.cell = e.cell AND r.reader = e.reader)"""
+_AUDITORS = f"auditors AS {readers_of('audit')}"
 
 ANOMALIES_OF_TRANSACTIONS: tuple[Anomaly, ...] = (
     # --- transactions ---

@@ -6,7 +6,6 @@ Shown by tests/reports/test_reports_damage.py, which takes away and damages ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from reports.history import has_copiers
@@ -45,23 +44,17 @@ def _streams(cell: Cell, files: CellFiles) -> list[str]:
         needed.append("recv")
     if has_copiers(cell):
         needed.append("copies")
-    if any(reader.get("reads") == "copies" for reader in _readers(cell)):
+    if any(reader.get("reads") == "copies" for reader in cell.readers):
         needed.append("audit")
     why = {"recv": " although the plan has readers", "copies": " although the plan has copiers",
            "audit": " although the plan has readers of copies"}  # fmt: skip
     return [f"{name}: no row{why.get(name, '')}" for name in needed if not files.rows.get(name)]
 
 
-def _readers(cell: Cell) -> list[Mapping[str, object]]:
-    listed = cell.part("workload").get("readers")
-    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list | tuple) else []
-
-
 def has_readers(cell: Cell) -> bool:
     """Of the topic itself."""
-    readers = _readers(cell)
-    if readers:
-        return any(reader.get("reads", "topic") == "topic" for reader in readers)
+    if cell.readers:
+        return any(reader.get("reads", "topic") == "topic" for reader in cell.readers)
     consumers = cell.part("workload").get("consumers")
     return isinstance(consumers, int) and consumers > 0
 
@@ -73,9 +66,7 @@ def _rows(cell: Cell, counts: Counts) -> list[str]:
     handed_over = sum(int(seq) + 1 for seq in high if isinstance(seq, int))
     if counts.sent_total < handed_over:
         found.append(f"send: {counts.sent_total} rows, but {handed_over} records were handed to the clients")
-    final_read = cell.outcome.get("final_read")
-    records = final_read.get("records") if isinstance(final_read, dict) else None
-    foreign = final_read.get("foreign") if isinstance(final_read, dict) else None
+    records, foreign = cell.final_read.get("records"), cell.final_read.get("foreign")
     if isinstance(records, int) and isinstance(foreign, int) and counts.log_total != records - foreign:
         found.append(f"log: {counts.log_total} rows, but the final read saw {records - foreign} records of the harness")
     return found

@@ -29,12 +29,11 @@ def contradictions(
     """`log_ends`: partition, end_offset, records of the log. `batches`: by partition and epoch. `repeated`: one row."""
     found = [*_repeated(repeated), *_times(cell, counts)]
     if cell.is_read_to_end:
-        final_read: Json = cell.outcome["final_read"]
-        ends = final_read.get("end_offsets")
+        ends = cell.final_read.get("end_offsets")
         if isinstance(ends, dict) and ends:
             known = {str(partition): end for partition, end in ends.items() if isinstance(end, int)}
             found += _ends(known, log_ends, batches)
-        found += _amounts(final_read, log_ends, batches)
+        found += _amounts(cell.final_read, log_ends, batches)
     return tuple(found)
 
 

@@ -158,8 +158,7 @@ def _by_a_deposed_leader(cell: Cell) -> list[Interval]:
 
 def _foreign(cell: Cell) -> Finding:
     """Records of nobody, which the final read counts and can say no more of."""
-    final_read = cell.outcome.get("final_read")
-    count = final_read.get("foreign") if isinstance(final_read, dict) else None
+    count = cell.final_read.get("foreign")
     if not isinstance(count, int) or count <= 0:
         return Finding()
     return Finding(count=count, examples=(f"{count} record(s) that no producer of the harness made",))

@@ -12,6 +12,7 @@ Pure. Each rule is planted in tests/reports/planted_cases.py.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
 from reports.model import Cell, Json
@@ -58,12 +59,8 @@ def transactions(cell: Cell) -> list[tuple[object, ...]]:
     ]
 
 
-def _readers(cell: Cell) -> list[Json]:
-    return [reader for reader in cell.part("workload").get("readers") or () if isinstance(reader, dict)]
-
-
 def has_copiers(cell: Cell) -> bool:
-    return any(reader.get("copies") for reader in _readers(cell))
+    return any(reader.get("copies") for reader in cell.readers)
 
 
 def early_readers(cell: Cell) -> list[tuple[int, int]]:
@@ -72,7 +69,7 @@ def early_readers(cell: Cell) -> list[tuple[int, int]]:
     Members of a group get partitions that are added to the topic; who has fixed partitions does not.
     """
     workload = cell.part("workload")
-    readers = _readers(cell)
+    readers: Sequence[Json] = cell.readers
     if not readers and workload.get("consumers"):
         readers = [{"name": "tail"}]
     partitions, topics = cell.part("topic").get("partitions"), workload.get("topics", 1)
@@ -94,7 +91,7 @@ def commit_limits(cell: Cell) -> list[tuple[int, int]]:
     if not all(kind.startswith("client_") for kind in kinds):
         return []
     limits: list[tuple[int, int]] = []
-    for number, reader in enumerate(_readers(cell)):
+    for number, reader in enumerate(cell.readers):
         if not reader.get("own_processes") or reader.get("copies"):
             continue
         interval_ms = 0

@@ -8,7 +8,7 @@ of this configuration at all. Every rule is a table of cases, of which the first
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reports.anomalies import BY_NAME
 from reports.evidence import deletions, recreations
@@ -85,14 +85,8 @@ def configuration_of(cell: Cell) -> Configuration:
         lost_power=any(event.get("source") == "disk" for event in cell.events),
         records_deleted=bool(deletions(cell)),
         topic_recreated=bool(recreations(cell)),
-        subscribes=any(
-            isinstance(reader, dict) and reader.get("mode") == "group"
-            for reader in cell.part("workload").get("readers") or ()
-        ),
-        commits_first=any(
-            isinstance(reader, dict) and reader.get("commit") == "before"
-            for reader in cell.part("workload").get("readers") or ()
-        ),
+        subscribes=any(reader.get("mode") == "group" for reader in cell.readers),
+        commits_first=any(reader.get("commit") == "before" for reader in cell.readers),
         flushes_each=setting("flush.messages", setting("log.flush.interval.messages", "0")) == "1",
     )
 
@@ -137,6 +131,12 @@ COMMITS_FIRST = Condition("a reader commits ahead of its processing", lambda c: 
 
 def _case(condition: Condition, lawful: str, reason: str, source: str) -> Case:
     return Case(condition, Ruling(lawful=lawful, reason=reason, source=source))
+
+
+def _lawful_since(case: Case, reason: str) -> Case:
+    """Of something that follows from another damage: lawful where that is, for this reason. Other cases stay."""
+    is_lawful = case.ruling.lawful == LAWFUL
+    return replace(case, ruling=replace(case.ruling, reason=reason)) if is_lawful else case
 
 
 def _always(lawful: str, reason: str, source: str) -> tuple[Case, ...]:
@@ -196,29 +196,21 @@ _LOST = (
 )
 # The sharp form of loss: the offset was given again. A deletion of records gives no offset again.
 _OFFSET_REUSED = tuple(
-    _case(case.condition, LAWFUL, "what is lost gives its offset to what comes after it", case.ruling.source)
-    if case.ruling.lawful == LAWFUL
-    else case
+    _lawful_since(case, "what is lost gives its offset to what comes after it")
     for case in _LOST
     if case is not _DELETION
 )
-_REALTIME = (
-    *(
-        _case(case.condition, LAWFUL, "offsets that were lost are given again", case.ruling.source)
-        if case.ruling.lawful == LAWFUL
-        else _case(case.condition, UNLAWFUL, "a log only grows at its end", "protocol")
-        for case in _LOST
-        if case.ruling.lawful == LAWFUL or case.condition in (ACKS_0, ALWAYS)
-    ),
-)
 # The other form: the offset is empty, and another copy of the record stayed somewhere.
 _ACK_MISPLACED = tuple(
-    _case(
-        case.condition, LAWFUL, "what was acknowledged there is gone, and another copy of it stayed", case.ruling.source
-    )
+    _lawful_since(case, "what was acknowledged there is gone, and another copy of it stayed") for case in _LOST
+)
+_GROWS = _case(ALWAYS, UNLAWFUL, "a log only grows at its end", "protocol")
+_REALTIME = tuple(
+    _lawful_since(case, "offsets that were lost are given again")
     if case.ruling.lawful == LAWFUL
-    else case
+    else replace(_GROWS, condition=case.condition)
     for case in _LOST
+    if case.ruling.lawful == LAWFUL or case.condition in (ACKS_0, ALWAYS)
 )
 _DUPLICATED = (
     _case(

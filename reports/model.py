@@ -90,10 +90,21 @@ class Cell:
         return self.part("outcome")
 
     @property
+    def readers(self) -> tuple[Json, ...]:
+        """As the plan lists them, in the order of the run log's reader numbers."""
+        listed = self.part("workload").get("readers")
+        return tuple(item for item in listed if isinstance(item, dict)) if isinstance(listed, list | tuple) else ()
+
+    @property
+    def final_read(self) -> Json:
+        """What the harness wrote of it; empty where there was none."""
+        value = self.outcome.get("final_read")
+        return value if isinstance(value, dict) else {}
+
+    @property
     def is_read_to_end(self) -> bool:
         """Whether the final read saw all of the log. Else what was not found may still be there."""
-        final_read = self.outcome.get("final_read")
-        return isinstance(final_read, dict) and final_read.get("complete") is True
+        return self.final_read.get("complete") is True
 
     @property
     def effective_client(self) -> Json:

@@ -22,6 +22,38 @@ RANGES_PER_SET_MAX = 400
 BLOCKS_PER_INTERVAL_MAX = 512
 OFFSET_BITS_PER_BLOCK = 6
 _OFFSET_MAX = 2**62  # beyond what any log holds; keeps arithmetic of offsets within 64 bits
+# Each may read those before it.
+_VIEWS = (
+    ("bad_words", queries.BAD_WORDS),
+    ("crowded_send_words", queries.CROWDED_SEND_WORDS),
+    ("crowded_log_words", queries.CROWDED_LOG_WORDS),
+    ("answers", queries.ANSWERS),
+    ("duplicates", queries.DUPLICATES),
+    ("log_runs", queries.LOG_RUNS),
+    ("log_words", queries.LOG_WORDS),
+    ("crowded_blocks", queries.CROWDED_BLOCKS),
+    ("broken_runs", queries.BROKEN_RUNS),
+    ("late_runs", queries.LATE_RUNS),
+    ("read_runs", queries.READ_RUNS),
+    ("read_words", queries.READ_WORDS),
+    ("readers", queries.READERS),
+    ("twice_words", queries.TWICE_WORDS),
+    ("again_words", queries.AGAIN_WORDS),
+    ("redeliveries", queries.REDELIVERIES),
+    ("unread_partitions", queries.UNREAD_PARTITIONS),
+    ("astray", queries.ASTRAY),
+    ("misplaced", queries.MISPLACED),
+    ("offset_blocks", queries.OFFSET_BLOCKS),
+    ("read_blocks", queries.READ_BLOCKS),
+    ("undelivered", queries.UNDELIVERED),
+    ("odd_polls", queries.ODD_POLLS),
+    ("gap_ends", queries.GAP_ENDS),
+    ("gap_blocks", queries.GAP_BLOCKS),
+    ("realtime_bins", queries.REALTIME_BINS),
+    ("interval_shifts", queries.INTERVAL_SHIFTS),
+)
+# The others hold what a calm run has none of.
+_OF_EVERY_RUN = frozenset({"log_runs", "log_words", "read_runs", "read_words", "readers"})
 INTERVAL_COLUMNS = {
     "cell": TEXT,
     "kind": TEXT,
@@ -91,7 +123,7 @@ class Kept:
 
 def compare_sets(kept: Kept) -> dict[str, dict[str, SetComparison]]:
     """By cell and kind. Views needed: the streams, intervals, transactions, commit_limits, early_readers, copying."""
-    _keep_words(kept)
+    _keep_views(kept)
     if not kept.keep_findings("marks", queries.MARKS):
         return defaultdict(dict)
     rows = kept.collect(queries.RANGES.format(limit=RANGES_PER_SET_MAX))
@@ -119,36 +151,11 @@ def compare_sets(kept: Kept) -> dict[str, dict[str, SetComparison]]:
     return result
 
 
-def _keep_words(kept: Kept) -> None:
+def _keep_views(kept: Kept) -> None:
     """Words, runs, and where they do not agree: what `MARKS` opens."""
-    kept.keep_findings("bad_words", queries.BAD_WORDS)
-    kept.keep_findings("crowded_send_words", queries.CROWDED_SEND_WORDS)
-    kept.keep_findings("crowded_log_words", queries.CROWDED_LOG_WORDS)
-    kept.keep_findings("answers", queries.ANSWERS)
-    kept.keep_findings("duplicates", queries.DUPLICATES)
-    kept.keep("log_runs", queries.LOG_RUNS)
-    kept.keep("log_words", queries.LOG_WORDS)
-    kept.keep_findings("crowded_blocks", queries.CROWDED_BLOCKS)
-    kept.keep_findings("broken_runs", queries.BROKEN_RUNS)
-    kept.keep_findings("late_runs", queries.LATE_RUNS)
-    kept.keep("read_runs", queries.READ_RUNS)
-    kept.keep("read_words", queries.READ_WORDS)
-    kept.keep("readers", queries.READERS)
-    for view, sql in (
-        ("twice_words", queries.TWICE_WORDS),
-        ("again_words", queries.AGAIN_WORDS),
-        ("redeliveries", queries.REDELIVERIES),
-        ("unread_partitions", queries.UNREAD_PARTITIONS),
-        ("astray", queries.ASTRAY),
-        ("misplaced", queries.MISPLACED),
-        ("offset_blocks", queries.OFFSET_BLOCKS),
-        ("read_blocks", queries.READ_BLOCKS),
-        ("undelivered", queries.UNDELIVERED),
-        ("odd_polls", queries.ODD_POLLS),
-        ("gap_ends", queries.GAP_ENDS),
-        ("gap_blocks", queries.GAP_BLOCKS),
-        ("realtime_bins", queries.REALTIME_BINS),
-        ("interval_shifts", queries.INTERVAL_SHIFTS),
-    ):
-        kept.keep_findings(view, sql)
+    for view, sql in _VIEWS:
+        if view in _OF_EVERY_RUN:
+            kept.keep(view, sql)
+        else:
+            kept.keep_findings(view, sql)
     kept.spark.sql(queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")

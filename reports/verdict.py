@@ -122,8 +122,7 @@ def _check(name: str, good: bool, reason: str, otherwise: str, result: str = INC
 def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
     outcome = facts.cell.outcome
     status = str(outcome.get("status", "unknown"))
-    final_read = outcome.get("final_read")
-    why = (final_read if isinstance(final_read, dict) else {}).get("reason") or "it is not recorded as complete"
+    why = facts.cell.final_read.get("reason") or "it is not recorded as complete"
     missing = (*facts.missing_streams, *facts.missing_beside)
     done = facts.counts.acked
     if facts.throughput_basis != "acknowledged":
@@ -293,8 +292,7 @@ def _never(kind: str, facts: CellFacts, configuration: Configuration, usable: bo
 
 def _corrupt_batches(facts: CellFacts) -> list[object]:
     """Batches that a leader served with a wrong CRC; the log has no rows of those that cannot be decoded."""
-    final_read = facts.cell.outcome.get("final_read")
-    found = final_read.get("corrupt") if isinstance(final_read, dict) else None
+    found = facts.cell.final_read.get("corrupt")
     return found if isinstance(found, list) else []
 
 

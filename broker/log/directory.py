@@ -99,9 +99,8 @@ class LogDirectory:
     def partitions(self) -> list[tuple[str, int]]:
         parsed = [parse_directory_name(name) for name in self._filesystem.list_directory(self.path)]
         logs = [each for each in parsed if each is not None and each[0] != METADATA_TOPIC]
-        return sorted(
-            each for each in logs if self._filesystem.exists(self._log_path(*each))
-        )  # not of a name like t-007
+        # A name like t-007 is read as t-7, whose directory it is not.
+        return sorted(each for each in logs if self._filesystem.exists(self._log_path(*each)))
 
     def topic_id_of(self, topic: str, partition: int) -> str | None:
         """As its directory tells; None if it has none, or is none."""

@@ -95,6 +95,18 @@ class LocalRequest:
             self.future.set_exception(ChannelError("the own handler failed"))
 
 
+async def answer_of_own_handler(
+    request: LocalRequest, handle: Callable[[ApiKey, LocalRequest], None], *, timeout_ms: int
+) -> Message:
+    """Raises ChannelError, as a channel to another broker does."""
+    handle(request.api_key, request)
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            return await request.future
+    except TimeoutError:
+        raise ChannelError(f"{request.api_key.name}: the own handler did not answer in {timeout_ms} ms") from None
+
+
 def _nothing() -> None:
     return None
 
@@ -137,12 +149,7 @@ class ControllerClient:
             listener_name=self._config.controller_listener,
             log=self._logger.handler_failed,
         )
-        self._handle_locally(api_key, request)
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                return await request.future
-        except TimeoutError:
-            raise ChannelError("the own controller did not answer in time") from None
+        return await answer_of_own_handler(request, self._handle_locally, timeout_ms=timeout_ms)
 
     async def call(
         self,

@@ -5,13 +5,12 @@ A request to itself goes to the own handler. Knows no API. Replica fetchers have
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from broker.controller.image import MetadataImage
-from broker.node.channel import Channel, ChannelError
+from broker.node.channel import Channel
 from broker.node.config import Address, NodeConfig
-from broker.node.control import LocalRequest
+from broker.node.control import LocalRequest, answer_of_own_handler
 from broker.node.logs import Logger
 from broker.wire.apis import ApiKey
 from broker.wire.messages import Message
@@ -43,12 +42,7 @@ class Peers:
             listener_name=self._config.internal_listener,
             log=self._logger.handler_failed,
         )
-        self._handle_locally(api_key, request)
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                return await request.future
-        except TimeoutError:
-            raise ChannelError(f"{api_key.name}: the own handler did not answer in {timeout_ms} ms") from None
+        return await answer_of_own_handler(request, self._handle_locally, timeout_ms=timeout_ms)
 
     def _channel(self, broker_id: int) -> Channel:
         if broker_id not in self._channels:
