@@ -130,6 +130,10 @@ lint: setup-dev  ## ruff, mypy strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+.PHONY: docs
+docs: setup-dev  ## the documentation as a site with search, in dist/site; a dead link is an error
+	$(BIN)/python .ci/docs_site.py
+
 .PHONY: sim
 sim: setup-dev  ## the simulation over 10,000 seeds (about an hour on 2 cores); goes on where it was interrupted
 	$(BIN)/python -m broker.sim --seeds 1-10000 --jobs 2 --state $(CACHE)/sim/state.json

@@ -65,11 +65,15 @@ def probe_connect(listen: str, *, timeout_ms: int) -> LinkProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProbe:
-    """`size_bytes` went over the stream asked for, if `is_answered`."""
+    """`size_bytes` went over the stream asked for before `outcome`: answered (all of it), reset, closed or silent."""
 
-    is_answered: bool
+    outcome: str
     size_bytes: int
     elapsed_us: int
+
+    @property
+    def is_answered(self) -> bool:
+        return self.outcome == "answered"
 
 
 def probe_load(listen: str, *, stream: str, size_bytes: int, timeout_ms: int) -> LoadProbe:
@@ -91,10 +95,10 @@ def probe_load(listen: str, *, stream: str, size_bytes: int, timeout_ms: int) ->
                 passed += _read_answer(connection)
                 if time.monotonic_ns() > deadline_ns:
                     raise TimeoutError
-        is_answered = True
-    except OSError:  # TimeoutError is one
-        is_answered = False
-    return LoadProbe(is_answered=is_answered, size_bytes=passed, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
+        outcome = "answered"
+    except OSError as error:
+        outcome = _outcome_of(error)
+    return LoadProbe(outcome=outcome, size_bytes=passed, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
 
 
 def _outcome_of(error: OSError) -> str:

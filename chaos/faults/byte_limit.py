@@ -1,0 +1,61 @@
+"""byte_limit: a link closes each connection after `bytes` bytes, as some load balancers do with long connections.
+
+Proved from both sides: a short request is still answered, and a connection that carries more than the limit is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from chaos.faults.probes import probe_link, probe_load
+from chaos.faults.toxics import LinkToxics, streams_of
+
+BYTES_MIN = 1_000  # below it even the short request of the proof would be cut
+TIMEOUT_MS = 5_000  # a connection that is silent for so long is no proof: it was not closed
+
+
+class ByteLimit:
+    def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
+        self._context = context
+        self._streams = streams_of(parameters["stream"])
+        self._bytes = int(parameters["bytes"])
+        self._toxics = LinkToxics(
+            door=context.port.plain, lease=context.lease, name=context.toxic_name, type="limit_data"
+        )
+
+    def inject(self) -> None:
+        self._toxics.add(self._context.links, self._streams, {"bytes": self._bytes})
+
+    def heal(self) -> None:
+        self._toxics.remove()
+
+    def prove(self) -> Proof:
+        detail: dict[str, object] = {}
+        is_effective = True
+        for link in self._context.links:
+            client, proxy = self._context.port.plain(link)
+            listen = client.proxy(proxy).listen
+            short = probe_link(listen, timeout_ms=TIMEOUT_MS)
+            long = probe_load(listen, stream=self._streams[0], size_bytes=2 * self._bytes, timeout_ms=TIMEOUT_MS)
+            detail[link] = {"short": short.outcome, "long": long.outcome}
+            is_effective &= short.outcome == "answered" and long.outcome in ("closed", "reset")
+        return Proof(is_effective=is_effective, detail=detail)
+
+
+def _problem(parameters: Mapping[str, Parameter]) -> str | None:
+    if int(parameters["bytes"]) < BYTES_MIN:
+        return f"bytes of byte_limit is {parameters['bytes']}, expected at least {BYTES_MIN}"
+    return None
+
+
+SPEC = FaultSpec(
+    name="byte_limit",
+    label="connections closed after a number of bytes",
+    colour="#a04000",
+    target_kind="link",
+    default_target="client->leader",
+    make=ByteLimit,
+    parameters={"bytes": 200_000, "stream": "upstream"},
+    problem=_problem,
+)
