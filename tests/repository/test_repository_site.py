@@ -56,9 +56,7 @@ def test_the_site_builds_and_its_search_knows_the_pages(tmp_path: Path) -> None:
     assert not re.search(r'(?:src|href)="https?://[^"]*\.(?:js|css|woff2?)"', page), "it asks nobody else for anything"
 
 
-def test_a_link_into_the_sources_leads_to_a_page_but_not_in_an_example(
-    docs_site: ModuleType, tmp_path: Path
-) -> None:
+def test_a_link_into_the_sources_leads_to_a_page_but_not_in_an_example(docs_site: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "docs" / "guide").mkdir(parents=True)
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "part.py").write_text('"""```not a fence```"""\n')
