@@ -6,6 +6,7 @@ Proposals made while one is on its way are gathered into the next. A lost answer
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 
 from broker.node.channel import ChannelError
 from broker.node.config import NodeConfig
@@ -19,6 +20,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request
 
 VERSION = 3
+PROPOSALS_MAX = 2_000  # in one request: see limits.py for what a controller takes
 
 
 class IsrSender:
@@ -36,8 +38,9 @@ class IsrSender:
         while True:
             await self._has_work.wait()
             broker_epoch = await asyncio.shield(lifecycle.broker_epoch)
-            self._has_work.clear()
-            batch, self._waiting = self._waiting, {}
+            batch = {key: self._waiting.pop(key) for key in list(islice(self._waiting, PROPOSALS_MAX))}
+            if not self._waiting:
+                self._has_work.clear()
             await self._send(partitions, batch, broker_epoch)
 
     async def _send(

@@ -2,7 +2,8 @@
 
 A request keeps the event loop for as long as its elements take, so each API may have as many as are handled in about
 50 ms (docs/internals/simulation.md says what was measured). One with more has its connection closed, and a log line
-says why. What the brokers send one another is trusted more: a follower asks for all partitions of its leader at once.
+says why. What brokers ask one another about many partitions may be larger, and is handled in 200 ms at most: a follower names all
+partitions of its leader at once; of the others a broker sends no more in one request than is allowed here.
 Shown by tests/broker_node/test_node_limits.py.
 """
 
@@ -13,9 +14,12 @@ from collections.abc import Mapping
 from broker.wire.apis import ApiKey, Listener
 
 ELEMENTS_MAX = 5_000  # of a request of a client, unless it is in the table
-PEER_ELEMENTS_MAX = 200_000
-# What brokers ask one another about all their partitions, on the listeners that are theirs.
-_OF_PEERS = frozenset({ApiKey.FETCH, ApiKey.ALTER_PARTITION, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.WRITE_TXN_MARKERS})
+# On the listeners that are the brokers' own.
+ELEMENTS_MAX_OF_PEERS: Mapping[int, int] = {
+    ApiKey.FETCH: 100_000,
+    ApiKey.ALTER_PARTITION: 50_000,
+    ApiKey.WRITE_TXN_MARKERS: 50_000,
+}
 # Elements that cost much more than to look something up: a setting of each of 80, a log, a group's shard.
 ELEMENTS_MAX_OF: Mapping[int, int] = {
     ApiKey.PRODUCE: 2_000,
@@ -38,6 +42,6 @@ ELEMENTS_MAX_OF: Mapping[int, int] = {
 
 
 def elements_max(api_key: int, listener: Listener) -> int:
-    if listener is not Listener.CLIENT and api_key in _OF_PEERS:
-        return PEER_ELEMENTS_MAX
+    if listener is not Listener.CLIENT and api_key in ELEMENTS_MAX_OF_PEERS:
+        return ELEMENTS_MAX_OF_PEERS[api_key]
     return ELEMENTS_MAX_OF.get(api_key, ELEMENTS_MAX)

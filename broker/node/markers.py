@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from broker.controller.image import MetadataImage
 from broker.coordinator.transactions.types import TopicPartition, WriteMarkers
@@ -25,6 +26,7 @@ VERSION = 2
 RETRY_MS = 20
 RETRY_MS_MAX = 500
 MARKERS_MAX = 1_000  # in one request
+PARTITIONS_MAX = 10_000  # in one request, of all its markers: see limits.py for what a leader takes
 ANSWER_MARGIN_MS = 1_000  # beyond the time that the leader waits for its followers
 # Another producer epoch or coordinator epoch holds there already: whoever wrote it has ended this transaction too.
 _DONE_ELSEWHERE = frozenset({ErrorCode.invalid_producer_epoch, ErrorCode.transaction_coordinator_fenced})
@@ -115,9 +117,7 @@ class MarkerSender:
     async def _drain(self, leader_id: int, queue: _Queue) -> None:
         await asyncio.sleep(0)  # what else is decided in this wake-up goes along
         while queue.waiting:
-            jobs = list(queue.waiting)[:MARKERS_MAX]
-            batch = {job: queue.waiting.pop(job) for job in jobs}
-            await self._send(leader_id, batch)
+            await self._send(leader_id, _next_batch(queue.waiting))
         queue.is_sending = False
 
     async def _send(self, leader_id: int, batch: dict[_Job, set[TopicPartition]]) -> None:
@@ -146,6 +146,23 @@ class MarkerSender:
                     if partition.error_code is ErrorCode.none or partition.error_code in _DONE_ELSEWHERE:
                         job.left.discard((topic.name, partition.partition_index))
         return {job: left for job, partitions in batch.items() if (left := partitions & job.left)}
+
+
+def _next_batch(waiting: dict[_Job, set[TopicPartition]]) -> dict[_Job, set[TopicPartition]]:
+    """What goes into one request, taken out of `waiting`. Of a transaction with very many partitions a part: the rest
+    is sent with the next one, for each marker stands for itself."""
+    batch: dict[_Job, set[TopicPartition]] = {}
+    left = PARTITIONS_MAX
+    while waiting and left and len(batch) < MARKERS_MAX:
+        job = next(iter(waiting))
+        partitions = waiting[job]
+        batch[job] = partitions if len(partitions) <= left else set(islice(partitions, left))
+        left -= len(batch[job])
+        if batch[job] is partitions:
+            del waiting[job]
+        else:
+            waiting[job] = partitions - batch[job]
+    return batch
 
 
 def _marker(job: _Job, partitions: set[TopicPartition]) -> dict[str, object]:

@@ -27,7 +27,7 @@ from broker.node.broker_settings import support_of
 from broker.node.config import COARSER_KEYS, NodeConfig, key_of
 from broker.node.connection import ANSWERS_BYTES_MAX, IN_FLIGHT_REQUESTS_MAX
 from broker.node.descriptors import FILE_DESCRIPTORS_MIN, OTHER_FILES
-from broker.node.limits import ELEMENTS_MAX, ELEMENTS_MAX_OF, PEER_ELEMENTS_MAX
+from broker.node.limits import ELEMENTS_MAX, ELEMENTS_MAX_OF, ELEMENTS_MAX_OF_PEERS
 from broker.node.memory import ORDINARY_REQUEST_BYTES
 from broker.node.produce_checks import RECORD_ERRORS_MAX, RECORDS_MAX, UNPACKED_BYTES_MAX
 from broker.node.server import PEER_CONNECTIONS, PEER_REQUEST_BYTES_MAX, SLOW_REQUEST_S, STALLED_REQUEST_S
@@ -137,7 +137,8 @@ def _limits() -> Iterable[tuple[str, str, str]]:
     yield "elements in all arrays of a request", f"{ELEMENTS_MAX:,}", closed
     for api_key, elements in sorted(ELEMENTS_MAX_OF.items()):
         yield f"the same, {ApiKey(api_key).name}", f"{elements:,}", closed
-    yield "the same, what brokers ask one another of all partitions", f"{PEER_ELEMENTS_MAX:,}", closed
+    peers = ", ".join(f"{ApiKey(key).name} {most:,}" for key, most in ELEMENTS_MAX_OF_PEERS.items())
+    yield "the same, what brokers ask one another about many partitions", peers, closed
     yield "bytes of a string (as Kafka)", f"{STRING_BYTES_MAX:,}", f"{closed}; our own texts are cut"
     yield "new partitions in a request (as Kafka, with 10,000)", f"{PARTITIONS_MAX:,}", "POLICY_VIOLATION"
     yield "records in a batch of a producer", f"{RECORDS_MAX:,}", "MESSAGE_TOO_LARGE: producers split the batch"

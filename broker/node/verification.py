@@ -25,6 +25,7 @@ from broker.wire.messages import Message, request
 
 VERSION = 5
 QUESTIONS_MAX = 100_000  # open at once; more batches are refused with NOT_ENOUGH_REPLICAS, which clients repeat
+QUESTIONS_PER_REQUEST_MAX = 1_000  # three elements each at most: see limits.py for what a coordinator takes
 OVERTAKEN_MAX = 5
 # The coordinator is not there, or moves: worth a retry by any client, as of a partition that lacks replicas.
 _LATER = frozenset(
@@ -127,7 +128,13 @@ class TransactionVerifier:
         for question in due:
             coordinator = self._coordinator_of(question.producer.transactional_id)
             by_coordinator.setdefault(coordinator, []).append(question)
-        await asyncio.gather(*[self._send(broker_id, asked) for broker_id, asked in by_coordinator.items()])
+        await asyncio.gather(
+            *[
+                self._send(broker_id, asked[first : first + QUESTIONS_PER_REQUEST_MAX])
+                for broker_id, asked in by_coordinator.items()
+                for first in range(0, len(asked), QUESTIONS_PER_REQUEST_MAX)
+            ]
+        )
 
     async def _send(self, broker_id: int, asked: list[_Question]) -> None:
         if broker_id < 0:

@@ -28,13 +28,13 @@ def check_records(body: bytes, count: int) -> None:
     pause = RUN_MIN  # records after a run that was none, before columns are tried again
     try:
         while index < count:
-            end = _check_record(body, position, index)
-            size, start, position = end - position, position, end
+            start = position
+            position = _plain_record_end(body, start, index) or _check_record(body, start, index)
             index += 1
             # The next one begins as this one did: with the same length.
-            if count - index >= RUN_MIN and index >= retry_at and body.startswith(body[start : start + 2], end):
-                run = _run_length(body, start, size, index, count)
-                position += run * size
+            if index >= retry_at and count - index >= RUN_MIN and body.startswith(body[start : start + 2], position):
+                run = _run_length(body, start, position - start, index, count)
+                position += run * (position - start)
                 index += run
                 pause = RUN_MIN if run >= RUN_MIN else 2 * pause
                 retry_at = index if run >= RUN_MIN else index + pause
@@ -53,6 +53,48 @@ def record_heads(body: bytes, count: int) -> Iterator[tuple[int, bool]]:
         _, key_at = decode_varint(body, delta_at)
         yield time, not decode_varint(body, key_at)[0] < 0
         position += size
+
+
+def _plain_record_end(body: bytes, start: int, index: int) -> int:
+    """Where the record ends, if it is sound and like nearly all that are sent: a length of one or two bytes, a key below
+    64 bytes or none, no headers. 0: look closer. What its value's length must be follows from where the record ends, so
+    that it is compared, not read: half the time of `_check_record`."""
+    if (byte := body[start]) < 0x80:
+        at = start + 1
+        end = at + (byte >> 1)
+    else:
+        at = start + 2
+        end = at + ((byte & 0x7F | body[start + 1] << 7) >> 1)
+        if body[start + 1] > 0x7F:
+            return 0
+    at += 2  # attributes, of which none are defined, and the first byte of the timestamp's delta
+    if byte & 1 or body[at - 1] > 0x7F and body[(at := at + 1) - 1] > 0x7F or index >= _KNOWN:
+        return 0
+    delta = VARINTS[index]
+    key_at = at + len(delta)
+    if not body.startswith(delta, at) or (byte := body[key_at]) > 0x7F:
+        return 0
+    at = key_at + 1 if byte & 1 else key_at + 1 + (byte >> 1)
+    rest = end - at
+    if rest < 1 or rest >= _RESTS or body[end - 1] or byte & 1 and byte != 1:
+        return 0
+    head = _VALUE_HEADS[rest]
+    return end if head and body.startswith(head, at) else 0
+
+
+def _value_heads(count: int) -> tuple[bytes, ...]:
+    """How the value's length is written if the value and one byte after it take so many bytes together; b"" where none
+    does."""
+    heads = [b""] * count
+    for size in range(count):
+        rest = len(VARINTS[size]) + size + 1
+        if rest < count:
+            heads[rest] = VARINTS[size]
+    return tuple(heads)
+
+
+_RESTS = _KNOWN
+_VALUE_HEADS = _value_heads(_RESTS)
 
 
 def _check_record(body: bytes, position: int, index: int) -> int:
@@ -110,24 +152,33 @@ def _check_headers(body: bytes, position: int, end: int) -> int:
 
 def _run_length(body: bytes, start: int, size: int, index: int, count: int) -> int:
     """How many records follow that have the structure of the one at `start` byte by byte; `index` is the next one's."""
-    same, time, delta = _structure(body, start)
-    columns = _delta_columns(delta.stop - delta.start) if delta.stop - delta.start <= len(_DELTAS_END) else ()
-    if not columns or index >= len(columns[0]):
+    same, time_at, delta_at, key_at = _structure(body, start)
+    if key_at - delta_at > len(_DELTAS_END):
         return 0
+    columns = _delta_columns(key_at - delta_at)
     first = start + size
     run = min(count - index, len(columns[0]) - index, (len(body) - first) // size)
-    for column, at in zip(columns, delta, strict=True):
-        run = _agreeing(_column(body, first + at, size, run), column[index : index + run])
+    if run < 1:
+        return 0
+    end = first + size * run  # of the bytes to look at
+    for column in columns:
+        found = body[first + delta_at - start : end : size]
+        if found != (expected := column[index : index + run]):
+            run = _agreeing(found, expected)
+            end = first + size * run
+        delta_at += 1
     for at in same:
-        run = _agreeing(_column(body, first + at, size, run), body[start + at : start + at + 1] * run)
-    for at in time:
-        follows = b"\x01" if at + 1 < time.stop else b"\x00"
-        run = _agreeing(_column(body, first + at, size, run).translate(_CONTINUES), follows * run)
+        found = body[first + at - start : end : size]
+        if found != (expected := body[at : at + 1] * run):
+            run = _agreeing(found, expected)
+            end = first + size * run
+    for at in range(time_at, key_at - len(columns)):
+        follows = at + 1 < key_at - len(columns)  # another byte of the timestamp's
+        found = body[first + at - start : end : size]
+        if follows or not found.isascii():
+            run = _agreeing(found.translate(_CONTINUES), (b"\x01" if follows else b"\x00") * run)
+            end = first + size * run
     return run
-
-
-def _column(body: bytes, first: int, size: int, count: int) -> bytes:
-    return body[first : first + size * count : size]
 
 
 def _agreeing(found: bytes, expected: bytes) -> int:
@@ -138,27 +189,40 @@ def _agreeing(found: bytes, expected: bytes) -> int:
     return len(found) - (difference.bit_length() + 7) // 8
 
 
-def _structure(body: bytes, start: int) -> tuple[list[int], range, range]:
-    """Of a checked record, counted from its start: the bytes that are lengths and counts, the timestamp's, the
-    offset's."""
-    _, position = decode_varint(body, start)
-    same = list(range(position - start))
-    _, end = decode_varint(body, position + 1)
-    time = range(position + 1 - start, end - start)
-    _, position = decode_varint(body, end)
-    delta = range(end - start, position - start)
-
-    def length(position: int) -> int:
-        size, after = decode_varint(body, position)
-        same.extend(range(position - start, after - start))
-        return after + max(0, size)
-
-    position = length(length(position))  # key, value
+def _structure(body: bytes, start: int) -> tuple[list[int], int, int, int]:
+    """Of a checked record: the positions of bytes that are lengths and counts, and where its timestamp's delta, its
+    offset's delta and its key begin."""
+    time_at = _varint_end(body, start) + 1
+    delta_at = _varint_end(body, time_at)
+    key_at = _varint_end(body, delta_at)
+    same = list(range(start, time_at - 1))
+    position = key_at
+    for _ in range(2):  # key, value
+        position = _note_length(body, position, same)
+    if not body[position]:
+        same.append(position)
+        return same, time_at, delta_at, key_at
     count, after = decode_varint(body, position)
-    same.extend(range(position - start, after - start))
+    same.extend(range(position, after))
     for _ in range(2 * count):
-        after = length(after)
-    return same, time, delta
+        after = _note_length(body, after, same)
+    return same, time_at, delta_at, key_at
+
+
+def _varint_end(body: bytes, position: int) -> int:
+    while body[position] > 0x7F:
+        position += 1
+    return position + 1
+
+
+def _note_length(body: bytes, position: int, same: list[int]) -> int:
+    """The bytes of the length at `position` go to `same`; returns where what it is the length of ends."""
+    same.append(position)
+    if (byte := body[position]) < 0x80:
+        return position + 1 if byte & 1 else position + 1 + (byte >> 1)
+    size, after = decode_varint(body, position)
+    same.extend(range(position + 1, after))
+    return after + max(0, size)
 
 
 @cache

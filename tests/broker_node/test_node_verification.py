@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
@@ -206,3 +209,30 @@ def test_errors_are_what_the_version_of_the_client_knows() -> None:
     assert produce_error(CONCURRENT, 11) is ErrorCode.not_enough_replicas
     assert produce_error(ErrorCode.transaction_abortable, 11) is ErrorCode.transaction_abortable
     assert produce_error(ErrorCode.transaction_abortable, 10) is ErrorCode.invalid_txn_state
+
+
+def test_many_questions_go_in_several_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the coordinator takes in one: it closes the connection of a larger one, and nothing would go on."""
+    monkeypatch.setattr("broker.node.verification.QUESTIONS_PER_REQUEST_MAX", 3)
+
+    async def run() -> None:
+        rig = Rig(tmp_path, NONE)
+        errors: list[ErrorCode] = []
+        for producer_id in range(8):
+            producer = Producer(transactional_id=f"x{producer_id}", producer_id=producer_id, producer_epoch=0)
+            guard = rig.log.begin_verification(producer_id, 0, sequence=0, supports_epoch_bump=True)
+            assert rig.verifier.ask(
+                producer,
+                PARTITION,
+                adds=True,
+                take_guard=partial(lambda guard: guard, guard),
+                proceed=lambda error, guard: errors.append(error),
+            )
+        for _ in range(400):
+            if len(errors) == 8:
+                break
+            await asyncio.sleep(0.005)
+        assert errors == [NONE] * 8
+        assert sorted(len(each.transactions) for each in rig.asked) == [2, 3, 3]
+
+    asyncio.run(run())
