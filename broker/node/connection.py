@@ -3,7 +3,8 @@
 Frames are handled in the receive buffer (no copy), so a handler must be done with a frame's memory when it returns.
 Answers that are ready together leave in one write; small pieces are joined, payloads of a fetch never are (measured:
 joining costs up to 0.9 CPU seconds a GB). Bounds: requests without an answer per connection, bytes of a request, of all
-requests that are arriving, elements of a request, and answers that the peer has not read, each of which stops reading.
+requests that are arriving, elements of a request, and answers that the peer has not read, each of which stops reading;
+of all connections together the latter are bounded too (unread.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TypeAlias, cast
 from broker.node.limits import elements_max
 from broker.node.logs import Logger
 from broker.node.memory import RequestMemory
+from broker.node.unread import UnreadAnswers
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import (
     RequestHeader,
@@ -160,6 +162,7 @@ class Connection(asyncio.BufferedProtocol):
         on_open: Callable[[Connection], bool],
         on_close: Callable[[Connection], None],
         memory: RequestMemory,
+        unread: UnreadAnswers,
     ) -> None:
         self.listener = listener
         self.listener_name = listener_name
@@ -169,6 +172,7 @@ class Connection(asyncio.BufferedProtocol):
         self._on_open, self._on_close = on_open, on_close
         self._reader = FrameReader(frame_bytes_max=request_bytes_max)
         self._memory = memory
+        self._unread = unread
         self._taken_bytes = 0  # of the memory, for the request that is arriving
         self.taken_s = 0.0  # loop time of that
         self.received_s = 0.0  # loop time of its last bytes
@@ -203,6 +207,7 @@ class Connection(asyncio.BufferedProtocol):
         self._alone = None
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
+        self._unread.forget(self)
         self._memory.give_up(self._memory_granted)
         self._give_memory_back()
         self._on_close(self)
@@ -222,9 +227,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._is_write_blocked = True
+        asyncio.get_running_loop().call_soon(self._note_unread)  # not now: the transport is in the midst of a write
 
     def resume_writing(self) -> None:
         self._is_write_blocked = False
+        self._unread.forget(self)
         self._handle_frames()
 
     # -- in ----------------------------------------------------------------------------------------------------------
@@ -332,11 +339,18 @@ class Connection(asyncio.BufferedProtocol):
         """Of a request that is arriving."""
         return bool(self._taken_bytes)
 
+    @property
+    def unsent_bytes(self) -> int:
+        """Of answers, which the peer has not read."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
     def note_silence(self) -> int:
-        """Looks in a row at which it neither had requests without an answer, nor sent us or read a byte of ours."""
-        unsent_bytes = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        """Looks in a row at which it neither had requests without an answer, nor sent us or read a byte of ours. Once
+        it is closed nothing is answered any more: what keeps it is only what the peer has not read."""
+        unsent_bytes = self.unsent_bytes
         is_reading, self._unsent_bytes = unsent_bytes < self._unsent_bytes, unsent_bytes
-        self.silent_sweeps = 0 if self._requests or is_reading else self.silent_sweeps + 1
+        is_awaited = bool(self._requests) and not self.is_closed
+        self.silent_sweeps = 0 if is_awaited or is_reading else self.silent_sweeps + 1
         return self.silent_sweeps
 
     def throttle(self, wait_ms: int) -> None:
@@ -407,6 +421,11 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(out[0])
         elif out:
             self._transport.writelines(out)
+        self._note_unread()  # what was asked for before goes on being answered while it is blocked
+
+    def _note_unread(self) -> None:
+        if self._is_write_blocked and not self.is_closed:
+            self._unread.note(self)
 
     def request_failed(self, api_key: int, cause: str) -> None:
         self._logger.handler_failed(api_key, cause)

@@ -14,6 +14,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import islice
 from typing import TypeAlias
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from broker.node.clock import monotonic_ms
 from broker.node.journal import Journal
 from broker.node.logs import Logger
 
+DISCARDED_AT_ONCE_MAX = 5  # each some system calls, and a sync where a topic is compacted: 0.1 to 10 ms
 PROGRESS_MS = 1_000  # between two log lines of a long recovery
 
 RunBlocking: TypeAlias = Callable[[Callable[[], None]], Awaitable[None]]
@@ -71,6 +73,8 @@ class LogRecovery:
         self._run_blocking, self._journal, self._logger = run_blocking, journal, logger
         self._left = directory.partitions()  # to be opened before the broker joins
         self._opened: dict[tuple[str, int], PartitionLog] = {}  # until their partitions are hosted
+        self._going: dict[tuple[str, int], None] = {}  # served no more, and still under their names
+        self._turn: asyncio.Handle | None = None
         self._has_discarded = asyncio.Event()
 
     @property
@@ -163,6 +167,34 @@ class LogRecovery:
         """Gone at once; the files follow in the background."""
         self._directory.discard_log(topic, partition)
         self._has_discarded.set()
+
+    def discard_soon(self, topic: str, partition: int) -> None:
+        """A few in each turn of the loop: deleting ten thousand partitions keeps nobody waiting. A process that is
+        killed before leaves strays, which its next life discards."""
+        self._going[(topic, partition)] = None
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._discard_some)
+
+    def discard_now(self, topic: str, partition: int) -> None:
+        """Before a partition of the same name begins."""
+        if (topic, partition) in self._going:
+            del self._going[(topic, partition)]
+            try:
+                self.discard(topic, partition)
+            except OSError as error:  # of a topic that is no more: nobody is served from it
+                self._logger.error("log_not_removed", topic=topic, partition=partition, cause=repr(str(error)))
+
+    def finish_discards(self) -> None:
+        """Before a clean stop."""
+        for key in list(self._going):
+            self.discard_now(*key)
+
+    def _discard_some(self) -> None:
+        self._turn = None
+        for key in list(islice(self._going, DISCARDED_AT_ONCE_MAX)):
+            self.discard_now(*key)
+        if self._going:
+            self._turn = asyncio.get_running_loop().call_soon(self._discard_some)
 
     async def run_removals(self) -> None:
         """Until cancelled. Begins with what a crash left of earlier ones."""

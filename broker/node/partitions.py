@@ -272,6 +272,7 @@ class Partitions:
 
     def _open_log(self, change: PartitionChange, effective: TopicConfig) -> PartitionLog:
         topic, partition, topic_id = change.topic, change.partition, str(change.topic_id)
+        self.recovery.discard_now(topic, partition)  # of a deleted topic of this name
         log = self.recovery.take(topic, partition, topic_id, effective.log)
         try:
             log = log or self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
@@ -365,10 +366,7 @@ class Partitions:
             self._timed.pop(hosted, None)
             hosted.log.abandon()  # what is deleted need not be flushed
         self._high_watermarks.pop((topic, partition), None)
-        try:
-            self.recovery.discard(topic, partition)
-        except OSError as error:  # of a topic that is no more: nobody is served from it
-            self._logger.error("log_not_removed", topic=topic, partition=partition, cause=repr(str(error)))
+        self.recovery.discard_soon(topic, partition)
 
     # -- appending ---------------------------------------------------------------------------------------------------
 
@@ -723,6 +721,7 @@ class Partitions:
         for hosted in list(self._hosted.values()):
             self.perform(hosted, StopReplica())
         self.checkpoint()
+        self.recovery.finish_discards()
         logs = [*(hosted.log for hosted in self._hosted.values()), *self.recovery.untaken()]
         self._directory.close(logs, is_whole=not self._offline)
 

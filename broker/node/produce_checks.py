@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from broker.node.clock import wall_ms
 from broker.node.topic_config import TopicConfig
-from broker.wire.compression import CodecId
+from broker.wire.compression import CodecId, decompress
 from broker.wire.errors import CorruptBatchError, ErrorCode, UnpackedTooBigError
 from broker.wire.record_check import check_records, record_heads
-from broker.wire.record_filter import body_of, recompress
+from broker.wire.record_filter import recompress
 from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, parse_batch_header, validate_batches
 
 LENGTH_POSITION, LENGTH_OVERHEAD_BYTES, MAGIC_POSITION = 8, 12, 16  # of every magic since 0
@@ -87,7 +87,8 @@ def unpack(records: memoryview, header: BatchHeader, config: TopicConfig) -> byt
         return _checked(bytes(records[BATCH_OVERHEAD_BYTES : header.size_bytes]), header)
     try:
         size_bytes_max = max(UNPACKED_BYTES_MAX, config.max_message_bytes)
-        body = body_of(RawBatch(header, records), size_bytes_max=size_bytes_max)
+        packed = records[BATCH_OVERHEAD_BYTES : header.size_bytes]
+        body = decompress(CodecId(header.attributes & CODEC_MASK), packed, size_bytes_max=size_bytes_max)
     except UnpackedTooBigError as error:
         return Rejection(code=ErrorCode.message_too_large, text=str(error))
     except CorruptBatchError as error:

@@ -2,8 +2,9 @@
 
 Bounds, changeable at run time: connections in all (max.connections), from one address (max.connections.per.ip) and per
 second (max.connection.creation.rate, beyond which a new one is not read for a while); idle ones are closed
-(connections.max.idle.ms). queued.max.request.bytes bounds the memory of large requests (memory.py). Descriptors that
-files need are never given to connections (descriptors.py).
+(connections.max.idle.ms). queued.max.request.bytes bounds the memory of large requests (memory.py), and
+harness.unread.answer.bytes that of answers which clients do not read (unread.py). Descriptors that files need are never
+given to connections (descriptors.py).
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from broker.node.descriptors import descriptors_for_connections
 from broker.node.logs import Logger
 from broker.node.memory import RequestMemory
 from broker.node.quotas import RateWindow
+from broker.node.unread import Answering, UnreadAnswers
 from broker.wire.apis import Listener
 
+PEER_UNREAD_BYTES_MAX = 256 << 20  # of answers to brokers: some 25 of a follower's fetches
 PEER_REQUEST_BYTES_MAX = 256 << 20  # of brokers, arriving at a time: theirs are small, a snapshot's piece at most
 STALLED_REQUEST_S = 2.0  # without a byte, while others wait for its memory
 SLOW_REQUEST_S = 30.0  # Kafka's request.timeout.ms: its client has given up
@@ -38,6 +41,8 @@ class Server:
         # Those of clients and those of brokers apart: a client cannot keep the cluster from running.
         self._memory = RequestMemory(limit_bytes=config.queued_max_request_bytes, on_wait=self._memory_is_short)
         self._peer_memory = RequestMemory(limit_bytes=PEER_REQUEST_BYTES_MAX, on_wait=self._memory_is_short)
+        self._unread = UnreadAnswers(limit_bytes=config.harness_unread_answer_bytes, on_end=self._unread_ended)
+        self._peer_unread = UnreadAnswers(limit_bytes=PEER_UNREAD_BYTES_MAX, on_end=self._unread_ended)
         self._memory_timer: asyncio.TimerHandle | None = None
         self._refusals = 0  # since the last line about them
         self._refusals_told_ms = -REFUSALS_TOLD_EVERY_MS
@@ -80,6 +85,7 @@ class Server:
                 on_open=self._opened,
                 on_close=self._closed,
                 memory=self._memory if kind is Listener.CLIENT else self._peer_memory,
+                unread=self._unread if kind is Listener.CLIENT else self._peer_unread,
             )
 
         return make
@@ -112,6 +118,10 @@ class Server:
         facts = {"limit": limit, "open": len(self._connections), "refused": self._refusals}
         self._logger.warning("connection_refused", **facts, peer=connection.peer_host)
         self._refusals, self._refusals_told_ms = 0, now_ms
+
+    def _unread_ended(self, connection: Answering, size_bytes: int) -> None:
+        peer = connection.peer_host if isinstance(connection, Connection) else ""
+        self._logger.warning("answers_unread", peer=peer, bytes=size_bytes, cause=repr("no memory left for answers"))
 
     def _memory_is_short(self) -> None:
         if self._memory_timer is None:

@@ -30,7 +30,13 @@ from broker.node.descriptors import FILE_DESCRIPTORS_MIN, OTHER_FILES
 from broker.node.limits import ELEMENTS_MAX, ELEMENTS_MAX_OF, ELEMENTS_MAX_OF_PEERS
 from broker.node.memory import ORDINARY_REQUEST_BYTES
 from broker.node.produce_checks import RECORD_ERRORS_MAX, RECORDS_MAX, UNPACKED_BYTES_MAX
-from broker.node.server import PEER_CONNECTIONS, PEER_REQUEST_BYTES_MAX, SLOW_REQUEST_S, STALLED_REQUEST_S
+from broker.node.server import (
+    PEER_CONNECTIONS,
+    PEER_REQUEST_BYTES_MAX,
+    PEER_UNREAD_BYTES_MAX,
+    SLOW_REQUEST_S,
+    STALLED_REQUEST_S,
+)
 from broker.wire.apis import ApiKey
 from broker.wire.encoder import STRING_BYTES_MAX
 
@@ -74,6 +80,8 @@ _OWN_NOTES: Final[Mapping[str, str]] = {
     "harness.mutant": "a deliberately wrong variant of the broker ([mutants.md](mutants.md))",
     "harness.routes.controller": "`id@host:port,…`: where this node dials a peer's controller listener, e.g. a proxy",
     "harness.routes.internal": "the same for the listener between brokers",
+    "harness.unread.answer.bytes": "memory of answers that clients do not read, in all; beyond it those that have read "
+    "nothing for the longest time are disconnected",
     "log.initial.task.delay.ms": "time from the start to the first round of retention",
 }
 
@@ -148,6 +156,9 @@ def _limits() -> Iterable[tuple[str, str, str]]:
     yield "unanswered requests of a connection", f"{IN_FLIGHT_REQUESTS_MAX}", "it is not read until answers have left"
     yield "waiting Fetch requests of a client's connection", "1", "the same, as Kafka for every request"
     yield "unread answers of a connection", f"{ANSWERS_BYTES_MAX >> 10} KiB and one answer", "the same"
+    ended = "those that have read nothing for the longest time are aborted, with a line in the log"
+    yield "unread answers of all clients together", "`harness.unread.answer.bytes`", ended
+    yield "unread answers to brokers", f"{PEER_UNREAD_BYTES_MAX >> 20} MiB", ended
     yield "arriving requests of brokers", f"{PEER_REQUEST_BYTES_MAX >> 20} MiB", "they wait"
     large = f"{ORDINARY_REQUEST_BYTES >> 20} MiB"
     yield f"requests above {large}", "three quarters of `queued.max.request.bytes`", "they wait, smaller ones do not"

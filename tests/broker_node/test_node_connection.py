@@ -8,6 +8,7 @@ from typing import Any
 from broker.node.connection import IN_FLIGHT_REQUESTS_MAX, Connection, Request
 from broker.node.logs import Logger
 from broker.node.memory import RequestMemory
+from broker.node.unread import UnreadAnswers
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import encode_request
 from broker.wire.messages import request, response
@@ -46,6 +47,7 @@ def test_frames_that_lay_behind_a_full_connection_are_handled_once_answers_made_
             on_open=lambda _: True,
             on_close=lambda _: None,
             memory=RequestMemory(limit_bytes=-1),
+            unread=UnreadAnswers(limit_bytes=1 << 30, on_end=lambda *_: None),
         )
         transport = Transport()
         connection.connection_made(transport)

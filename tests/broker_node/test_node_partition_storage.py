@@ -191,3 +191,43 @@ def test_the_end_of_a_produce_that_waits_when_its_partition_goes_offline_is_told
         assert told == [ErrorCode.not_leader_or_follower]
 
     asyncio.run(run())
+
+
+def test_many_partitions_that_go_at_once_go_in_turns_of_the_loop() -> None:
+    """Each is some system calls and perhaps a sync; what is served in between waits for a few of them only."""
+
+    async def run() -> None:
+        broker = Broker(new_disk())
+        state = PartitionState(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)
+        topic = TopicState(name=TOPIC, topic_id=TOPIC_ID, partitions=(state,) * 23)
+        broker.apply(MetadataImage(offset=1, topics={TOPIC: topic}, topic_names={TOPIC_ID: TOPIC}))
+        directory = broker.partitions.recovery._directory
+        broker.apply(MetadataImage(offset=2))
+        assert broker.partitions.get(TOPIC, 0) is None  # served no more, at once
+        left = [len(directory.partitions())]
+        while left[-1]:
+            await asyncio.sleep(0)
+            left.append(len(directory.partitions()))
+        assert left == [23, 18, 13, 8, 3, 0]
+
+    asyncio.run(run())
+
+
+def test_a_topic_of_the_same_name_does_not_wait_for_the_old_one_to_go_and_a_stop_does() -> None:
+    async def run() -> None:
+        broker = Broker(new_disk())
+        broker.apply(image())
+        assert broker.append(0) is ErrorCode.none
+        broker.apply(MetadataImage(offset=2))
+        broker.apply(image(topic_id=UUID(int=8)))
+        assert broker.hosted(0).log.log_end_offset == 0
+        for _ in range(3):
+            await asyncio.sleep(0)  # the turn that was left takes nothing of the new one
+        assert broker.append(0) is ErrorCode.none
+        directory = broker.partitions.recovery._directory
+        assert len(directory.partitions()) == 2
+        broker.apply(MetadataImage(offset=9))
+        broker.partitions.close()
+        assert not directory.partitions()
+
+    asyncio.run(run())

@@ -25,12 +25,13 @@ from broker.wire.records import BATCH_OVERHEAD_BYTES, CodecId, encode_batch, par
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 MIB = 1 << 20
 IDLE_MS = 2_000
+UNREAD_BYTES = 60 * MIB
 TICKS_A_SECOND = 100
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    settings = {"connections.max.idle.ms": IDLE_MS}
+    settings = {"connections.max.idle.ms": IDLE_MS, "harness.unread.answer.bytes": UNREAD_BYTES}
     with Cluster(tmp_path_factory.mktemp("limits"), brokers=1, settings=settings) as running:
         wait_until(lambda: _make_topics(running), "topics")
         yield running
@@ -202,6 +203,42 @@ def test_answers_that_nobody_reads_are_bounded_and_end_with_the_idle_limit(clust
     finally:
         for each in connections:
             each.close()
+
+
+def test_answers_that_nobody_reads_are_bounded_over_all_connections(cluster: Cluster) -> None:
+    """Each alone is within its bound: one answer of 40 MiB. Who reads on stays, among many who do not."""
+    for _ in range(40):
+        assert _produced(cluster, "plain", bytes(encode_batch([bytes(MIB - 200)], timestamps_ms=1))) is ErrorCode.none
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 40 * MIB}
+    topics = [{"topic": "plain", "partitions": [partition]}]
+    frame = _frame(ApiKey.FETCH, 11, max_wait=100, min_bytes=1, max_bytes=40 * MIB, topics=topics)
+    resident, connections = _resident_bytes(cluster), []
+    try:
+        for number in range(12):
+            connection = socket.socket()
+            connections.append(connection)
+            if number:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", _port(cluster)))
+            connection.sendall(frame)
+            _probe(cluster)
+            _read_on(connections[0])
+        grown = _resident_bytes(cluster) - resident
+        assert grown < UNREAD_BYTES + 140 * MIB, f"{grown / MIB:.0f} MiB of {12 * 40}"
+        assert "answers_unread" in cluster.stderr(1)
+        _read_on(connections[0])
+    finally:
+        for each in connections:
+            each.close()
+
+
+def _read_on(connection: socket.socket, size_bytes: int = 3 * MIB) -> None:
+    """More than the kernel holds, so that the broker sees it."""
+    connection.settimeout(30)
+    while size_bytes > 0:
+        piece = connection.recv(size_bytes)
+        assert piece, "closed"
+        size_bytes -= len(piece)
 
 
 def _open_connections(cluster: Cluster) -> int:
