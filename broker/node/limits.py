@@ -2,8 +2,8 @@
 
 A request keeps the event loop for as long as its elements take, so each API may have as many as are handled in about
 50 ms (docs/internals/simulation.md says what was measured). One with more has its connection closed, and a log line
-says why. What brokers ask one another about many partitions may be larger, and is handled in 200 ms at most: a follower names all
-partitions of its leader at once; of the others a broker sends no more in one request than is allowed here.
+says why. What brokers ask one another about many partitions may be larger, and is handled in 200 ms at most: a follower
+names all partitions of its leader at once; of the others a broker sends no more in one request than is allowed here.
 Shown by tests/broker_node/test_node_limits.py.
 """
 
