@@ -19,6 +19,7 @@ from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, par
 
 LENGTH_POSITION, LENGTH_OVERHEAD_BYTES, MAGIC_POSITION = 8, 12, 16  # of every magic since 0
 CODEC_POSITION, CODEC_MASK = 22, 7  # the low byte of the attributes of magic 2
+TIMESTAMP_TYPE_FLAG = 0x08
 MAGIC = 2
 # Both bound how long one batch keeps the event loop, about 50 ms at most. 1 MiB of the smallest records that make sense
 # (10 bytes of value) is below the first; sixteen times the default of message.max.bytes is the second.
@@ -108,11 +109,11 @@ def rejection_of(body: bytes, header: BatchHeader, config: TopicConfig, partitio
     """A compacted topic keeps the last record of each key, so one without a key could never be kept or let go;
     timestamps must be in range (message.timestamp.before.max.ms and .after.max.ms). Records are looked at one by one
     only where that may be wrong: by the header's timestamps, or in a compacted topic. `body` is that of `unpack`."""
-    if header.has_log_append_time:
+    if header.attributes & TIMESTAMP_TYPE_FLAG:
         text = "Producer should not set timestamp type to LogAppendTime"
         return Rejection(code=ErrorCode.invalid_timestamp, text=text)
     now_ms = wall_ms()
-    is_late = not config.has_log_append_time and config.checks_timestamps and not is_timely(header, config, now_ms)
+    is_late = not is_timely(header, config, now_ms) and not config.has_log_append_time
     if not config.is_compacted and not is_late:
         return None
     told: list[RecordError] = []

@@ -2,8 +2,8 @@
 
 Owns: the walk over a body without building anything of it. Kafka's LogValidator asks the same; a batch that lies here
 would have consumers skip or repeat records. Most loads write records of one size, so a run of these is judged in
-columns: each byte that is structure stands at the same place of every record (measured beside other load: 0.05 to
-0.2 us a record in columns, 1 to 2 us one by one).
+columns: each byte that is structure stands at the same place of every record (measured: 7 us for the 150 records of
+16 KB, 15 to 50 ns a record; one by one 0.5 us a record).
 Shown by tests/broker_wire/test_wire_record_check.py, which compares it with the decoder.
 """
 
@@ -29,7 +29,7 @@ def check_records(body: bytes, count: int) -> None:
     try:
         while index < count:
             start = position
-            position = _plain_record_end(body, start, index) or _check_record(body, start, index)
+            position = _check_record(body, start, index)
             index += 1
             # The next one begins as this one did: with the same length.
             if index >= retry_at and count - index >= RUN_MIN and body.startswith(body[start : start + 2], position):
@@ -53,47 +53,6 @@ def record_heads(body: bytes, count: int) -> Iterator[tuple[int, bool]]:
         _, key_at = decode_varint(body, delta_at)
         yield time, not decode_varint(body, key_at)[0] < 0
         position += size
-
-
-def _plain_record_end(body: bytes, start: int, index: int) -> int:
-    """Where the record ends, if it is sound and like nearly all that are sent: no headers, a length below 8192 bytes, a
-    key below 64 bytes or none. 0: look closer."""
-    if (byte := body[start]) < 0x80:
-        at = start + 1
-        end = at + (byte >> 1)
-    else:
-        at = start + 2
-        end = at + ((byte & 0x7F | body[start + 1] << 7) >> 1)
-        if body[start + 1] > 0x7F:
-            return 0
-    at += 2  # attributes, of which none are defined, and the first byte of the timestamp's delta
-    if byte & 1 or (body[at - 1] > 0x7F and body[(at := at + 1) - 1] > 0x7F) or index >= _KNOWN:
-        return 0
-    delta = VARINTS[index]
-    key_at = at + len(delta)
-    if not body.startswith(delta, at) or (byte := body[key_at]) > 0x7F:
-        return 0
-    at = key_at + 1 if byte & 1 else key_at + 1 + (byte >> 1)
-    rest = end - at
-    if rest < 1 or rest >= _RESTS or body[end - 1] or (byte & 1 and byte != 1):
-        return 0
-    head = _VALUE_HEADS[rest]
-    return end if head and body.startswith(head, at) else 0
-
-
-def _value_heads(count: int) -> tuple[bytes, ...]:
-    """How the value's length is written if the value and one byte after it take so many bytes together; b"" where none
-    does."""
-    heads = [b""] * count
-    for size in range(count):
-        rest = len(VARINTS[size]) + size + 1
-        if rest < count:
-            heads[rest] = VARINTS[size]
-    return tuple(heads)
-
-
-_RESTS = _KNOWN
-_VALUE_HEADS = _value_heads(_RESTS)
 
 
 def _check_record(body: bytes, position: int, index: int) -> int:
@@ -160,20 +119,21 @@ def _run_length(body: bytes, start: int, size: int, index: int, count: int) -> i
     if run < 1:
         return 0
     end = first + size * run  # of the bytes to look at
+    at = delta_at + size
     for column in columns:
-        found = body[first + delta_at - start : end : size]
+        found = body[at:end:size]
         if found != (expected := column[index : index + run]):
             run = _agreeing(found, expected)
             end = first + size * run
-        delta_at += 1
+        at += 1
     for at in same:
-        found = body[first + at - start : end : size]
+        found = body[at + size : end : size]
         if found != (expected := body[at : at + 1] * run):
             run = _agreeing(found, expected)
             end = first + size * run
-    for at in range(time_at, key_at - len(columns)):
-        follows = at + 1 < key_at - len(columns)  # another byte of the timestamp's
-        found = body[first + at - start : end : size]
+    for at in range(time_at, delta_at):
+        follows = at + 1 < delta_at  # another byte of the timestamp's
+        found = body[at + size : end : size]
         if follows or not found.isascii():
             run = _agreeing(found.translate(_CONTINUES), (b"\x01" if follows else b"\x00") * run)
             end = first + size * run
@@ -191,20 +151,20 @@ def _agreeing(found: bytes, expected: bytes) -> int:
 def _structure(body: bytes, start: int) -> tuple[list[int], int, int, int]:
     """Of a checked record: the positions of bytes that are lengths and counts, and where its timestamp's delta, its
     offset's delta and its key begin."""
-    time_at = _varint_end(body, start) + 1
+    if body[start] < 0x80:
+        same, time_at = [start], start + 2
+    else:
+        position = _varint_end(body, start)
+        same, time_at = list(range(start, position)), position + 1
     delta_at = _varint_end(body, time_at)
     key_at = _varint_end(body, delta_at)
-    same = list(range(start, time_at - 1))
-    position = key_at
-    for _ in range(2):  # key, value
-        position = _note_length(body, position, same)
-    if not body[position]:
-        same.append(position)
-        return same, time_at, delta_at, key_at
-    count, after = decode_varint(body, position)
-    same.extend(range(position, after))
-    for _ in range(2 * count):
-        after = _note_length(body, after, same)
+    position = _note_length(body, _note_length(body, key_at, same), same)  # key, value
+    same.append(position)
+    if body[position]:  # headers
+        count, after = decode_varint(body, position)
+        same.extend(range(position + 1, after))
+        for _ in range(2 * count):
+            after = _note_length(body, after, same)
     return same, time_at, delta_at, key_at
 
 

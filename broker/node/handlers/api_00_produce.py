@@ -209,7 +209,7 @@ def _append(
         return outcome.error_code
     result.base_offset = outcome.base_offset
     result.log_start_offset = hosted.log.log_start_offset
-    if acks == -1:
+    if acks == -1 and not hosted.replica.is_replicated(outcome.required_offset):
         _await(broker, request, answer, result, hosted, outcome.required_offset)
     return _NONE
 
