@@ -253,6 +253,32 @@ def test_acks_all_is_refused_before_the_append_under_min_insync_replicas() -> No
     assert replica.high_watermark == 0, "nothing is committed under min.insync.replicas"
 
 
+def test_what_counts_as_replicated_is_what_a_wait_would_answer_at_once() -> None:
+    seen = set()
+    for isr, min_isr, acked in [((1,), 1, 0), ((1,), 2, 0), ((1, 2), 1, 3), ((1, 2), 2, 5), ((1, 2), 3, 5)]:
+        replica = leader(isr=(1, 2), min_isr=min_isr)
+        step(replica, Appended(log_end_offset=5))
+        fetched(replica, 2, acked)
+        changed = BecomeLeader(
+            leader_epoch=5,
+            partition_epoch=8,
+            isr=isr,
+            replicas=(1, 2, 3),
+            log_end_offset=5,
+            min_insync_replicas=min_isr,
+        )
+        step(replica, changed)
+        for offset in (0, 3, 4, 5):
+            is_replicated = replica.is_replicated(offset)
+            asked = AwaitReplication(token=1, required_offset=offset, deadline_ms=100)
+            done = step(replica, asked) == [CompleteProduce(token=1, error_code=ErrorCode.none)]
+            assert is_replicated is done, (isr, min_isr, acked, offset)
+            seen.add(done)
+    assert seen == {True, False}
+    step(replica, StopReplica())
+    assert not replica.is_replicated(0)
+
+
 def test_acks_all_waits_for_the_high_watermark() -> None:
     replica = leader()
     step(replica, Appended(log_end_offset=2))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 from pathlib import Path
 
 import pytest
 
+from broker.sim.fuzz_brokers import Brokers, PeerFuzzError, Sent
 from broker.sim.fuzz_extremes import World, extreme_frame
-from broker.sim.fuzz_peers import Brokers, Found, PeerFuzzError, Sent, look_at, run_block
+from broker.sim.fuzz_peers import Found, look_at, main, run_block
 from broker.wire.apis import APIS
 from broker.wire.codec import decode_request, decode_request_header
 from broker.wire.errors import RemoteProtocolError
@@ -50,6 +52,20 @@ def test_a_broker_stands_valid_requests_at_their_extremes() -> None:
     assert found.requests == REQUESTS
     assert found.answered > REQUESTS // 2
     assert not found.defects
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_blocks_run_beside_one_another_and_are_not_run_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = tmp_path / "state.json"
+    arguments = ["--requests", "80", "--per-block", "40", "--jobs", "2", "--state", str(state), "--first-block", "5"]
+    assert main(arguments) == 0
+    assert "80 requests of" in capsys.readouterr().out
+    assert sorted(json.loads(state.read_text())) == ["5", "6"]
+    assert main(arguments) == 0
+    assert not capsys.readouterr().out
 
 
 @pytest.mark.slow

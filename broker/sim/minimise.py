@@ -1,0 +1,44 @@
+"""The fewest of many inputs that still show a fault: delta debugging (Zeller, ddmin), with a bound on the runs.
+
+First the shortest tail that shows it, by doubling: what ends a process mostly came last. Then parts of that are left
+out, halves first, as long as what remains shows it. Knows nothing of what the inputs are.
+Shown by tests/broker_sim/test_sim_minimise.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+RUNS_MAX = 100  # each may start processes
+
+T = TypeVar("T")
+
+
+def fewest(inputs: Sequence[T], shows: Callable[[list[T]], bool], *, runs_max: int = RUNS_MAX) -> list[T]:
+    """Inputs in their order; all of them if not even they show it again."""
+    left = runs_max
+
+    def still(some: list[T]) -> bool:
+        nonlocal left
+        left -= 1
+        return shows(some)
+
+    size = 1
+    while not still(list(inputs[-size:])):
+        if size >= len(inputs):
+            return list(inputs)
+        size *= 2
+    found, parts = list(inputs[-size:]), 2
+    while len(found) > 1 and left > 0:
+        step = -(-len(found) // parts)
+        for start in range(0, len(found), step):
+            rest = found[:start] + found[start + step :]
+            if left > 0 and rest and still(rest):
+                found, parts = rest, max(2, parts - 1)
+                break
+        else:
+            if step == 1:
+                break
+            parts = min(2 * parts, len(found))
+    return found
