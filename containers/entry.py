@@ -80,9 +80,21 @@ def command(arguments: list[str]) -> list[str]:
     if arguments == ["toxiproxy"]:
         start_populating()
         return [sys.executable, "-m", "chaos.toxiproxy.server", "--host", "0.0.0.0"]
+    require_runs()
     if arguments == ["report-latest"]:
         return [sys.executable, "-m", "harness", "report", str(latest_run())]
     return [sys.executable, "-m", "harness", *arguments]
+
+
+def require_runs() -> None:
+    """What is mounted at ./runs belongs to a user of the host, and this container may have been started as another."""
+    runs = Path("runs")
+    if runs.is_dir() and not os.access(runs, os.R_OK | os.W_OK | os.X_OK):
+        owner = runs.stat()
+        sys.exit(
+            f"{runs.resolve()} belongs to user {owner.st_uid}, and this container runs as {os.geteuid()}: start it "
+            f"with --user {owner.st_uid}:{owner.st_gid} (Compose: HARNESS_USER={owner.st_uid}:{owner.st_gid})"
+        )
 
 
 def start_populating() -> None:

@@ -52,6 +52,9 @@ class ClusterSpec(_Strict):
     """The cluster of all cells. `settings` are broker settings by Kafka's names, of any engine."""
 
     brokers: int = Field(default=3, ge=1, le=9, description="broker processes")
+    host: Literal["127.0.0.1", "::1"] = Field(
+        default="127.0.0.1", description="where brokers and proxies of --cluster reference listen"
+    )
     settings: KafkaSettings = Field(default_factory=dict)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from reports.spark_bounds import ServerWatch, bounded, end_process, timeout_s_of
@@ -79,6 +81,17 @@ def utf8_locale(environment: Mapping[str, str]) -> dict[str, str]:
     return {} if is_utf8 else {"LC_ALL": "C.UTF-8"}
 
 
+def user_without_name() -> str | None:
+    """What to call the user of this process where the system's user database does not know it, as in a container that
+    was started with `--user N`. None if it has a name."""
+    uid = os.geteuid()
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return f"uid-{uid}"
+    return None
+
+
 def parquet_bytes(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.glob("*/cell=*/*.parquet"))
 
@@ -132,6 +145,10 @@ class Session:
             return spark
         if is_on_this_host(self._master):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        name = user_without_name()
+        if name is not None:
+            settings["spark.jars.ivy"] = f"{self._scratch.name}/ivy"  # else below a home that the JVM does not find
+            _start_jvm_as(name, settings)
         builder = builder.master(self._master)
         for key, value in settings.items():
             builder = builder.config(key, value)
@@ -150,3 +167,11 @@ class Session:
             with bounded(what, timeout_s_of(self._master), self._give_up), contextlib.suppress(Exception):
                 self.spark.stop()
         self._scratch.cleanup()
+
+
+def _start_jvm_as(name: str, settings: Mapping[str, str]) -> None:
+    """Hadoop asks the system for the user's name and ends where there is none, so it is told before it asks."""
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
+    assert SparkContext._jvm is not None
+    users: Any = SparkContext._jvm.org.apache.hadoop.security.UserGroupInformation  # Java's, without types
+    users.setLoginUser(users.createRemoteUser(name))

@@ -49,8 +49,8 @@ def is_on_this_host(master: str) -> bool:
 
 def require_what_it_takes(master: str) -> None:
     """Raises SparkUnavailableError. A Connect server brings its own Java; its client needs gRPC."""
-    require_pyspark()
     if is_connect(master):
+        require_pyspark()
         missing = [name for name in ("grpc", "grpc_status", "zstandard") if importlib.util.find_spec(name) is None]
         if missing:
             raise SparkUnavailableError(
@@ -58,7 +58,8 @@ def require_what_it_takes(master: str) -> None:
                 f"not found: {', '.join(missing)}"
             )
     else:
-        require_java()
+        require_java()  # the quicker one first
+        require_pyspark()
     require_server(master)
 
 
@@ -73,12 +74,18 @@ def require_pyspark() -> None:
         ) from error
 
 
-def require_java() -> str:
-    """Path of `java`. Raises JavaMissingError with the way to mend it."""
+def find_java() -> str:
+    """Path of `java`, which is not tried. Raises JavaMissingError with the way to mend it."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not java or not Path(java).exists():
         raise JavaMissingError(f"Spark needs Java and none was found (JAVA_HOME={home or 'unset'}): {_ADVICE}")
+    return java
+
+
+def require_java() -> str:
+    """Path of a `java` that answers and is new enough. Raises JavaMissingError with the way to mend it."""
+    java = find_java()
     try:
         answer = subprocess.run(
             [java, "-version"], capture_output=True, text=True, errors="replace", timeout=JAVA_ANSWER_TIMEOUT_S,

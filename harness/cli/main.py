@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from harness import VERSION
+from harness.cli.java import require_some_java
 from harness.errors import ExitCode, HarnessError
 from runlog.redaction import Redactor
 
@@ -98,6 +99,8 @@ def run(
     no_certify: _NoCertify = False,
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
+    if not (dry_run or no_report):
+        require_some_java(spark_master)
     from harness.cli.run import RunOptions, run_suites
     from harness.suite import load_suite
 
@@ -137,6 +140,8 @@ def chaos(
 
     What a scenario does not say of its load comes from the suite `demo`, which --set changes.
     """
+    if not (dry_run or no_report):
+        require_some_java(spark_master)
     from harness.cli.run import RunOptions, chaos_suite, run_suites, smoke_suite
 
     options = RunOptions(
@@ -157,6 +162,7 @@ def report(
     artifacts: _Artifacts = None,
 ) -> None:
     """Analyse run directories again; no cluster is needed."""
+    require_some_java(spark_master, advice="nothing was changed")
     from harness.cli.run import report_directories
 
     raise typer.Exit(report_directories(directories, spark_master, allow=allow, artifacts=artifacts))
@@ -194,6 +200,7 @@ def confirm(
 
     Exit code 0 as predicted or better, 1 worse, 4 without usable figures.
     """
+    require_some_java(spark_master, advice="nothing was started")
     from harness.cli.confirm import confirm_run
     from harness.cli.run import RunOptions
 

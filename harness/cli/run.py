@@ -14,7 +14,7 @@ from chaos.model import builtin_scenarios
 from chaos.reap import reap, topics_left
 from harness.cli.descriptors import require_descriptors
 from harness.cli.fitting import fitting, property_problem
-from harness.clusters.base import Engine
+from harness.clusters.base import IPV4_LOOPBACK, Engine
 from harness.clusters.proxies import check_proxy_choice
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, Interrupted, UsageError
@@ -138,6 +138,8 @@ def _lint(plans: Sequence[Sequence[PlannedCell]], *, strict: bool) -> None:
 def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     if options.engine not in ENGINES:
         raise UsageError(f"--cluster {options.engine}: no such cluster{nearest(options.engine, ENGINES)}")
+    if suite.cluster.host != IPV4_LOOPBACK and options.engine != "reference":
+        raise UsageError(f"cluster.host {suite.cluster.host} is for --cluster reference, not for {options.engine}")
     check_proxy_choice(options.toxiproxy)
     client = options.client or suite.client
     if client not in client_names():

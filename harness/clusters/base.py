@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # only the names of what Cluster hands out; they import this 
     from harness.clusters.security import Security
 
 BrokerId = NewType("BrokerId", int)
+IPV4_LOOPBACK: Final = "127.0.0.1"
 Engine = Literal["reference", "kafka", "docker", "external"]
 LinkKind = Literal["client", "internal", "controller"]
 
@@ -103,6 +104,7 @@ class ClusterKey:
     proxied: bool
     brokers: int
     settings: tuple[tuple[str, str], ...]
+    host: str = IPV4_LOOPBACK  # where brokers and proxies listen; of the reference cluster alone it may be another
     journal_appends: bool = False
     interposed: bool = False  # Apache Kafka's processes can be given a wrong clock and a failing disk
     fork: int = 1  # clusters that differ in nothing else: rounds of a sweep that shall not share one

@@ -31,7 +31,7 @@ def build_cluster(
     should_stop: Callable[[], bool] = never_stop,
 ) -> ProcessCluster:
     """Not started yet. Raises EnvironmentFault when Java, jars or ports are missing."""
-    ports = PortAllocator()
+    ports = PortAllocator(key.host)
     proxies = (
         LinkProxies(
             proxy_choice,
@@ -65,6 +65,8 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
             proxied=key.proxied,
             journal_appends=key.journal_appends,
             ports=ports,
+            host_of=lambda _broker: key.host,
+            link_host_of=lambda _kind: key.host,
         )
     if key.engine == "kafka":
         return kafka_layout(

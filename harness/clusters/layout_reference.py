@@ -1,4 +1,4 @@
-"""Layout of a reference cluster: N processes of `python -m broker.node` on 127.0.0.1.
+"""Layout of a reference cluster: N processes of `python -m broker.node` on a loopback address.
 
 Pure but for the choice of free ports, which is passed in. Shown by tests/harness/test_harness_layouts.py.
 """
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from harness import VERSION
-from harness.clusters.base import Address, BrokerId, ClusterLayout, Engine, Link, LinkKind, NodeLayout
+from harness.clusters.base import IPV4_LOOPBACK, Address, BrokerId, ClusterLayout, Engine, Link, LinkKind, NodeLayout
 from harness.clusters.ports import PortAllocator
 
-HOST: Final = "127.0.0.1"
+HOST: Final = IPV4_LOOPBACK
 START_TIMEOUT_S: Final = 60.0  # under 3 s on an idle machine; a broker that ends is told at once
 DISK_CONTROL_FILE: Final = "disk-faults.json"
 FAULT_PAGE_FILE: Final = "fault-page"

@@ -29,7 +29,7 @@ def ephemeral_range_start() -> int:
 
 def is_free(host: str, port: int) -> bool:
     """True if a listener could be opened there now. SO_REUSEADDR: a TIME_WAIT of a past connection does not count."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -42,7 +42,7 @@ class PortAllocator:
     """Hands out distinct free ports of one host. The start is random, so that parallel runs rarely meet."""
 
     def __init__(self, host: str = "127.0.0.1", source: random.Random | None = None) -> None:
-        self._host = host
+        self.host = host
         self._random = source or random.SystemRandom()
         self._taken: set[int] = set()
 
@@ -50,9 +50,9 @@ class PortAllocator:
         upper = ephemeral_range_start() - 1
         for _ in range(_TRIES_PER_PORT):
             port = self._random.randint(_LOWEST_PORT, upper)
-            if port not in self._taken and is_free(self._host, port):
+            if port not in self._taken and is_free(self.host, port):
                 self._taken.add(port)
                 return port
         raise EnvironmentFault(
-            f"no free port on {self._host} between {_LOWEST_PORT} and {upper} in {_TRIES_PER_PORT} tries"
+            f"no free port on {self.host} between {_LOWEST_PORT} and {upper} in {_TRIES_PER_PORT} tries"
         )

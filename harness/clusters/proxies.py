@@ -151,7 +151,7 @@ class LinkProxies:
         else:
             kafka = []
             for link in from_clients:
-                between = Address(host="127.0.0.1", port=self._ports.take())
+                between = Address(host=self._ports.host, port=self._ports.take())
                 plain.append(self._spec(link.name, between, link.upstream))
                 kafka.append(self._client_spec(link, between))
         if self._plain.process is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness.clusters.admin import Admin
@@ -23,9 +23,10 @@ from harness.run.context import RunContext
 from harness.run.copies import read_copies
 from harness.run.deposed import answers_of, deposed_events
 from harness.run.document import cell_document
-from harness.run.final_read import FinalRead, read_log
+from harness.run.final_read import FinalRead, LogReader, read_log
 from harness.run.load_plan import load_plan
 from harness.run.members import MemberProcesses
+from harness.run.read_bound import BoundedReader
 from harness.run.recorders import (
     EXIT_INTERVAL_S,
     HIGH_WATERMARK_INTERVAL_S,
@@ -41,6 +42,7 @@ from harness.run.recorders import (
 )
 from harness.run.replica_check import divergence_events
 from harness.run.sends import nothing_came_of
+from harness.run.settle import await_high_watermarks
 from harness.run.timeline_driver import TimelineDriver
 from harness.run.topics import delete_topics, own_topics
 from harness.run.truncation import DeadLogs
@@ -341,22 +343,27 @@ class CellRun:
         if self._context.stop.is_set():
             return
         self._context.progress.phase("final read")
+        hidden = await_high_watermarks(
+            self._cluster, self._planned.all_topics, timeout_s=HEALTH_TIMEOUT_S, should_stop=self._context.stop.is_set
+        )
         topics = [self._topic_reader(topic) for topic in self._planned.topic_names]
         count = self._partition_count()
         result: FinalRead = read_log(
             self._context.run_dir,
             self._planned.cell_id,
-            reader=SeveralTopics(topics, partitions=count),
+            reader=self._bounded(SeveralTopics(topics, partitions=count)),
             partitions=range(count * len(topics)),
             clock=self._context.clock,
             should_stop=self._context.stop.is_set,
         )
+        if hidden:
+            result = replace(result, complete=False, reason="; ".join([*hidden, result.reason]))
         self._outcome.final_read = result.as_json()
         if self._planned.workload.has_copiers:
             self._outcome.copies = read_copies(
                 self._context.run_dir,
                 self._planned.cell_id,
-                reader=self._topic_reader(copy_topic(self._planned.topic_name)),
+                reader=self._bounded(self._topic_reader(copy_topic(self._planned.topic_name))),
                 partitions=range(self._planned.partitions),
             ).as_json()
         self._compare_replicas()
@@ -365,6 +372,9 @@ class CellRun:
         """As planned, or more where a fault has added some to the one topic of its cell."""
         state = self._cluster.state(self._planned.topic_name) if self._chaos is not None else None
         return max(self._planned.partitions, len(state.partitions) if state is not None else 0)
+
+    def _bounded(self, reader: LogReader) -> BoundedReader:
+        return BoundedReader(reader, sent=int(self._sends.get("sent", 0)))
 
     def _topic_reader(self, topic: str) -> TopicLogReader:
         cluster = self._cluster

@@ -99,7 +99,9 @@ class Run:
         self._cluster: Cluster | None = None
         self._cluster_key: ClusterKey | None = None
         self._cluster_number = 0
-        self._time_left = TimeLeft(engine=request.engine, brokers=request.suite.cluster.brokers)
+        self._time_left = TimeLeft(
+            engine=request.engine, brokers=request.suite.cluster.brokers, host=request.suite.cluster.host
+        )
         self._standby: deque[WorkloadProcess] = deque()
         self._repeats = RepeatAllowance(
             [cell.duration_ms + CELL_OVERHEAD_MS for cell in request.cells if cell.kind == "sweep"]
@@ -347,7 +349,12 @@ class Run:
         raise AssertionError("the last attempt returns or raises")
 
     def _key_of(self, planned: PlannedCell) -> ClusterKey:
-        return key_of(planned, engine=self._request.engine, brokers=self._request.suite.cluster.brokers)
+        return key_of(
+            planned,
+            engine=self._request.engine,
+            brokers=self._request.suite.cluster.brokers,
+            host=self._request.suite.cluster.host,
+        )
 
     def _drop_cluster(self) -> None:
         cluster, self._cluster, self._cluster_key = self._cluster, None, None

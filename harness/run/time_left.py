@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from harness.clusters.base import ClusterKey, Engine
+from harness.clusters.base import IPV4_LOOPBACK, ClusterKey, Engine
 from harness.plan import PlannedCell
 from harness.run.warm_up import DRAIN_MS, ONLY_ROUND_MS, ROUND_MS, rounds_before
 from harness.scenarios import load_scenario
@@ -22,12 +22,13 @@ _ROUND_OVERHEAD_MS: Final = 500  # of the warm-up: topic made and deleted; 60 ro
 _START_S: Final[Mapping[str, float]] = {"reference": 2.0, "kafka": 12.0, "docker": 12.0, "external": 0.0}
 
 
-def key_of(planned: PlannedCell, *, engine: Engine, brokers: int) -> ClusterKey:
+def key_of(planned: PlannedCell, *, engine: Engine, brokers: int, host: str = IPV4_LOOPBACK) -> ClusterKey:
     """What the cell's cluster must be; cells in a row with equal keys share one. `brokers` unless the cell says."""
     return ClusterKey(
         engine=engine,
         proxied=planned.proxied,
         brokers=planned.brokers or brokers,
+        host=host,
         settings=tuple(sorted(planned.broker_settings.items())),
         journal_appends=planned.kind == "chaos",
         interposed=planned.kind == "chaos"
@@ -43,6 +44,7 @@ class TimeLeft:
 
     engine: Engine
     brokers: int  # of the suite's cluster
+    host: str = IPV4_LOOPBACK  # likewise
     start_s: float = 0.0
     _warm_up_s: dict[int, float] = field(default_factory=dict)  # by the most rounds that it may have
 
@@ -58,7 +60,7 @@ class TimeLeft:
         """Clusters that these cells start, one after the other, and their seconds; `up` runs already."""
         number, seconds = 0, 0.0
         for cell in cells:
-            key = key_of(cell, engine=self.engine, brokers=self.brokers)
+            key = key_of(cell, engine=self.engine, brokers=self.brokers, host=self.host)
             if key != up:
                 number, seconds, up = number + 1, seconds + self.start_s + self._warm_up(cell), key
         return number, seconds

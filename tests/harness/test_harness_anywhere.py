@@ -19,7 +19,7 @@ from harness.errors import EnvironmentFault, ExitCode
 from tests.harness.harness_process import write_suite
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-NOBODY = 65_534
+STRANGER = 54_321  # no entry in the user database, as in a container with `--user N`
 PACKAGES = [path for path in sys.path if path.endswith("site-packages")]
 
 
@@ -74,25 +74,25 @@ def test_with_256_descriptors_nothing_is_started(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def python_of_nobody() -> str:
+def python_of_stranger() -> str:
     """An interpreter of this version that the user can run and that finds the packages: not one below root's home."""
     name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     script = "import locust, pyspark, harness"
     for program in (sys.executable, f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
         try:
-            done = as_nobody([program, "-c", script], Path("/"), timeout_s=60)
+            done = as_stranger([program, "-c", script], Path("/"), timeout_s=60)
         except OSError:
             continue
         if done.returncode == 0:
             return program
-    pytest.skip(f"no {name} that uid {NOBODY} can run with these packages from {REPOSITORY}")
+    pytest.skip(f"no {name} that uid {STRANGER} can run with these packages from {REPOSITORY}")
 
 
-def as_nobody(command: list[str], home: Path, *, timeout_s: float) -> subprocess.CompletedProcess[str]:
+def as_stranger(command: list[str], home: Path, *, timeout_s: float) -> subprocess.CompletedProcess[str]:
     """With a home of its own, no group of root's, and no more descriptors than a run must have."""
     limits = (DESCRIPTORS_MIN, DESCRIPTORS_MIN)
     return subprocess.run(
-        command, cwd=home, user=NOBODY, group=NOBODY, extra_groups=(),
+        command, cwd=home, user=STRANGER, group=STRANGER, extra_groups=(),
         capture_output=True, text=True, timeout=timeout_s,
         env={
             "PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1",
@@ -103,10 +103,10 @@ def as_nobody(command: list[str], home: Path, *, timeout_s: float) -> subprocess
 
 
 @pytest.fixture
-def home_of_nobody() -> Iterator[Path]:
+def home_of_stranger() -> Iterator[Path]:
     """Not below pytest's directories: those are root's alone."""
-    home = Path(tempfile.mkdtemp(prefix="harness-nobody-", dir="/tmp"))
-    os.chown(home, NOBODY, NOBODY)
+    home = Path(tempfile.mkdtemp(prefix="harness-stranger-", dir="/tmp"))
+    os.chown(home, STRANGER, STRANGER)
     yield home
     shutil.rmtree(home, ignore_errors=True)
 
@@ -115,16 +115,16 @@ def home_of_nobody() -> Iterator[Path]:
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can run something as another user")
-def test_another_user_than_root_runs_a_cell_with_faults_and_its_report(home_of_nobody: Path) -> None:
-    suite = write_suite(home_of_nobody)
-    run_dir = home_of_nobody / "run"
-    command = [python_of_nobody(), "-m", "harness", "run", str(suite), "--run-dir", str(run_dir)]
-    done = as_nobody(command, home_of_nobody, timeout_s=540)
+def test_a_user_without_a_name_runs_a_cell_with_faults_and_its_report(home_of_stranger: Path) -> None:
+    suite = write_suite(home_of_stranger)
+    run_dir = home_of_stranger / "run"
+    command = [python_of_stranger(), "-m", "harness", "run", str(suite), "--run-dir", str(run_dir)]
+    done = as_stranger(command, home_of_stranger, timeout_s=540)
     told = done.stderr[-3000:] + done.stdout[-1000:]
     # On a busy host a follower may fall behind at the very end, which makes so short a cell inconclusive.
     assert done.returncode in (ExitCode.PASS, ExitCode.INCONCLUSIVE), told
     assert "acks=1: done" in told
     made = [run_dir / "manifest.json", run_dir / "junit.xml", run_dir / "report.html"]
-    assert [path.stat().st_uid for path in made] == [NOBODY] * 3
-    leases = home_of_nobody / ".local" / "state" / "kafka-harness" / "leases"
+    assert [path.stat().st_uid for path in made] == [STRANGER] * 3
+    leases = home_of_stranger / ".local" / "state" / "kafka-harness" / "leases"
     assert list(leases.iterdir()) == []

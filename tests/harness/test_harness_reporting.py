@@ -21,6 +21,7 @@ from harness.run.reporting import make_report, start_check
 from harness.run.stop import StopFlag
 
 OLD_ID = "0" * 16
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -116,15 +117,48 @@ def test_artifacts_of_a_failed_analysis_hold_no_results(run_dir: Path, tmp_path:
     assert sorted(path.name for path in (target / "run").rglob("*") if path.is_file()) == ["manifest.json"]
 
 
-def test_without_java_a_run_ends_before_it_makes_anything(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words", [["run", "demo"], ["chaos", "leader-loss"], ["report", "."], ["confirm", "."]], ids=lambda each: each[0]
+)
+def test_without_java_a_command_ends_before_it_imports_or_makes_anything(tmp_path: Path, words: list[str]) -> None:
+    """numpy, pandas and what else takes seconds on a busy host would only be waited for."""
+    work, state = tmp_path / "work", tmp_path / "state"
+    work.mkdir()
+    (work / "manifest.json").write_text("{}")
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "harness", *words],
+        capture_output=True, text=True, timeout=120, check=False, cwd=work,
+        env={**environment, "PATH": str(tmp_path), "XDG_STATE_HOME": str(state), "PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+    assert done.returncode == ExitCode.ENVIRONMENT
+    told = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
+    assert "install a JDK 17 or newer" in told[0]
+    assert told[1].startswith("nothing was ")
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert not imported & {"numpy", "pandas", "pyspark", "requests", "kio", "broker"}
+    assert [path.name for path in work.iterdir()] == ["manifest.json"]
+    assert not state.exists()
+
+
+def test_a_java_home_without_java_is_told(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "harness", "run", "demo", "--run-dir", str(tmp_path / "run")],
         capture_output=True, text=True, timeout=120, check=False,
         env={**os.environ, "JAVA_HOME": str(tmp_path / "nothing"), "XDG_STATE_HOME": str(tmp_path / "state")},
     )  # fmt: skip
     assert done.returncode == ExitCode.ENVIRONMENT
-    assert "install a JDK 17 or newer" in done.stderr
-    assert not (tmp_path / "run").exists()
+    assert f"JAVA_HOME={tmp_path / 'nothing'}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_needs_no_java_does_without(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", "smoke", "--dry-run"],
+        capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "JAVA_HOME": str(tmp_path / "nothing"), "XDG_STATE_HOME": str(tmp_path / "state")},
+    )  # fmt: skip
+    assert done.returncode == ExitCode.PASS, done.stderr
 
 
 @pytest.mark.parametrize("body", ["raise RuntimeError('torn')", "import no_such_module"])

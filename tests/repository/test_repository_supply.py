@@ -76,3 +76,19 @@ def test_the_example_for_github_asks_for_no_more_than_reading_and_pins_its_actio
     assert [action for action in actions if not re.search(r"@[0-9a-f]{40}$", action)] == []
     checkout = next(step for step in steps if step.get("uses", "").startswith("actions/checkout@"))
     assert checkout["with"]["persist-credentials"] is False
+
+
+def test_no_image_runs_as_root() -> None:
+    stages = re.split(r"^FROM .* AS ", (ROOT / "containers" / "Dockerfile").read_text(), flags=re.MULTILINE)[1:]
+    users = {stage.split()[0]: re.findall(r"^USER (.*)$", stage, re.MULTILINE)[-1] for stage in stages}
+    assert users == {"runtime": "10001:10001", "report": "10001:10001"}
+
+
+def test_no_container_of_the_composition_has_a_privilege() -> None:
+    services = YAML(typ="safe", pure=True).load((ROOT / "docker-compose.yml").read_text())["services"]
+    assert {service.get("user") for service in services.values()} == {None, "${HARNESS_USER:-10001:10001}"}
+    for name, service in services.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        mounts = [volume for volume in service.get("volumes", ()) if not volume.endswith(":ro")]
+        assert not mounts or "user" in service, f"{name}: what it writes belongs to whoever asked for it"

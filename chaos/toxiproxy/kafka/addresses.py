@@ -182,7 +182,7 @@ def _fetch(copy: _Copy, version: int) -> bytes:
 def _with_endpoints(copy: _Copy) -> bytes:
     """The tags at the end of a body: node endpoints rewritten, others as they are."""
     reader = copy.reader
-    for _ in range(reader.varint()):
+    for _ in range(reader.tag_count()):
         tag = reader.varint()
         start = reader.position
         size = reader.varint()

@@ -10,7 +10,9 @@ import struct
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
-ITEMS_MAX = 100_000  # more topics or partitions in one message than any client sends
+# Entries of arrays and tags in one message, all together: about a second's work, and more than a cluster of 30,000
+# partitions tells. The event loop that reads them carries every other proxy as well.
+ITEMS_MAX = 250_000
 
 
 class MalformedFrame(Exception):
@@ -20,12 +22,13 @@ class MalformedFrame(Exception):
 class Reader:
     """A cursor over one frame. `is_compact` picks the encoding of texts, arrays and bytes (KIP-482)."""
 
-    __slots__ = ("_data", "is_compact", "position")
+    __slots__ = ("_data", "_items_left", "is_compact", "position")
 
     def __init__(self, data: bytes, *, position: int = 0, is_compact: bool = False) -> None:
         self._data = data
         self.position = position
         self.is_compact = is_compact
+        self._items_left = ITEMS_MAX
 
     def _advance(self, size: int) -> int:
         start = self.position
@@ -81,16 +84,23 @@ class Reader:
 
     def count(self) -> int:
         count = self.varint() - 1 if self.is_compact else self.int32()
-        if count > ITEMS_MAX:
-            raise MalformedFrame(f"array of {count} items")
-        return max(0, count)
+        return self._itemized(max(0, count))
 
     def skip_tags(self) -> None:
         if not self.is_compact:
             return
-        for _ in range(self.varint()):
+        for _ in range(self.tag_count()):
             self.varint()
             self._advance(self.varint())
+
+    def tag_count(self) -> int:
+        return self._itemized(self.varint())
+
+    def _itemized(self, count: int) -> int:
+        self._items_left -= count
+        if self._items_left < 0:
+            raise MalformedFrame(f"more than {ITEMS_MAX} items")
+        return count
 
     def skip(self, size: int) -> None:
         self._advance(size)

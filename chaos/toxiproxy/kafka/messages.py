@@ -18,6 +18,8 @@ Partitions = frozenset[tuple[str, int]]
 _TOPIC_FIELDS = ("name", "topic", "topic_name")
 _PARTITION_FIELDS = ("partition", "partition_index", "index")
 UNKNOWN_TOPIC_OR_PARTITION = 3
+FETCH = 1
+EDITED_BYTES_MAX = 8 << 20  # its entries become objects; those of a Fetch are records, which stay bytes
 
 
 @cache
@@ -56,6 +58,8 @@ def edited_response(
     not know the topic any more. Raises MalformedFrame for what cannot be read.
     """
     codec, _, protocol_error = wire()
+    if api_key != FETCH and len(frame) > EDITED_BYTES_MAX:
+        raise MalformedFrame(f"response of api key {api_key}: {len(frame)} bytes, at most {EDITED_BYTES_MAX} are read")
     try:
         correlation_id, message = codec.decode_response(api_key, version, frame[4:])
         if throttle_ms >= 0 and hasattr(message, "throttle_time"):

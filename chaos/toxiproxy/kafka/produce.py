@@ -18,6 +18,7 @@ VERSION_MIN, VERSION_MAX = 3, 13
 FIRST_FLEXIBLE = 9
 FIRST_WITH_TOPIC_ID = 13
 TOPIC_IDS_MAX = 10_000
+TOPIC_NAME_CHARACTERS_MAX = 249  # as brokers have it
 _CRC_OFFSET, _COUNT_OFFSET, _BATCH_HEADER_BYTES = 17, 57, 61
 _LENGTH_AND_OVERHEAD = 12
 
@@ -71,6 +72,8 @@ class TopicNames:
         return self.by_id.get(topic_id, topic_id.hex())
 
     def learn(self, topic_id: bytes, name: str) -> None:
+        if len(name) > TOPIC_NAME_CHARACTERS_MAX:
+            return
         if len(self.by_id) >= TOPIC_IDS_MAX:
             self.by_id.clear()
         self.by_id[topic_id] = name

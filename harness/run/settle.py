@@ -1,0 +1,70 @@
+"""Waits until what leaders hold may be read: a high watermark that has not caught up hides records from the final read.
+
+With acks=1 a record is acknowledged before a follower has it. A follower that fetches nothing still counts as in sync
+for `replica.lag.time.max.ms`, so that a cluster whose fault was just healed looks whole while its high watermark stands
+where the fault began. A final read at that moment takes everything behind it for lost.
+Shown by tests/harness/test_harness_settle.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Final
+
+from harness.clusters.base import Cluster
+from harness.clusters.metadata import BrokerProbe
+
+_LOOK_S: Final = 0.05
+
+
+def await_high_watermarks(
+    cluster: Cluster, topics: Iterable[str], *, timeout_s: float, should_stop: Callable[[], bool]
+) -> list[str]:
+    """What is still behind when `timeout_s` is over, a line for each partition; [] when every leader shows all it has.
+
+    A broker that does not tell where its log ends (OffsetForLeaderEpoch, before Kafka 2.0) is taken at its word.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    problems: list[str] = []
+    for topic in topics:
+        while True:
+            behind = list(_behind(cluster, topic))
+            if not behind or should_stop():
+                break
+            if time.monotonic() >= deadline_s:
+                problems += behind
+                break
+            time.sleep(_LOOK_S)
+    return problems
+
+
+def _behind(cluster: Cluster, topic: str) -> Iterator[str]:
+    state = cluster.state(topic)
+    if state is None:
+        yield f"{topic}: no broker answers"
+        return
+    with ExitStack() as opened:
+        probes: dict[int, BrokerProbe] = {}
+        for number, partition in sorted(state.partitions.items()):
+            if partition.leader not in probes:
+                probe = cluster.probe_of_leader(topic, number)
+                if probe is None:
+                    yield f"{topic}-{number}: no leader"
+                    continue
+                probes[partition.leader] = probe
+                opened.callback(probe.close)
+            if problem := _lag(probes[partition.leader], topic, number, partition.leader_epoch):
+                yield problem
+
+
+def _lag(probe: BrokerProbe, topic: str, partition: int, leader_epoch: int) -> str:
+    """In this order: the log's end may only grow while it is asked for, and nobody writes any more."""
+    told = probe.epoch_end_offset(topic, partition, leader_epoch)
+    if told is None or told[1] < 0:
+        return ""
+    high_watermark = probe.end_offset(topic, partition)
+    if high_watermark is not None and high_watermark >= told[1]:
+        return ""
+    return f"{topic}-{partition}: the high watermark stands at {high_watermark}, the leader's log ends at {told[1]}"

@@ -1,0 +1,30 @@
+"""What a container of the image says before it begins; the composition itself is tried by containers/ci."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STRANGER = 54_321
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can run something as another user")
+def test_runs_of_somebody_else_are_told_with_the_user_to_take(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir(mode=0o700)
+    tmp_path.chmod(0o755)
+    script = (
+        "import os, sys, runpy; import chaos.toxiproxy.client\n"  # as root: the checkout may be root's alone
+        f"entry = runpy.run_path({str(ROOT / 'containers' / 'entry.py')!r}); os.chdir({str(tmp_path)!r})\n"
+        f"os.setgroups([]); os.setgid({STRANGER}); os.setuid({STRANGER}); entry['command'](['list', 'suites'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert f"{tmp_path / 'runs'} belongs to user 0, and this container runs as {STRANGER}" in done.stderr
+    assert "HARNESS_USER=0:0" in done.stderr
