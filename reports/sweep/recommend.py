@@ -41,6 +41,7 @@ _CHEAPER: Final = 0.05
 _CLOSE: Final = math.log(1.10)
 _FLATTERY_TOLD: Final = 0.001
 _DRAWS: Final = 1_000
+REPETITIONS_TO_DECIDE: Final = 4  # `compare` needs as many a side to judge a cell alone
 _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
 
 
@@ -86,13 +87,15 @@ def recommend(inputs: Inputs) -> Recommendation:
     choice = choose(inputs.points, inputs.observations, inputs.means)
     if choice is None:
         return _none(_nothing(inputs))
+    if not inputs.means[choice.objective.name].repeated:
+        return _none(*_seen_once(choice, inputs))
     objective, contenders, winner, chosen = choice.objective, choice.contenders, choice.winner, choice.chosen
     others = [point for point in (winner, *choice.ties) if point is not chosen]
     certainty = _certainty(chosen, contenders, objective)
     combination = _combination(inputs)
     predicted = predict(inputs.means, chosen.configuration, inputs.chosen_without)
     sentences = [
-        _what(chosen, certainty, inputs, may_be_clear=not others and inputs.means[objective.name].repeated),
+        _what(chosen, certainty, inputs, may_be_clear=not others),
         *_no_p99(objective),
         *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
@@ -147,10 +150,34 @@ def choose(
     )
 
 
-def _none(sentence: str) -> Recommendation:
+def _none(*sentences: str) -> Recommendation:
     return Recommendation(
-        point=None, objective="", sentences=(sentence,), certainty=None, ties=(), combination=None, predicted={}
-    )  # fmt: skip
+        point=None, objective="", sentences=sentences, certainty=None, ties=(), combination=None, predicted={}
+    )
+
+
+def _seen_once(choice: Choice, inputs: Inputs) -> list[str]:
+    """Intervals from inside one run say nothing about the next one: what was seen, and what would decide."""
+    measure, best = choice.objective, choice.winner
+    seen = (
+        f"Seen in this one run, at {inputs.load}: of the {len(choice.contenders)} safe configurations "
+        f"{configuration_text(best.configuration)} had the {'highest' if measure.more_is_better else 'lowest'} "
+        f"{measure.title}, {_value(best, measure)}"
+    )
+    base = next((point for point in choice.contenders if point.configuration == inputs.baseline), None)
+    if base is not None and base is not best:
+        seen += f"; the baseline had {_value(base, measure)}"
+    return [
+        "No recommendation: each configuration ran once, and one run does not show how much the next one differs.",
+        *_no_p99(measure),
+        f"{seen}.",
+        f"{REPETITIONS_TO_DECIDE} repetitions are the least that can decide: run the same suite with "
+        f"--set sweep.repetitions={REPETITIONS_TO_DECIDE}.",
+    ]
+
+
+def _value(point: Point, measure: Measure) -> str:
+    return f"{significant(point.levels[measure.name].ratio[0] * measure.scale)} {measure.unit}"
 
 
 def _eligible(point: Point, observations: Sequence[Observation]) -> bool:
@@ -267,7 +294,7 @@ def change(difference: Estimate) -> str:
 
 
 def _what(chosen: Point, certainty: float, inputs: Inputs, *, may_be_clear: bool) -> str:
-    """Clear is only what is likely, told from every other, and repeated: one run each shows no scatter between runs."""
+    """Clear is only what is likely and told from every other."""
     words = _CERTAINTY if may_be_clear else _CERTAINTY[1:]
     word = next(word for least, word in words if certainty >= least)
     figures = [
@@ -338,8 +365,7 @@ def _on_another_cluster(predicted: Mapping[str, Prediction], inputs: Inputs) -> 
     """What the figures above are worth on a cluster that this run did not see."""
     forked = {name: own for name, own in predicted.items() if own.forks > 1}
     if not forked:
-        repeated = any(means.repeated for means in inputs.means.values())
-        return [how_many_clusters(inputs.means)] if repeated else []
+        return [how_many_clusters(inputs.means)]
     figures = "; ".join(
         f"{BY_NAME[name].title} {figure(own.expected, BY_NAME[name])}" for name, own in forked.items()
     )  # fmt: skip
@@ -375,8 +401,6 @@ def _how_sure(
     own = next((item for item in inputs.sensitivities if item.measure == measure.name), None)
     if own is not None and own.repeated:
         text += f" (differences in {measure.title} below {effect_size(own.smallest_effect)} stay unseen)"
-    elif own is not None:
-        text += ". Nothing was repeated: how much a second run would differ is unknown, so repeat before believing it"
     return text + "."
 
 

@@ -122,8 +122,8 @@ _SENSITIVITY = ["measure", "scatter_of_one_repetition", "repetitions", "smallest
 
 
 def judgement(effect: Effect) -> str:
-    """better, worse or not clear, by the interval."""
-    if not effect.clear:
+    """better, worse or not clear, by the interval; what ran once is neither better nor worse."""
+    if not effect.clear or not effect.repeated:
         return "not clear"
     return "better" if (effect.estimate.value > 0) == BY_NAME[effect.measure].more_is_better else "worse"
 

@@ -12,6 +12,7 @@ import pytest
 
 from reports import generator
 from reports.model import CellFacts, IdentitySet, SetComparison
+from reports.narrative import verdict_sentences
 from reports.sweep import recommend, tables
 from reports.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.sweep.effects import FACTORIAL, ONE_AT_A_TIME
@@ -117,8 +118,9 @@ def test_a_cell_that_did_not_carry_the_rate_is_named_and_its_p99_is_not_compared
     assert "p99" not in slow.values
     assert any("batch.size=1024" in line and "806 of the 2,000" in line for line in found.warnings)
     assert any("batch.size=2048" in line and "client-bound" in line for line in found.warnings)
-    assert found.recommendation.point is not None
-    assert dict(found.recommendation.point.configuration)["batch.size"] == "16384"
+    choice = recommend.choose(found.points, found.observations, found.means)
+    assert choice is not None
+    assert dict(choice.winner.configuration)["batch.size"] == "16384"
 
 
 def test_what_failed_once_or_missed_the_rate_once_is_not_recommended_for_its_good_repetitions() -> None:
@@ -150,8 +152,9 @@ def test_who_gives_up_on_slow_records_is_none_the_faster_for_it() -> None:
     assert dropping.state == NOT_SUSTAINED
     assert dropping.reason == "4.0% of the records never were acknowledged, so that none is the p99"
     assert "p99" not in dropping.values
-    assert found.recommendation.point is not None
-    assert dict(found.recommendation.point.configuration)["batch.size"] == "16384"
+    choice = recommend.choose(found.points, found.observations, found.means)
+    assert choice is not None
+    assert dict(choice.winner.configuration)["batch.size"] == "16384"
 
 
 def test_what_nobody_knows_the_scatter_of_is_not_called_better() -> None:
@@ -242,8 +245,9 @@ def test_a_backlog_from_before_the_window_is_no_merit() -> None:
     quick = cell_facts({**BASELINE, "linger.ms": "5"}, p99_us=40_000, baseline=True)
     behind = cell_facts({**BASELINE, "linger.ms": "0"}, p99_us=200_000, throughput=2400.0)
     sweep = analysed(judged([quick, behind]))
-    assert sweep.recommendation.point is not None
-    assert dict(sweep.recommendation.point.configuration)["linger.ms"] == "5"
+    choice = recommend.choose(sweep.points, sweep.observations, sweep.means)
+    assert choice is not None
+    assert dict(choice.winner.configuration)["linger.ms"] == "5"
     assert max(point.levels["throughput"].value for point in sweep.points) == pytest.approx(math.log(2000.0))
 
 
@@ -276,22 +280,36 @@ def test_what_noise_hides_is_not_taken_for_equal() -> None:
     assert len(own.ties) == 1, "and it is named as one that the run cannot tell apart"
 
 
-def test_one_run_of_each_is_never_called_a_clear_choice() -> None:
+def test_what_ran_once_is_seen_and_not_recommended() -> None:
+    """An interval from inside one run says nothing of the next one: no choice, no certainty, no better or worse."""
     cells = [
-        cell_facts({**BASELINE, "linger.ms": linger}, p99_us=p99_us)
+        cell_facts({**BASELINE, "linger.ms": linger}, p99_us=p99_us, baseline=linger == "50")
         for linger, p99_us in (("0", 10_000), ("50", 90_000))
     ]
-    own = analysed(judged(cells)).recommendation
-    assert own.sentences[0].startswith("Likely choice: run ")
+    found = analysed(judged(cells))
+    own = found.recommendation
+    assert (own.point, own.certainty, own.combination, own.predicted) == (None, None, None, {})
+    assert own.sentences[0].startswith("No recommendation: each configuration ran once")
+    [seen] = [text for text in own.sentences if text.startswith("Seen in this one run")]
+    assert "linger.ms=0" in seen
+    assert seen.endswith("had the lowest p99 latency, 10 ms; the baseline had 90 ms.")
+    assert "--set sweep.repetitions=4" in own.sentences[-1]
+    assert {row[7] for row in tables.effect_table(found)[1]} == {"not clear"}
 
 
-def test_settings_that_ran_once_are_put_together_without_a_figure() -> None:
-    """Each is the best of its tries by luck too, and luck multiplied foretells nothing."""
-    own = oaat(7, noise=0.01, repetitions=1).recommendation.combination
-    assert own is not None
-    assert own.p99 is None
-    assert "were not measured" in own.sentence
-    assert " ms" not in own.sentence
+@pytest.mark.parametrize("repetitions", [1, 4])
+def test_the_price_of_safety_is_a_headline_only_where_it_was_measured_again(repetitions: int) -> None:
+    loose = {"acks": "1", "enable.idempotence": "false"}
+    cells = []
+    for repetition in range(1, repetitions + 1):
+        quick, safe = 5_000 + 10 * repetition, 20_000 + 10 * repetition
+        cells.append(cell_facts(BASELINE, p99_us=safe, repetition=repetition, baseline=True))
+        cells.append(cell_facts({**BASELINE, "acks": "1"}, p99_us=quick, repetition=repetition, properties=loose))
+    items = judged(cells)
+    told = [
+        sentence.text for sentence in verdict_sentences(items, analysed(items)) if "the p99 of acks=1" in sentence.text
+    ]
+    assert len(told) == (0 if repetitions == 1 else 1)
 
 
 def test_in_noise_no_choice_is_called_clear() -> None:
@@ -334,7 +352,6 @@ def test_without_a_usable_cell_there_is_no_recommendation_but_a_reason() -> None
 def test_one_repetition_is_called_what_it_is() -> None:
     found = oaat(1, repetitions=1)
     assert not any(effect.repeated for effect in found.effects["p99"].effects)
-    assert "Nothing was repeated" in " ".join(found.recommendation.sentences)
     assert not found.sensitivities[0].repeated
 
 
