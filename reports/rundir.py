@@ -120,9 +120,10 @@ def _read_cell(directory: Path, manifest: Json, is_listing: bool) -> Cell:
         path = directory / f"{name}.jsonl"
         read = read_event_lines(path, t0_monotonic_ns=t0_ns if isinstance(t0_ns, int) else None)
         # Samples of the host decide nothing about records; of all others a line that is left out may be the one.
-        (notes if name == "stats" else problems).extend(read.problems)
+        told = notes if name == "stats" else problems
+        told.extend(read.problems)
         if read.is_torn:
-            notes.append(f"{path.name}: the last line is torn and was left out")
+            told.append(f"{path.name}: the last line is torn and was left out")
         lines[name] = read.events
     files = document.get("files")
     if files is None and is_listing and document:

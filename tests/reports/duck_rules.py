@@ -19,10 +19,11 @@ _TYPES = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "
 
 
 def sets_by_rule(run: Run) -> ByRule:
-    """For every anomaly that has SQL, over the run's Parquet files."""
+    """For every anomaly that has SQL, over the Parquet files of the run's cells."""
     connection = duckdb.connect()
     for stream in STREAMS.values():
-        files = [str(path) for path in sorted(Path(run.directory).glob(f"{stream.name}/*/*.parquet"))]
+        cells = [Path(run.directory) / stream.name / f"cell={cell.cell_id}" for cell in run.cells]
+        files = [str(path) for cell in cells for path in sorted(cell.glob("*.parquet"))]
         if files:
             connection.execute(
                 f"CREATE VIEW {stream.name} AS SELECT * FROM read_parquet({files!r}, hive_partitioning = true, "

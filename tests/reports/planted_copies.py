@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.reports.planted_cases import Case, Record
+    from tests.reports.planted_case import Case, Record
 
 START_US = 1_000_000
 COPIED_AT_US = 500_000_000  # the audit comes after all else

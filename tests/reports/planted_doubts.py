@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from runlog.schema import SendStatus
 
 if TYPE_CHECKING:
-    from tests.reports.planted_cases import Case
+    from tests.reports.planted_case import Case
 
 CONTRADICTS, UNREAD = "run log agrees with itself", "all partitions delivered"
 FAR_AWAY = 90_000  # offsets

@@ -73,6 +73,7 @@ EVENT_DAMAGES: dict[str, Callable[[Path], object]] = {
     "a line less": lambda path: path.write_text("".join(path.read_text().splitlines(keepends=True)[1:])),
     "no JSON": lambda path: path.write_bytes(b"\x00\xff{" * 100 + b"\n"),
     "a field less": without_a_field,
+    "a torn last line": lambda path: path.write_text(path.read_text()[:-5]),
 }
 DOCUMENT_DAMAGES: dict[str, Callable[[Path], object]] = {
     "gone": Path.unlink,
@@ -269,6 +270,19 @@ def test_a_run_whose_manifest_does_not_say_that_all_was_done_is_no_pass(
     assert exit_code([], run.problems) == 4
     assert "run is whole" in junit(run, [])
     assert text in summary(run, [])
+
+
+@pytest.mark.parametrize(("name", "is_needed"), [("cluster", True), ("history", True), ("stats", False)])
+def test_a_torn_last_line_may_be_the_one_also_where_no_list_of_files_tells_of_it(
+    tmp_path: Path, name: str, is_needed: bool
+) -> None:
+    """As after an end of the host; it was a note, and a finished cell of a run without lists passed."""
+    folder = run_of_one(tmp_path) / "cells" / "a"
+    (folder / f"{name}.jsonl").write_text('{"t_us": 1, "kind": "x"}\n{"t_us": 2, "ki')
+    (cell,) = read_run(tmp_path).cells
+    told = cell.problems if is_needed else cell.notes
+    assert told == (f"{name}.jsonl: the last line is torn and was left out",)
+    assert cell.problems == (told if is_needed else ())
 
 
 def test_a_whole_run_has_no_problems(tmp_path: Path) -> None:
