@@ -24,6 +24,7 @@ from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import read_security
 from harness.errors import EnvironmentFault, ExitCode, UsageError
+from runlog.parquet import read_stream
 from tests.harness.harness_process import HarnessProcess
 from tests.harness.secured_kafka import SecuredKafka
 from workloads.clients.confluent import producer_settings
@@ -184,3 +185,70 @@ def test_a_suite_runs_on_a_secured_cluster_without_proxies(
     cells = [json.loads(path.read_text()) for path in (tmp_path / "run" / "cells").glob("*/cell.json")]
     assert {cell["outcome"]["status"] for cell in cells} == {"done"}
     assert all(cell["outcome"]["final_read"]["complete"] for cell in cells)
+
+
+MEMBERS = """
+name: members
+description: Group members, copiers and an auditor in processes of their own.
+seed: 1
+cluster: {brokers: 3}
+topic: {partitions: 3, replication_factor: 3, config: {min.insync.replicas: 2}}
+workload:
+  rate_per_s: 100
+  record_size_bytes: 64
+  warmup_ms: 300
+  measure_ms: 2000
+  drain_ms: 60000
+  readers:
+    - {name: app, consumers: 2, mode: group, own_processes: true}
+    #copiers
+sweep:
+  baseline: {acks: all, enable.idempotence: true, max.in.flight.requests.per.connection: 1, linger.ms: 5}
+  vary: {}
+"""
+COPIERS = """    - {name: copier, consumers: 2, mode: group, own_processes: true, copies: true}
+    - {name: audit, mode: group, own_processes: true, reads: copies}"""
+
+
+@pytest.mark.external
+@pytest.mark.kafka
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("protocol", "mechanism", "client", "copiers"),
+    [
+        ("SASL_SSL", "SCRAM-SHA-256", "confluent", COPIERS),
+        ("SASL_SSL", "PLAIN", "java", COPIERS),
+        ("SASL_SSL", "SCRAM-SHA-256", "aiokafka", ""),
+        ("SASL_SSL", "SCRAM-SHA-256", "kafka_python", ""),
+    ],
+)
+def test_members_and_copiers_get_in_as_the_load_does(
+    secured: SecuredKafka, tmp_path: Path, protocol: str, mechanism: str, client: str, copiers: str
+) -> None:
+    """Without proxies, so that TLS and SASL are the members' own: consumers, and the producers of the copiers."""
+    (tmp_path / "members.yaml").write_text(MEMBERS.replace("    #copiers", copiers))
+    process = HarnessProcess(
+        tmp_path, "run", "members.yaml", "--cluster", "external", "--client", client,
+        "--bootstrap-server", secured.bootstrap(protocol), "--no-report", "--no-certify", "--run-dir", "run",
+        "--client-config", str(secured.client_config(protocol, mechanism)),
+    )  # fmt: skip
+    try:
+        assert process.wait(400) == ExitCode.PASS, process.screen + process.stdout
+    finally:
+        process.close()
+    run_dir = tmp_path / "run"
+    outcome = json.loads((run_dir / "cells" / "sweep-baseline" / "cell.json").read_text())["outcome"]
+    assert (outcome["status"], outcome["members"]["caught_up"], outcome["members"]["died"]) == ("done", True, [])
+    sent = identities_in(run_dir, "send")
+    assert len(sent) > 100
+    assert identities_in(run_dir, "recv") == sent
+    if copiers:
+        assert outcome["copies"]["complete"]
+        assert identities_in(run_dir, "copies") == identities_in(run_dir, "audit") == sent
+    assert [path for path in run_dir.rglob("*.json*") if secured.password in path.read_text()] == []
+
+
+def identities_in(run_dir: Path, stream: str) -> set[tuple[int, int, int]]:
+    table = read_stream(run_dir, stream, "sweep-baseline")
+    columns = (table.column(name).to_pylist() for name in ("producer", "incarnation", "seq"))
+    return set(zip(*columns, strict=True))
