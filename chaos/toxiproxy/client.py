@@ -23,6 +23,7 @@ import toxiproxy.proxy
 import toxiproxy.server
 from urllib3.exceptions import HTTPError
 
+from chaos.toxiproxy.http_bounds import BoundedAdapter
 from chaos.toxiproxy.toxic import AttributeValue, unknown_attribute
 from chaos.toxiproxy.toxics import ALL
 
@@ -154,6 +155,8 @@ class ToxiproxyClient:
         self._timeout_ms = timeout_ms
         self._session = requests.Session()
         self._session.trust_env = False  # HTTP_PROXY must not catch calls to 127.0.0.1
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, BoundedAdapter())
         self._lock = threading.Lock()
         self._used_s = time.monotonic()
         self._retired: dict[tuple[str, str], Callable[[], None]] = {}  # proxy, toxic -> what to do once it is gone

@@ -35,6 +35,9 @@ def forever(first: bytes, piece: bytes) -> Callable[[], Iterator[bytes]]:
 ANSWERS: dict[str, Callable[[], Iterator[bytes]]] = {
     "silent": forever(b"", b""),
     "drips": forever(OK + b"Content-Length: 1000000\r\n\r\n", b" "),
+    "drips a head": forever(b"", b"H"),
+    "drips headers": forever(OK + b"a: ", b"b"),
+    "drips many headers": forever(OK, b"a: b\r\n"),
     "endless": forever(OK + b"\r\n", bytes(1 << 20)),
     "endless chunks": forever(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
     "hangs up": lambda: iter([b"HTTP/1."]),

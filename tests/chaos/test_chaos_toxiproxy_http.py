@@ -164,6 +164,23 @@ def test_a_request_that_has_begun_must_be_complete_soon(
     run(body())
 
 
+@pytest.mark.parametrize("piece", [b"x", b"h: x\r\n"], ids=["bytes", "headers"])
+def test_a_head_that_drips_is_refused_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch, piece: bytes) -> None:
+    monkeypatch.setattr(http, "HEAD_TIMEOUT_MS", 200)
+
+    async def body() -> None:
+        async with serving() as (_, port):
+            reader, writer = await connect(port, b"GET /version HTTP/1.1\r\nhost: ")
+            answer = asyncio.ensure_future(reader.read(12))
+            while not answer.done():
+                writer.write(piece)
+                await asyncio.sleep(0.01)
+            assert (await answer).startswith(b"HTTP/1.1 408")
+            writer.transport.abort()
+
+    run(body())
+
+
 def test_more_headers_than_anybody_needs_are_refused() -> None:
     async def body() -> None:
         async with serving() as (_, port):
