@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.wire.errors import CorruptBatchError
-from broker.wire.record_check import check_records
+from broker.wire.record_check import _check_record, check_records
 from broker.wire.records import BATCH_OVERHEAD_BYTES, decode_records, encode_batch, parse_batch_header
 from broker.wire.varints import encode_varint
 
@@ -34,6 +34,39 @@ def test_one_wrong_offset_delta_is_found(wrong: int, delta: int) -> None:
         return
     with pytest.raises(CorruptBatchError, match=f"record {wrong} has the offset delta"):
         check_records(b"".join(_record(each) for each in deltas), 300)
+
+
+def _is_sound_one_by_one(body: bytes, count: int) -> bool:
+    position = 0
+    try:
+        for index in range(count):
+            position = _check_record(body, position, index)
+    except (CorruptBatchError, IndexError, ValueError):
+        return False
+    return position == len(body)
+
+
+@pytest.mark.parametrize("key", [None, b"", b"k", b"k" * 70])
+@pytest.mark.parametrize("value", [b"", b"x" * 5, b"x" * 61, b"x" * 70])
+@pytest.mark.parametrize("time", [0, 63, 64])
+def test_any_byte_that_is_changed_in_a_run_is_judged_as_one_by_one(key: bytes | None, value: bytes, time: int) -> None:
+    """In columns and one by one: 70 records, so that offset deltas of one byte and of two are among them."""
+    good = b"".join(_record(index, time=time, key=key, value=value) for index in range(70))
+    check_records(good, 70)
+    rng = random.Random(1)
+    seen = set()
+    for at in range(0, len(good), 1 + len(good) // 900):
+        body = bytearray(good)
+        body[at] = rng.choice((body[at] ^ 1, body[at] ^ 2, body[at] ^ 0x80, rng.randrange(256)))
+        expected = _is_sound_one_by_one(bytes(body), 70)
+        try:
+            check_records(bytes(body), 70)
+            found = True
+        except CorruptBatchError:
+            found = False
+        assert found is expected, (at, good[at], body[at])
+        seen.add(found)
+    assert seen == {True, False}
 
 
 def test_a_count_that_the_body_does_not_hold_is_found() -> None:
