@@ -21,7 +21,7 @@ from harness.errors import UsageError
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "benchmarks" / "results" / "scenario-runs.jsonl"
 PAGE = ROOT / "docs" / "reference" / "scenario-results.md"
-DAMAGES = ("lost", "duplicated", "reordered")
+DAMAGES = ("lost", "lost_unacked", "duplicated", "reordered")
 
 _HEAD = """# Scenario results
 
@@ -31,7 +31,8 @@ What each scenario does and what is expected: [scenarios.md](scenarios.md). Bugs
 [found.md](../guide/found.md).
 
 A cell says how many runs passed, that is, how many showed exactly the damage that was expected and predicted, and the
-damage that was seen (the least and the most of all runs). A dash: not run, or not applicable.
+damage that was seen (the least and the most of all runs). "Lost without a promise" are records of acks=0, of which no
+client was told that they arrived. A dash: not run, or not applicable.
 """
 
 
@@ -72,6 +73,7 @@ def _row(run: Mapping[str, object], cell: Mapping[str, object]) -> Row:
     checks = cell["checks"]
     assert isinstance(checks, list)
     client = str(cell["client"])
+    damage = {**_mapping(cell.get("anomalies")), **cell}
     names = {"confluent": "confluent-kafka", "kafka_python": "kafka-python"}
     return Row(
         started=str(run["t0_wall"]),
@@ -84,8 +86,12 @@ def _row(run: Mapping[str, object], cell: Mapping[str, object]) -> Row:
         cell_id=str(cell["cell_id"]),
         verdict=str(cell["verdict"]),
         reason=next((str(check["reason"]) for check in checks if check["result"] != "pass"), ""),
-        damage={name: int(str(cell.get(name) or 0)) for name in DAMAGES},
+        damage={name: int(str(damage.get(name) or 0)) for name in DAMAGES},
     )
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
 
 
 def read_kept(path: Path = KEPT) -> list[Row]:
@@ -143,10 +149,11 @@ def _cell(rows: Sequence[Row]) -> str:
 def _damage(rows: Sequence[Row]) -> list[str]:
     seen: list[str] = []
     for name in DAMAGES:
-        counts = [row.damage[name] for row in rows if row.verdict == "pass"]
+        counts = [row.damage.get(name, 0) for row in rows if row.verdict == "pass"]  # older rows have three kinds
         least, most = min(counts, default=0), max(counts, default=0)
         if most:
-            seen.append(f"{name} {least:,}" if least == most else f"{name} {least:,}–{most:,}")
+            what = name.replace("_unacked", " without a promise")
+            seen.append(f"{what} {least:,}" if least == most else f"{what} {least:,}–{most:,}")
     return seen
 
 

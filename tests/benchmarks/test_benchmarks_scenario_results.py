@@ -42,6 +42,7 @@ def _verdicts(run_dir: Path) -> None:
         "lost": 7,
         "duplicated": None,
         "reordered": 0,
+        "anomalies": {"lost_unacked": 3, "phantom": 0},
     }
     run = {
         "t0_wall": "2026-01-02T10:00:00.000+00:00",
@@ -58,7 +59,7 @@ def test_chaos_cells_of_a_run_become_rows(tmp_path: Path) -> None:
     [row] = rows_of(tmp_path / "run")
     assert (row.cluster, row.client, row.client_version, row.verdict) == ("kafka", "confluent", "2.16.1", "fail")
     assert row.reason == "7 too many"
-    assert row.damage == {"lost": 7, "duplicated": 0, "reordered": 0}
+    assert row.damage == {"lost": 7, "lost_unacked": 3, "duplicated": 0, "reordered": 0}
 
 
 def test_a_run_without_analysis_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -84,3 +85,9 @@ def test_the_page_in_docs_is_what_the_kept_rows_give() -> None:
     assert scenario_results.PAGE.read_text(encoding="utf-8") == render(read_kept()), (
         "docs/reference/scenario-results.md is not current: python -m benchmarks.scenario_results"
     )
+
+
+def test_what_acks_0_lost_is_shown_beside_rows_that_did_not_count_it() -> None:
+    page = render([_ROW, replace(_ROW, case="acks-0", damage={"lost_unacked": 1200})])
+    assert "| acks-0 | 1 of 1, lost without a promise 1,200 |" in page
+    assert "| acks-1 | 1 of 1, lost 10 |" in page

@@ -1,0 +1,58 @@
+"""A run directory that an older version wrote is reported as that version reported it: same verdicts, same figures.
+
+`old_runs/version-2.tar.xz` was written by commit c5ad4e7 (version 2 of the run log: no list of files), by the reference
+client on three brokers: a leader that is lost, responses that are lost, transactional copiers whose brokers and members
+die. Of the run the cells named in its manifest were kept, with what the analysis reads and that version's verdicts;
+events of the internal topics were left out.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from reports.analyse import analyse
+from reports.outputs import Judged, cell_result
+from reports.rundir import read_run
+from reports.verdict import PASS, judge
+from runlog.schema import SCHEMA_VERSION
+
+OLD = Path(__file__).parent / "old_runs"
+IN_WORDS = ("reasons", "notes", "checks")
+GROWN = ("anomalies", "observed_sets")  # what a later version looks for is there beside the rest
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", [2])
+def test_an_old_run_is_reported_as_its_own_version_did(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    with tarfile.open(OLD / f"version-{version}.tar.xz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    run = read_run(tmp_path)
+    assert run.manifest["schema_version"] == version < SCHEMA_VERSION
+    assert run.problems == ()
+    before = json.loads((tmp_path / "results" / "verdicts.json").read_text())["cells"]
+    after = [written(Judged(facts=facts, verdict=judge(facts))) for facts in analyse(spark, run)]
+    assert [cell["verdict"] for cell in after] == [PASS] * 3
+    for old, new in zip(before, after, strict=True):
+        named = {check["name"]: check["result"] for check in new["checks"]}
+        assert {check["name"]: named.get(check["name"]) for check in old["checks"]} == {
+            check["name"]: check["result"] for check in old["checks"]
+        }
+        for key in old.keys() - set(IN_WORDS) - set(GROWN):
+            assert new[key] == old[key], (old["cell_id"], key)
+        for key in GROWN:
+            assert {name: new[key].get(name) for name in old[key]} == old[key], (old["cell_id"], key)
+    found = [cell["anomalies"] for cell in after]
+    assert (found[0]["lost"], found[1]["duplicated"]) == (157, 8), "each of them shows the damage it was made for"
+
+
+def written(item: Judged) -> dict[str, Any]:
+    """As verdicts.json has it."""
+    result: dict[str, Any] = json.loads(json.dumps(cell_result(item)))
+    return result
