@@ -74,14 +74,23 @@ demo: setup  ## run the suite `demo` on the embedded cluster; ends with the path
 demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka nodes
 	@$(BIN)/harness run demo --cluster kafka --client confluent
 
-.PHONY: test
-test: setup-dev chromium  ## all tests; a skip of something that must run is a failure when CI=true
-	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder \
-	  -m "not docker and not external and not redis and not connect"
+# What needs a server or an engine of its own has a target of its own.
+ELSEWHERE := not docker and not external and not redis and not connect
+# A file is one worker's, who keeps its cluster or Spark session. tests/conftest.py has the longest files first.
+pytest_in_parallel = $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-fast
-test-fast: setup-dev  ## the tests that need no process, Spark or browser
-	$(BIN)/python -m pytest -m "not slow and not spark and not kafka and not chromium and not toxiproxy and not redis"
+test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark, no browser, no waiting
+	$(pytest_in_parallel) -m "$(ELSEWHERE) and not slow and not thorough and not spark and not kafka \
+	  and not chromium and not toxiproxy"
+
+.PHONY: test
+test: setup-dev chromium  ## all tests but those that take minutes; a missing program is a failure when CI=true
+	$(pytest_in_parallel) -m "$(ELSEWHERE) and not long"
+
+.PHONY: test-all
+test-all: setup-dev chromium  ## what CI runs: `test`, whole runs in an installed wheel, more seeds and histories
+	SIM_SEEDS=1-200 EXACT_CELLS=250 $(pytest_in_parallel) -m "$(ELSEWHERE)"
 
 .PHONY: prove-checker
 prove-checker: setup-dev  ## 1,000 run logs with planted anomalies and 1,000 random histories: all found, nothing else

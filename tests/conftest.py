@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -12,6 +13,32 @@ settings.register_profile("shared-machine", deadline=None)
 settings.load_profile("shared-machine")
 
 _MUST_RUN_IN_CI = {"slow", "spark", "kafka", "chromium", "toxiproxy"}
+
+# Files of half a minute or more of work. They begin first, so that no worker is left alone with one at the end.
+_LONGEST_FIRST = (
+    "harness/test_harness_wheel_install.py",
+    "broker_sim/test_sim_seeds.py",
+    "reports/test_reports_exactness.py",
+    "harness/test_harness_anywhere.py",
+    "harness/test_harness_torture.py",
+    "harness/test_harness_kafka.py",
+    "harness/test_harness_interrupt.py",
+    "benchmarks/test_benchmarks_analysis.py",
+    "compatibility/test_compatibility_tools.py",
+    "broker_node/test_node_admin.py",
+    "broker_node/test_node_faults.py",
+    "reports/test_reports_anywhere.py",
+    "benchmarks/test_benchmarks_perf_test.py",
+    "broker_sim/test_sim_mutants.py",
+    "harness/test_harness_hostile.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The order of files only: within one all stays as it is written."""
+    rank = {name: number for number, name in enumerate(_LONGEST_FIRST)}
+    tests = Path(__file__).parent
+    items.sort(key=lambda item: rank.get(os.path.relpath(item.path, tests), len(rank)))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -72,6 +72,7 @@ def test_the_page_has_medians_and_says_what_the_tool_does_not_tell() -> None:
     assert "not told" in page
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.timeout(240)

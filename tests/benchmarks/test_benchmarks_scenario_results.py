@@ -72,6 +72,7 @@ def test_the_same_run_added_twice_counts_once() -> None:
     assert add([_ROW], [again]) == [again]
 
 
+@pytest.mark.thorough
 def test_the_page_counts_passes_and_ranges_and_names_what_did_not_pass() -> None:
     second = replace(_ROW, started="2026-01-03", damage={"lost": 30, "duplicated": 0, "reordered": 0})
     failed = replace(_ROW, started="2026-01-04", verdict="fail", reason="21 not predicted")

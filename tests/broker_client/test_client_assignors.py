@@ -78,6 +78,7 @@ def wanted(members: tuple[Member, ...], partition_counts: dict[str, int]) -> set
 @pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
 @given(members=groups(), partition_counts=counts)
 @settings(max_examples=60)
+@pytest.mark.thorough
 def test_no_partition_has_two_readers_and_each_reader_subscribes(
     name: str, members: tuple[Member, ...], partition_counts: dict[str, int]
 ) -> None:
@@ -125,6 +126,7 @@ def test_an_assignment_that_nothing_happened_to_stays(
 
 @given(members=groups(same_topics=True), partition_counts=counts)
 @settings(max_examples=60)
+@pytest.mark.thorough
 def test_when_a_member_leaves_the_others_keep_all_they_have(
     members: tuple[Member, ...], partition_counts: dict[str, int]
 ) -> None:
@@ -137,6 +139,7 @@ def test_when_a_member_leaves_the_others_keep_all_they_have(
 
 @given(members=groups(same_topics=True), partition_counts=counts)
 @settings(max_examples=60)
+@pytest.mark.thorough
 def test_a_new_member_costs_the_others_only_its_share(
     members: tuple[Member, ...], partition_counts: dict[str, int]
 ) -> None:
@@ -149,6 +152,7 @@ def test_a_new_member_costs_the_others_only_its_share(
 
 @given(members=groups(), partition_counts=counts)
 @settings(max_examples=60)
+@pytest.mark.thorough
 def test_what_moves_is_given_up_in_one_generation_and_taken_in_a_later_one(
     members: tuple[Member, ...], partition_counts: dict[str, int]
 ) -> None:

@@ -30,6 +30,7 @@ stamp_steps = st.lists(st.integers(0, 400), min_size=1, max_size=300)
 
 
 @given(size=st.integers(0, 300), steps=stamp_steps, start=st.integers(0, 2**41), codec=st.sampled_from(CodecId))
+@pytest.mark.thorough
 def test_uniform_values_give_the_bytes_of_the_general_encoder(
     size: int, steps: list[int], start: int, codec: CodecId
 ) -> None:

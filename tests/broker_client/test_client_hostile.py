@@ -16,6 +16,8 @@ from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
 from broker.wire.apis import ApiKey
 from tests.harness.hostile_broker import Answer, HostileBroker, speaks_nonsense
 
+pytestmark = pytest.mark.slow  # waits out time-outs of real sockets
+
 LEADS = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.METADATA), int(ApiKey.FIND_COORDINATOR)})
 TP = TopicPartition("t", 0)
 OFFSETS = {TP: OffsetAndMetadata(1)}

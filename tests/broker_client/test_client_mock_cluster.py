@@ -12,6 +12,8 @@ from broker.client import Admin, Consumer, KafkaError, Producer, TopicPartition,
 from broker.client.core.errors import TimedOutError
 from broker.wire.records import decode_records
 
+pytestmark = pytest.mark.slow  # waits for librdkafka's threads
+
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 
 SCRIPT = """
@@ -53,6 +55,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.thorough
 def test_the_producer_works_in_an_os_thread_of_a_patched_process() -> None:
     places = {"here": str(HERE), "root": str(HERE.parent.parent)}
     script = SCRIPT.format(server=SERVER.format(**places), **places)
@@ -61,6 +64,7 @@ def test_the_producer_works_in_an_os_thread_of_a_patched_process() -> None:
     assert done.stdout.split() == ["5000", "5000", "True"]
 
 
+@pytest.mark.thorough
 def test_importing_the_client_does_not_import_gevent() -> None:
     root = str(HERE.parent.parent)
     script = f"import sys; sys.path.insert(0, {root!r}); import broker.client; print('gevent' in sys.modules)"

@@ -38,6 +38,7 @@ def test_a_send_returns_where_the_record_is(broker: TinyBroker) -> None:
 
 @pytest.mark.parametrize("linger_ms", [0, 1])
 @pytest.mark.parametrize("idempotence", ["true", "false"])
+@pytest.mark.thorough
 def test_appends_racing_with_the_closing_of_a_batch_lose_nothing(
     broker: TinyBroker, linger_ms: int, idempotence: str
 ) -> None:

@@ -314,6 +314,7 @@ def test_one_in_flight_keeps_order_without_idempotence(seed: int) -> None:
     assert not simulation.is_reordered()
 
 
+@pytest.mark.thorough
 def test_five_in_flight_without_idempotence_reorders_and_duplicates_but_loses_nothing() -> None:
     reordered = duplicated = 0
     for seed in SEEDS:
@@ -338,6 +339,7 @@ def test_short_limits_fail_records_and_definite_failures_are_true(seed: int, ide
         assert not simulation.is_reordered()
 
 
+@pytest.mark.thorough
 def test_the_short_limits_above_do_fail_records() -> None:
     failed = 0
     for seed in SEEDS:

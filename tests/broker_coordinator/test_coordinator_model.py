@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+import pytest
 from group_world import GroupWorld
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -220,6 +221,7 @@ def run(actions: list[tuple[Any, ...]]) -> GroupWorld:
 
 @settings(max_examples=120, deadline=None)
 @given(st.lists(ACTION, max_size=70))
+@pytest.mark.thorough
 def test_promises_hold_for_any_clients_and_any_time(actions: list[tuple[Any, ...]]) -> None:
     run(actions)
 

@@ -99,6 +99,7 @@ pairs = st.lists(
     map_bytes=st.sampled_from([1, 250, MAP_BYTES]),
     later_ms=st.sampled_from([0, 5000]),
 )
+@pytest.mark.thorough
 def test_each_key_keeps_its_last_record(
     batches: list[list[tuple[bytes, bytes | None]]],
     rounds: list[list[tuple[bytes, bytes | None]]],
@@ -161,6 +162,7 @@ def crash_and_reopen(original: Path, work: Path, crash_at: int) -> bool:
     return crashed
 
 
+@pytest.mark.thorough
 def test_every_crash_point_leaves_a_log_with_the_last_record_of_each_key(tmp_path: Path) -> None:
     rng = random.Random(5)
     log = open_log(tmp_path / "original")

@@ -143,6 +143,7 @@ def test_a_wrong_control_file_is_refused(text: str, problem: str) -> None:
         parse_control(text)
 
 
+@pytest.mark.thorough
 def test_whoever_reads_the_counts_meets_a_whole_file(disk: Disk) -> None:
     disk.set({"call": "sync", "lost": True})
     file = disk.filesystem.open(str(disk.segment.parent.parent / "t-1.log"))

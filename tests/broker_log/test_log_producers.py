@@ -111,6 +111,7 @@ def test_damaged_snapshot_is_not_believed(tmp_path: Path, position: int) -> None
     assert not loaded.load(LOCAL, str(tmp_path / "missing"))
 
 
+@pytest.mark.thorough
 def test_number_of_producers_is_bounded() -> None:
     state = ProducerState()
     first = header(0)

@@ -62,6 +62,7 @@ def check_recovered(log: PartitionLog, batches: int) -> None:
     assert offset == log.log_end_offset == 2 * batches + 2
 
 
+@pytest.mark.thorough
 def test_last_segment_cut_at_every_byte(written: Path, tmp_path: Path) -> None:
     last = segment_files(written)[-1]
     data = last.read_bytes()
@@ -81,6 +82,7 @@ def test_last_segment_cut_at_every_byte(written: Path, tmp_path: Path) -> None:
         log.delete()
 
 
+@pytest.mark.thorough
 def test_last_segment_damaged_at_every_byte_is_cut_there_or_named(written: Path, tmp_path: Path) -> None:
     """The last batch may be torn by a crash. Before whole ones it is the disk that has changed it: nothing is cut then,
     unless the machine was started anew, and with it what was not synced is gone."""

@@ -6,6 +6,7 @@ import random
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def expected(records: list[tuple[int, int]], timestamp: int) -> tuple[int, int] 
     is_clean=st.booleans(),
 )
 @example(batches=[[0] * 22, [0, 0, 2, 0], [1]], cut_at=27, start_at=25, ask=[0], is_clean=False)  # 2 is deleted
+@pytest.mark.thorough
 def test_the_first_record_at_or_after_a_time_is_found(
     batches: list[list[int]], cut_at: int, start_at: int, ask: list[int], is_clean: bool
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
@@ -204,6 +205,7 @@ STEP = st.one_of(
 @settings(max_examples=400, deadline=None)
 @given(st.lists(STEP, max_size=120))
 @example([("produce", 1, 0), ("elect", 1, 1), ("produce", 2, 0), ("elect", 1, 0), ("publish", 2, 0), ("fetch", 2, 0)])
+@pytest.mark.thorough
 def test_acknowledged_records_survive_every_election_within_the_isr(steps: list[tuple[str, int, int]]) -> None:
     cluster = Cluster()
     cluster.start()
@@ -233,6 +235,7 @@ SESSION_STEP = st.tuples(
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(SESSION_STEP, max_size=80))
+@pytest.mark.thorough
 def test_a_session_that_leaves_partitions_out_is_as_good_as_fetches_that_name_them(
     steps: list[tuple[str, int, int]],
 ) -> None:

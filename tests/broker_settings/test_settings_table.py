@@ -93,6 +93,7 @@ def test_an_honoured_topic_setting_changes_what_the_broker_acts_on(name: str, tm
     assert parse_topic_config({**values, name: other}) != parse_topic_config(values)
 
 
+@pytest.mark.thorough
 def test_every_honoured_field_is_read_somewhere() -> None:
     """By its name, or as the default of a topic setting."""
     sources = [path for path in (ROOT / "broker").rglob("*.py") if path.name not in ("config.py", "settings_page.py")]

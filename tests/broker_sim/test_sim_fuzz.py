@@ -33,6 +33,7 @@ def test_a_broker_survives_bad_frames_and_serves_others_meanwhile() -> None:
     assert result.closed > FRAMES // 10
 
 
+@pytest.mark.thorough
 def test_damaged_requests_decode_or_are_refused_as_such() -> None:
     rng = random.Random(1)
     outcomes = {"decoded": 0, "refused": 0}
@@ -47,6 +48,7 @@ def test_damaged_requests_decode_or_are_refused_as_such() -> None:
     assert min(outcomes.values()) > DECODED // 10
 
 
+@pytest.mark.thorough
 def test_every_request_of_every_version_is_among_them() -> None:
     rng = random.Random(2)
     for api in APIS.values():
@@ -95,6 +97,7 @@ def test_a_claimed_length_takes_no_memory_before_its_bytes_come() -> None:
     assert reads <= 6
 
 
+@pytest.mark.thorough
 def test_damaged_files_open_or_are_named() -> None:
     result = fuzz_files(1, FILES)
     assert result.files == FILES

@@ -19,6 +19,7 @@ from broker.wire.errors import RemoteProtocolError
 REQUESTS = 400
 
 
+@pytest.mark.thorough
 def test_every_request_of_every_version_is_among_them_and_is_valid() -> None:
     rng, world = random.Random(1), World()
     seen: set[tuple[int, int]] = set()

@@ -25,6 +25,7 @@ def test_the_table_of_mutants_is_whole_and_none_lives() -> None:
     assert all(description(name).endswith(".") for name in MUTANTS)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_mutant_violates_the_invariant_of_the_table_with_its_seed() -> None:
     command = [sys.executable, "-m", "broker.sim.mutation", "--check", "--jobs", str(os.cpu_count() or 1)]
@@ -55,6 +56,7 @@ def test_a_patch_is_undone_in_reverse() -> None:
     assert Owner.value == 1
 
 
+@pytest.mark.thorough
 def test_a_violation_is_told_with_its_seed_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     caught = TABLE["high_watermark_ignored"]
     seed = str(caught.seed)

@@ -72,5 +72,6 @@ def test_what_the_disk_has_may_be_told(told: Request | Response, stored: Persist
 
 
 @pytest.mark.parametrize("seed", [83, 147])
+@pytest.mark.thorough
 def test_a_leader_that_votes_for_its_successor_has_told_nothing_too_early(seed: int) -> None:
     assert run_seed(seed).violation is None

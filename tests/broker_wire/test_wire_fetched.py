@@ -40,6 +40,7 @@ def parsed(*arguments: bytes, **fields: int) -> RawBatch:
 
 
 @pytest.mark.parametrize("codec", [codec for codec in CodecId if codec], ids=lambda codec: codec.name)
+@pytest.mark.thorough
 def test_a_bomb_is_refused_by_its_offset_before_it_is_unpacked_further(codec: CodecId) -> None:
     body = compress(codec, bytes(FETCHED_BYTES_MAX + 1))
     assert len(body) < FETCHED_BYTES_MAX // 15

@@ -35,6 +35,7 @@ LEASE = st.fixed_dictionaries(
 
 @settings(max_examples=100)
 @given(content=st.binary(max_size=60) | (JSON | LEASE).map(lambda document: json.dumps(document).encode()))
+@pytest.mark.thorough
 def test_no_content_of_a_lease_blocks_a_start(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -53,6 +54,7 @@ def test_other_bytes_are_a_lease_problem_and_nothing_else(content: bytes) -> Non
 
 
 @given(owner=st.integers(1, 1 << 22), entries=st.lists(QUIET, max_size=3))
+@pytest.mark.thorough
 def test_a_lease_of_ours_with_broken_entries_is_read_whole_or_refused(owner: int, entries: list[object]) -> None:
     document = {"format": 2, "owner": {"pid": owner, "start_ticks": 5}, "place": here().as_json(), "entries": entries}
     try:

@@ -15,6 +15,8 @@ from chaos.toxiproxy import client as client_module
 from chaos.toxiproxy.client import ProxySpec, ToxiproxyClient, ToxiproxyError
 from chaos.toxiproxy.lookup import ServerUnavailable, use_server
 
+pytestmark = pytest.mark.slow  # waits out time-outs of real sockets
+
 OK = b"HTTP/1.1 200 OK\r\n"
 
 

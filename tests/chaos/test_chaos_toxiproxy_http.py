@@ -78,6 +78,7 @@ async def answered(port: int, data: bytes = GET) -> Pair:
 
 
 @pytest.mark.parametrize("data", [HALF_HEAD, b"", b"G", LARGE[:200]], ids=["half heads", "silent", "a byte", "bodies"])
+@pytest.mark.thorough
 def test_a_crowd_that_sends_half_of_something_keeps_nobody_out(data: bytes) -> None:
     async def body() -> None:
         async with serving() as (server, port):
@@ -102,6 +103,7 @@ def test_callers_that_were_answered_and_stay_keep_nobody_out() -> None:
     run(body())
 
 
+@pytest.mark.thorough
 def test_a_kept_connection_outlives_a_crowd_of_half_heads() -> None:
     async def body() -> None:
         async with serving() as (_, port):
@@ -209,6 +211,7 @@ NEWCOMER = Caller(host="a", since_ms=751.0)
 
 @given(callers=CALLERS, now_ms=st.floats(1_000, 2_000))
 @example(callers=[KEPT, NEWCOMER], now_ms=1_000.0)
+@pytest.mark.thorough
 def test_who_must_go_only_waits_and_belongs_to_the_largest_crowd(callers: list[Caller], now_ms: float) -> None:
     one = who_must_go(callers, now_ms)
     waiting = [caller for caller in callers if not caller.is_worked_on]

@@ -29,6 +29,7 @@ def test_what_prints_without_end_keeps_its_begin_and_its_end(tmp_path: Path) -> 
     assert len(printed) < HEAD_BYTES + 2 * TAIL_BYTES
 
 
+@pytest.mark.slow
 def test_a_test_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path) -> None:
     child = "import time; time.sleep(60)"
     script = (

@@ -16,6 +16,7 @@ from tests.compatibility.trial import NOT_IMPLEMENTED
 from tests.compatibility.world import World
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.kafka,
     pytest.mark.timeout(240),

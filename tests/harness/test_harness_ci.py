@@ -118,6 +118,7 @@ def test_an_allowance_file_that_cannot_be_used_stops_the_run_before_it_starts(
     assert f"--allow {path}: allow.0.invariant: Field required" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_runs_side_by_side_do_not_touch_one_another(tmp_path: Path) -> None:

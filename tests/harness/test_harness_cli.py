@@ -100,6 +100,7 @@ def test_usage_errors_exit_with_2(arguments: list[str], capsys: pytest.CaptureFi
         (["cluster", "up", "--cluster", "refrence"], "--cluster refrence: no such cluster; did you mean 'reference'?"),
     ],
 )
+@pytest.mark.thorough
 def test_a_wrong_word_is_answered_with_the_nearest_right_one(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_client_config_is_read_before_anything_starts(tmp_path: Path, capsys: 
     assert f"{path}:1: expected name=value" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_an_external_cluster_gets_what_works_from_the_clients_side(capsys: pytest.CaptureFixture[str]) -> None:
     at = ["--cluster", "external", "--bootstrap-server", "localhost:9092", "--dry-run"]
     assert execute(["chaos", *at]) == ExitCode.PASS

@@ -180,6 +180,7 @@ def test_clean_removes_data_of_an_up_that_is_gone_and_no_other(tmp_path: Path, b
         ),
     ).map(lambda document: json.dumps(document).encode())
 )
+@pytest.mark.thorough
 def test_any_other_content_is_a_state_problem(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.json"
     path.write_bytes(content)

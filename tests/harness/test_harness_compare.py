@@ -24,6 +24,7 @@ def run_directory(root: Path, name: str, seed: int, *, change: float = 0.0, core
     return directory
 
 
+@pytest.mark.thorough
 def test_the_exit_code_says_worse_same_and_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base, like = run_directory(tmp_path, "base", 1), run_directory(tmp_path, "like", 2)
     slow = run_directory(tmp_path, "slow", 3, change=0.2)

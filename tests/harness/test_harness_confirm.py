@@ -79,6 +79,7 @@ def test_a_directory_without_a_sweep_is_refused(tmp_path: Path, capsys: pytest.C
     assert "no results/sweep.json; confirm needs an analysed sweep" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_recommendation_is_run_again_and_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

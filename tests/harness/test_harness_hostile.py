@@ -34,6 +34,8 @@ from tests.harness.hostile_broker import (
     silent,
 )
 
+pytestmark = pytest.mark.slow  # waits out time-outs of real sockets
+
 GREETS = frozenset({int(ApiKey.API_VERSIONS)})
 TELLS = GREETS | {int(ApiKey.METADATA)}
 SLACK_S = 5.0  # of a busy host

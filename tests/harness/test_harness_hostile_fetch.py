@@ -113,6 +113,7 @@ def consumer_of(broker: HostileBroker, isolation: str = "read_uncommitted") -> C
 
 
 @pytest.mark.usefixtures("in_little_memory")
+@pytest.mark.thorough
 def test_many_small_batches_that_unpack_to_much_are_taken_one_after_the_other() -> None:
     """Each is within its bound, and forty of them would take 1.5 GB."""
     value = bytes(FETCHED_BYTES_MAX * 3 // 5)

@@ -33,7 +33,13 @@ chaos:
   - {scenario: response-lost, cases: [idempotence-off]}
 """
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(RUN_TIMEOUT_S + 60)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.timeout(RUN_TIMEOUT_S + 60),
+]
 
 
 def run_suite(directory: Path, client: str) -> tuple[subprocess.CompletedProcess[str], dict[str, dict[str, Any]]]:

@@ -50,6 +50,7 @@ def test_a_trial_is_a_valid_scenario_with_one_case(trial: Trial) -> None:
     assert (scenario.name, scenario.clients) == (trial.name, ())
 
 
+@pytest.mark.thorough
 def test_the_table_is_replaced_between_its_markers_and_says_what_lives() -> None:
     dead = Caught(trial=BROKER_TRIALS[0], verdict="fail", by=("lost: none expected",), reason="")
     alive = Caught(trial=BROKER_TRIALS[1], verdict="pass", by=(), reason="")

@@ -37,6 +37,7 @@ def demo() -> Suite:
 
 @settings(deadline=None)  # reads a file each time: slow on a busy host
 @given(seed=st.integers(min_value=0, max_value=2**32))
+@pytest.mark.thorough
 def test_plan_is_determined_by_the_seed(seed: int) -> None:
     suite = load_suite("smoke")
     assert build_plan(suite, two_cases, seed=seed, client="x") == build_plan(suite, two_cases, seed=seed, client="x")

@@ -71,6 +71,7 @@ def test_a_child_dies_with_a_killed_parent_unless_it_is_to_outlive_it(outlive: b
             os.kill(child_pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_what_a_child_started_ends_with_it_and_a_later_group_of_its_number_does_not() -> None:
     helper = f"import subprocess, sys, time; subprocess.Popen({SLEEP!r}); print('ready', flush=True); time.sleep(60)"
     child = spawn("leader", (sys.executable, "-c", helper), stderr_path=None, pipes=True, outlive_parent=True)

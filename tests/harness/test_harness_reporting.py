@@ -90,6 +90,7 @@ def test_an_analysis_that_fails_never_gives_the_verdict_of_another(
     assert not list(run_dir.glob("report.*.stderr.log"))[1:]
 
 
+@pytest.mark.thorough
 def test_a_dead_spark_master_is_told_at_once_and_shows_no_old_verdict(run_dir: Path) -> None:
     """The whole way, through the command line: this printed the table of before, `verdict: pass` and ended with 0."""
     began_s = time.monotonic()
@@ -117,6 +118,7 @@ def test_artifacts_of_a_failed_analysis_hold_no_results(run_dir: Path, tmp_path:
     assert sorted(path.name for path in (target / "run").rglob("*") if path.is_file()) == ["manifest.json"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words", [["run", "demo"], ["chaos", "leader-loss"], ["report", "."], ["confirm", "."]], ids=lambda each: each[0]
 )

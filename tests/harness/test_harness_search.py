@@ -38,6 +38,7 @@ def searched(limit: float, *, noise: float, lapses: float, seed: int) -> RateSea
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.15])
+@pytest.mark.thorough
 def test_the_planted_limit_lies_within_the_interval_as_often_as_stated(noise: float) -> None:
     inside, tries = 0, 0
     for seed in range(100):

@@ -73,6 +73,7 @@ sweep: {baseline: {acks: all}, vary: {linger.ms: [5]}, repetitions: 1}
 """
 
 
+@pytest.mark.thorough
 def test_the_dry_run_refuses_a_sweep_of_transactions(tmp_path: Path) -> None:
     suite = SUITE.replace("linger.ms: [5]", "transactional.id: [a]")
     done = _run(tmp_path, suite, "--dry-run")

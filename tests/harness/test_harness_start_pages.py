@@ -27,6 +27,7 @@ def harness(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("page", "name"), [("start/first-suite.md", "orders.yaml"), ("start/first-chaos-test.md", "my-producer.yaml")]
 )
+@pytest.mark.thorough
 def test_the_first_files_of_a_newcomer_are_valid(page: str, name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(examples(page)[name])
     done = harness("validate", name, cwd=tmp_path)

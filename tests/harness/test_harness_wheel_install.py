@@ -27,7 +27,12 @@ INSTALL_TIMEOUT_S: Final = 900
 RUN_TIMEOUT_S: Final = 480
 FEWER_CELLS: Final = 'sweep.vary={"batch.size": [131072], "compression.type": ["zstd"]}'  # all seven faults stay
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(INSTALL_TIMEOUT_S + RUN_TIMEOUT_S)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.timeout(INSTALL_TIMEOUT_S + RUN_TIMEOUT_S),
+]
 
 
 def tracked_files() -> list[Path]:

@@ -23,6 +23,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**kept, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "TMPDIR": str(tmp_path)}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(600)

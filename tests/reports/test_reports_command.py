@@ -85,6 +85,7 @@ def test_what_fails_ends_with_no_verdicts_code_and_leaves_no_results(
     assert not list(run_dir.glob(".analysis-*"))
 
 
+@pytest.mark.thorough
 def test_a_disk_that_fills_up_while_results_are_written_leaves_none(run_dir: Path, tmp_path: Path) -> None:
     """A real refusal by the kernel: the process may write files of a few bytes only."""
     script = f"""

@@ -131,6 +131,7 @@ def test_repetitions_of_one_cell_are_put_together() -> None:
     assert {name: (len(base), len(new)) for name, (base, new) in pairs.items()} == {"cell-0": (3, 3), "cell-1": (3, 3)}
 
 
+@pytest.mark.thorough
 def test_a_comparison_is_written_as_json_table_and_page(tmp_path: Path) -> None:
     base = made_run(1, cells=2, repetitions=4)
     item = Compared(
@@ -198,6 +199,7 @@ def whole_p99(base: list[Measurement], new: list[Measurement], seed: int = 1) ->
     return next(row for row in rows if row.cell == WHOLE_RUN and row.measure == "p99")
 
 
+@pytest.mark.thorough
 def test_the_luck_of_clusters_is_not_taken_for_a_change_of_the_whole_run() -> None:
     rows = [whole_p99(forked_run(2 * seed, forks=4), forked_run(2 * seed + 1, forks=4), seed) for seed in range(60)]
     assert all(row.repetitions == (4, 4) for row in rows)
@@ -207,6 +209,7 @@ def test_the_luck_of_clusters_is_not_taken_for_a_change_of_the_whole_run() -> No
 ONE_CELL_MISSING_ON_EACH = [(0, 1), (3, 2), (6, 3), (7, 4)]
 
 
+@pytest.mark.thorough
 def test_a_cell_missing_on_every_cluster_does_not_bring_the_luck_of_clusters_back() -> None:
     trials = [forked_trial(seed, without_p99=ONE_CELL_MISSING_ON_EACH) for seed in range(60)]
     rows = [row for item in trials for row in item.rows if row.cell == WHOLE_RUN and row.measure == "p99"]

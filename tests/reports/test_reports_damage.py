@@ -145,6 +145,7 @@ def verdicts_if_queries_find_nothing(run_dir: Path) -> dict[str, Verdict]:
     return found
 
 
+@pytest.mark.thorough
 def test_whatever_is_taken_away_or_damaged_is_no_pass_and_the_file_is_named(tmp_path: Path) -> None:
     damages = {name: damage for name, damage in plans().items() if name not in OF_ODD_CONTENT}
     run_dir = write_run(tmp_path / "run", [SyntheticCell(cell_id=SOUND, seed=9).build()])
@@ -163,6 +164,7 @@ def test_whatever_is_taken_away_or_damaged_is_no_pass_and_the_file_is_named(tmp_
             assert f"{stream}/part-000001.parquet: " in str(verdict.reasons)
 
 
+@pytest.mark.thorough
 def test_without_a_list_of_files_what_can_be_told_is_told(tmp_path: Path) -> None:
     """Runs of before version 3 still report; a sound one passes and says what it cannot know."""
     template = SyntheticCell(cell_id=OLD, seed=9).build()

@@ -59,6 +59,7 @@ def killed_at(step: int, run_dir: Path) -> bool:
     return os.WIFSIGNALED(status)
 
 
+@pytest.mark.thorough
 def test_a_kill_at_any_step_leaves_results_of_one_analysis_and_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

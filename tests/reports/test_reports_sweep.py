@@ -44,6 +44,7 @@ def oaat(seed: int, *, noise: float = 0.05, repetitions: int = 3, round_noise: f
 
 
 @pytest.mark.parametrize("round_noise", [0.0, 0.3], ids=["calm host", "host that drifts between rounds"])
+@pytest.mark.thorough
 def test_planted_effects_lie_within_their_intervals_as_often_as_stated(round_noise: float) -> None:
     inside = total = 0
     width = []
@@ -171,6 +172,7 @@ def test_what_nobody_knows_the_scatter_of_is_not_called_better() -> None:
     json.dumps(tables.as_json(found), allow_nan=False)
 
 
+@pytest.mark.thorough
 def test_a_level_on_one_cluster_holds_the_scatter_of_its_rounds() -> None:
     held = 0
     for seed in range(60):
@@ -312,6 +314,7 @@ def test_the_price_of_safety_is_a_headline_only_where_it_was_measured_again(repe
     assert len(told) == (0 if repetitions == 1 else 1)
 
 
+@pytest.mark.thorough
 def test_in_noise_no_choice_is_called_clear() -> None:
     sure = sum("Clear choice" in oaat(seed, noise=0.8).recommendation.sentences[0] for seed in range(12))
     assert sure <= 2
@@ -355,6 +358,7 @@ def test_one_repetition_is_called_what_it_is() -> None:
     assert not found.sensitivities[0].repeated
 
 
+@pytest.mark.thorough
 def test_the_smallest_effect_is_found_four_times_in_five() -> None:
     own = next(item for item in oaat(2, repetitions=5).sensitivities if item.measure == "p99")
     effect = 1 + own.smallest_effect
@@ -405,6 +409,7 @@ def test_a_cell_whose_host_was_taken_is_marked_and_keeps_its_figures() -> None:
     assert rows[0][-1] == ""
 
 
+@pytest.mark.thorough
 def test_in_a_factorial_design_every_cell_speaks_for_every_configuration() -> None:
     names = ("batch.size", "linger.ms", "compression.type", "other")
     grid = [dict(zip(names, values, strict=True)) for values in itertools.product("12", repeat=4)]

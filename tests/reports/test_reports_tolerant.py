@@ -33,6 +33,7 @@ class Analysis:
 
 
 @given(number=st.integers(min_value=1, max_value=300), bad=st.sets(st.integers(min_value=0, max_value=299), max_size=2))
+@pytest.mark.thorough
 def test_exactly_the_bad_cells_are_unusable_and_the_order_stays(number: int, bad: set[int]) -> None:
     analyse = Analysis({f"c{index}" for index in bad})
     asked = cells(number)

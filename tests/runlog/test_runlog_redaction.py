@@ -178,6 +178,7 @@ def test_no_secret_survives_in_any_place_that_tells_of_it(secret: str) -> None:
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
+@pytest.mark.thorough
 def test_hiding_never_fails_and_hides_once(value: object) -> None:
     once = hidden_document(value)
     assert hidden_document(once) == once

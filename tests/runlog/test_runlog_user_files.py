@@ -65,6 +65,7 @@ def commands(path: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("name", ["bomb", "nested", "nul", "latin", "twice", "digits"])
+@pytest.mark.thorough
 def test_every_command_ends_with_the_code_of_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, number: int
 ) -> None:

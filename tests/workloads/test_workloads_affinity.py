@@ -15,6 +15,7 @@ def _choose(client: str, number: int) -> tuple[int | None, set[int]]:
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: nothing to choose")
+@pytest.mark.thorough
 def test_each_process_of_a_pure_python_client_has_a_core_of_its_own() -> None:
     before = os.sched_getaffinity(0)
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:

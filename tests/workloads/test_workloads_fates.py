@@ -75,6 +75,7 @@ def outcome_of(
 
 @pytest.mark.parametrize("client", ONCE)
 @pytest.mark.parametrize("code", [6, 3])
+@pytest.mark.slow
 def test_a_refusal_that_may_follow_an_append_is_unknown(client: str, code: int) -> None:
     """Codes 3 and 6 counted as failed with retries=0; the record in the log was then an unlawful phantom."""
     status, is_in_log, _ = outcome_of(client, lambda number: f"late {code}", ONCE[client])
