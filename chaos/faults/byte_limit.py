@@ -52,7 +52,7 @@ def _problem(parameters: Mapping[str, Parameter]) -> str | None:
 SPEC = FaultSpec(
     name="byte_limit",
     label="connections closed after a number of bytes",
-    colour="#4a235a",
+    colour="#873600",
     target_kind="link",
     default_target="client->leader",
     make=ByteLimit,
