@@ -54,8 +54,10 @@ def register(
     if existing is not None and existing.incarnation_id == request.incarnation_id:
         # The answer to the first attempt was lost.
         return Outcome(response=RegisterBrokerResponse(error_code=ErrorCode.none, broker_epoch=existing.broker_epoch))
-    if existing is not None and existing.may_lead and sessions.is_valid(request.broker_id, now_ms):
-        # Perhaps two processes with one node.id; only the end of the old session tells (as in Kafka).
+    is_leaving = existing is not None and existing.in_controlled_shutdown
+    if existing is not None and not is_leaving and sessions.is_valid(request.broker_id, now_ms):
+        # Perhaps two processes with one node.id; only the end of the old session tells. As in Kafka
+        # (ClusterControlManager.registerBroker), also of one that is fenced: else two of them would take turns.
         return Outcome(response=refusal(request, ErrorCode.duplicate_broker_registration))
     leaving: tuple[MetadataRecord, ...] = ()
     if existing is not None:

@@ -87,6 +87,20 @@ def test_a_second_process_with_the_same_id_is_refused_while_the_session_lasts() 
     assert world.register(2).error_code == 0
 
 
+def test_a_second_process_does_not_take_turns_with_a_fenced_one() -> None:
+    world = cluster(1)
+    assert world.register(2).error_code == 0  # and it was not unfenced yet
+    assert world.controller.image.brokers[2].fenced
+    assert world.register(2).error_code == DUPLICATE_REGISTRATION
+
+
+def test_a_broker_that_left_in_good_order_may_come_back_at_once() -> None:
+    world = cluster(1, 2)
+    while not world.beat(2, want_shut_down=True).should_shut_down:
+        world.beat(1)
+    assert world.register(2).error_code == 0
+
+
 def test_the_same_incarnation_may_register_twice() -> None:
     world = cluster()
     first = world.register(1, incarnation=77)
