@@ -114,40 +114,40 @@ def _check_headers(body: bytes, position: int, end: int) -> int:
 
 
 def _plain_run(body: bytes, start: int, index: int, count: int) -> tuple[int, int] | None:
-    """Where a run ends that begins with this record, and the index after it: of all that are left, or of those whose
-    offset deltas take as many bytes. Only for what most producers send (no headers, no key or one below 64 bytes, below
-    8 KiB) and only if all of them agree; else None. What `_run_length` finds too, in half the time."""
+    """Where a run ends that begins with this record, and the index after it: of as many records as begin with the same
+    byte and have offset deltas of as many bytes. Only for what most producers send (no headers, no key or one below 64
+    bytes, below 8 KiB) and only if all agree; else None. What `_run_length` finds too, in a third of the time."""
     if (byte := body[start]) < 0x80:
         time_at, size = start + 2, 1 + (byte >> 1)
     else:
         time_at, size = start + 3, 2 + ((byte & 0x7F | body[start + 1] << 7) >> 1)
-    if index < _DELTAS_END[0]:
-        key_at, left = time_at + 2, _DELTAS_END[0] - index
-    else:
-        key_at, left = time_at + 3, _DELTAS_END[1] - index
+    delta_at = time_at + 1 if body[time_at] < 0x80 else time_at + 2
+    is_short = index < _DELTAS_END[0]
+    low, *high = _delta_columns(1 if is_short else 2)
+    key_at = delta_at + (1 if is_short else 2)
     value_at = key_at + 1 + (0 if (byte := body[key_at]) == 1 else byte >> 1)
-    run = min(left, count - index)
-    last, end = start + size - 1, start + size * run
-    if (byte & 1 and byte != 1) or byte > 0x7F or end > len(body) or left <= 0:
+    run = min(len(low) - index, count - index, (len(body) - start) // size)
+    if run < RUN_MIN or byte > 0x7F or (byte & 1 and byte != 1):
         return None
+    found = body[start : start + size * run : size]
+    if found != body[start : start + 1] * run and (run := _agreeing(found, body[start : start + 1] * run)) < RUN_MIN:
+        return None
+    last, end = start + size - 1, start + size * run
     if (byte := body[value_at]) < 0x80:
         ends_at = value_at + 1 + (byte >> 1)
-    elif (second := body[value_at + 1]) < 0x80:
-        ends_at = value_at + 2 + ((byte & 0x7F | second << 7) >> 1)
-        if body[value_at + 1 : end : size] != body[value_at + 1 : value_at + 2] * run:
-            return None
     else:
-        return None
-    low, *high = _delta_columns(key_at - time_at - 1)
+        ends_at = value_at + 2 + ((byte & 0x7F | body[value_at + 1] << 7) >> 1)
+        if not _is_one_low_byte(body[value_at + 1 : end : size], run):
+            return None
     if (
         ends_at != last
         or byte & 1
         or body[last:end:size] != bytes(run)
-        or body[start:end:size] != body[start : start + 1] * run
         or (time_at - start == 3 and not _is_one_low_byte(body[start + 1 : end : size], run))
-        or not body[time_at:end:size].isascii()
-        or body[time_at + 1 : end : size] != low[index : index + run]
-        or (high and body[time_at + 2 : end : size] != high[0][index : index + run])
+        or not body[delta_at - 1 : end : size].isascii()
+        or (delta_at - time_at == 2 and body[time_at:end:size].translate(_CONTINUES) != b"\x01" * run)
+        or body[delta_at:end:size] != low[index : index + run]
+        or (high and body[delta_at + 1 : end : size] != high[0][index : index + run])
         or body[key_at:end:size] != body[key_at : key_at + 1] * run
         or body[value_at:end:size] != body[value_at : value_at + 1] * run
     ):
