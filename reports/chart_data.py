@@ -11,6 +11,8 @@ from reports.model import Cell, CellFacts, Json
 from reports.outputs import Judged
 
 LANES_MAX = 6
+LATENCIES = ("corrected p99", "corrected mean", "uncorrected p99")
+LATENCIES_UNACKNOWLEDGED = ("end to end p99", "end to end mean")  # with acks=0
 KNOBS = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
 _STATE_AFTER = {
     "started": "up",
@@ -25,7 +27,7 @@ Rows = list[Json]
 
 
 def time_data(facts: CellFacts) -> dict[str, Rows]:
-    """Data sets of the chart `time` for one cell; seconds count from the cell's start."""
+    """Data sets of the chart over time of one cell; seconds count from the cell's start."""
     first_us, last_us = facts.cell.span_us()
     slots = facts.slots
     per_second = 1e6 / facts.slot_us
@@ -39,17 +41,16 @@ def time_data(facts: CellFacts) -> dict[str, Rows]:
                 {"t": t, "rate": round(n * per_second), "series": series}
                 for t, n in zip(seconds.tolist(), slots[column].tolist(), strict=True)
             ]
-        wanted = (
-            ("corrected_p99_us", "corrected p99"),
-            ("corrected_mean_us", "corrected mean"),
-            ("uncorrected_p99_us", "uncorrected p99"),
-        )
-        for column, series in wanted:
+        is_answered = facts.throughput_basis == "acknowledged"
+        names = LATENCIES if is_answered else LATENCIES_UNACKNOWLEDGED
+        for series in names:
+            column = f"{series.replace(' ', '_')}_us"
             latency += [
                 {"t": t, "ms": None if pd.isna(us) else max(round(us / 1000, 3), 0.001), "series": series}
                 for t, us in zip(seconds.tolist(), slots[column].tolist(), strict=True)
             ]
-        columns = (seconds.tolist(), slots["corrected_min_us"].tolist(), slots["corrected_max_us"].tolist())
+        kind = "corrected" if is_answered else "end_to_end"
+        columns = (seconds.tolist(), slots[f"{kind}_min_us"].tolist(), slots[f"{kind}_max_us"].tolist())
         spread = [
             {"t": t, "low": max(round(low / 1000, 3), 0.001), "high": max(round(high / 1000, 3), 0.001)}
             for t, low, high in zip(*columns, strict=True)
@@ -64,6 +65,14 @@ def time_data(facts: CellFacts) -> dict[str, Rows]:
         "leaders": _leaders(facts.cell, first_us, last_us),
         "brokers": _brokers(facts.cell, first_us, last_us),
     }
+
+
+def time_specification(data: Mapping[str, Rows]) -> str:
+    """The one that fits: with acks=0 latency is from end to end, and where nothing was measured there is none."""
+    measured = {str(row["series"]) for row in data["latency"] if row["ms"] is not None}
+    if not measured:
+        return "time_without_latency"
+    return "time" if measured & set(LATENCIES) else "time_end_to_end"
 
 
 def fault_windows(cell: Cell) -> Rows:

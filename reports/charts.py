@@ -5,14 +5,15 @@ A specification names its data sets; the page gives each cell's own. Widths are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
+from reports.chart_data import LATENCIES, LATENCIES_UNACKNOWLEDGED
 from reports.model import Json
 
 _SERIES = ["asked", "sent", "acked", "received"]
-_LATENCIES = ["corrected p99", "corrected mean", "uncorrected p99"]
 _CURVES = ["corrected", "uncorrected", "end to end"]
 # Light enough for dark words on them, in both themes.
 _LANE_COLORS = ["#56B4E9", "#E69F00", "#2DB88F", "#E39AC4", "#F0E442", "#FF8B4D"]
@@ -24,7 +25,9 @@ Chart = Any
 def specifications(*, p99_max_ms: float, throughput_max: float, records_per_batch_max: float) -> dict[str, Json]:
     """Name -> Vega-Lite specification. The limits give the small multiples of the sweep one scale each."""
     charts = {
-        "time": _time(),
+        "time": _time(LATENCIES),
+        "time_end_to_end": _time(LATENCIES_UNACKNOWLEDGED),
+        "time_without_latency": _time(()),
         "curve": _curve(),
         "price": _price(),
         "sweep_throughput": _sweep("throughput", "records/s", throughput_max),
@@ -47,9 +50,13 @@ def _fault_band(x: Chart) -> Chart:
     )
 
 
-def _time() -> Chart:
-    """Rates, latency, leader and ISR lanes and broker lanes over one axis of seconds."""
-    panels = [_rates(), _time_latency(), _isr(), _leaders(), _brokers()]
+def _time(latencies: Sequence[str]) -> Chart:
+    """Rates, latency, leader and ISR lanes and broker lanes over one axis of seconds.
+
+    A logarithmic axis without a value has no domain, and Vega complains: without `latencies` there is no such panel.
+    """
+    latency = [_time_latency(list(latencies))] if latencies else []
+    panels = [_rates(), *latency, _isr(), _leaders(), _brokers()]
     zoom = alt.selection_interval(bind="scales", encodings=["x"], name="zoom", zoom="wheel![event.shiftKey]")
     panels[0] = panels[0].add_params(zoom)
     return alt.vconcat(*panels, spacing=10).resolve_scale(x="shared", color="independent", strokeDash="independent")
@@ -77,7 +84,7 @@ def _rates() -> Chart:
     return alt.layer(_fault_band(_seconds()), lines, labels).properties(height=130, width=600)
 
 
-def _time_latency() -> Chart:
+def _time_latency(series: list[str]) -> Chart:
     scale = alt.Scale(type="log", nice=True)
     spread = (
         alt.Chart(alt.NamedData("spread"))
@@ -90,9 +97,9 @@ def _time_latency() -> Chart:
         .encode(
             x=_seconds(),
             y=alt.Y("ms:Q", scale=scale, title="latency, ms (log)", axis=alt.Axis(format="~g", tickCount=4)),
-            color=alt.Color("series:N", scale=alt.Scale(domain=_LATENCIES), title=None),
+            color=alt.Color("series:N", scale=alt.Scale(domain=series), title=None),
             strokeDash=alt.StrokeDash(
-                "series:N", scale=alt.Scale(domain=_LATENCIES, range=[[1, 0], [2, 2], [6, 2]]), title=None
+                "series:N", scale=alt.Scale(domain=series, range=[[1, 0], [2, 2], [6, 2]][: len(series)]), title=None
             ),
             tooltip=["t:Q", "series:N", alt.Tooltip("ms:Q", format=",.2f")],
         )

@@ -58,8 +58,11 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         for measure in ("throughput", "p99", "records_per_batch"):
             charts[f"sweep-{measure}-{knob}"] = {"spec": f"sweep_{measure}", "data": {"sweep": rows}}
     for item in judged:
-        charts[f"time-{item.facts.cell.cell_id}"] = {"spec": "time", "data": chart_data.time_data(item.facts)}
-        charts[f"curve-{item.facts.cell.cell_id}"] = {"spec": "curve", "data": chart_data.curve_data(item.facts)}
+        cell_id = item.facts.cell.cell_id
+        time, curve = chart_data.time_data(item.facts), chart_data.curve_data(item.facts)
+        charts[f"time-{cell_id}"] = {"spec": chart_data.time_specification(time), "data": time}
+        if curve["curve"]:
+            charts[f"curve-{cell_id}"] = {"spec": "curve", "data": curve}
     analysis = analyse_sweep(judged)
     charts.update(sweep_view.charts(analysis) if analysis else {})
     charts.update(generator.chart(judged))
@@ -90,6 +93,7 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
         criteria=Criteria(),
         analysis=sweep_view.view(analysis) if analysis else None,
         cells=cells,
+        charts=charts,
         kinds=PREDICTED_KINDS,
         price=price["price"],
         sweep=sweep,

@@ -6,10 +6,13 @@ import re
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from reports.chart_data import time_data, time_specification
+from reports.model import Latency
 from reports.narrative import story_steps, verdict_sentences
 from reports.outputs import Judged
 from reports.page import render
@@ -52,7 +55,30 @@ def judged(planted: Planted) -> list[Judged]:
 
 @pytest.fixture(scope="module")
 def page(planted: Planted, judged: list[Judged]) -> str:
-    return render(planted.run, judged)
+    return render(planted.run, [*judged, unanswered(judged[0], "acks-0"), unanswered(judged[0], "mute", "end_to_end")])
+
+
+def unanswered(item: Judged, cell_id: str, *more: str) -> Judged:
+    """The same cell without latencies of acknowledgements, as with acks=0, and without those of the kinds `more`."""
+    gone = ("corrected", "uncorrected", *more)
+    slots = item.facts.slots.copy()
+    for column in slots.columns:
+        if column.startswith(tuple(f"{kind}_" for kind in gone)):
+            slots[column] = float("nan")
+    cell = replace(item.facts.cell, cell_id=cell_id, document={**item.facts.cell.document, "cell_id": cell_id})
+    latency = {kind: Latency() if kind in gone else found for kind, found in item.facts.latency.items()}
+    facts = replace(item.facts, cell=cell, slots=slots, latency=latency, throughput_basis="found in the log")
+    return Judged(facts=facts, verdict=item.verdict)
+
+
+@pytest.mark.spark
+def test_latency_over_time_is_from_end_to_end_where_nobody_acknowledges(judged: list[Judged]) -> None:
+    answered, silent = time_data(judged[0].facts), time_data(unanswered(judged[0], "acks-0").facts)
+    assert time_specification(answered) == "time"
+    assert time_specification(silent) == "time_end_to_end"
+    assert {row["series"] for row in silent["latency"]} == {"end to end p99", "end to end mean"}
+    assert silent["spread"] != []
+    assert time_specification(time_data(unanswered(judged[0], "mute", "end_to_end").facts)) == "time_without_latency"
 
 
 @pytest.mark.spark
