@@ -495,10 +495,14 @@ class PartitionLog:
         if offset <= self._log_start_offset:
             return False
         self._log_start_offset = offset
-        while len(self._segments) > 1 and self._bases[1] <= offset:
-            self._drop_first_segment()
+        self.delete_segments_before_start()
         self.epochs.truncate_from_start(offset)
         return True
+
+    def delete_segments_before_start(self) -> None:
+        """As a whole. One that was the active segment when the start moved behind it is deleted once it has rolled."""
+        while len(self._segments) > 1 and self._bases[1] <= self._log_start_offset:
+            self._drop_first_segment()
 
     def _drop_first_segment(self) -> None:
         segment = self._segments.pop(0)

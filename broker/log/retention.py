@@ -2,7 +2,8 @@
 
 Kafka's rules: oldest first, whole segments, only below the high watermark. Age is that of a segment's largest
 timestamp; a segment without any timestamp does not grow old. When everything is too old, the active segment is rolled
-first, so that an empty one is left. Shown by tests/broker_log/test_log_retention.py.
+first, so that an empty one is left. What lies below the start of the log goes whatever its age.
+Shown by tests/broker_log/test_log_retention.py.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ def apply_retention(log: PartitionLog, *, now_ms: int, high_watermark: int) -> R
         count_before += 1
     if 0 < expired < log.segment_count:
         log.advance_log_start(max(log.log_start_offset, log.segments[expired].base_offset))
+    log.delete_segments_before_start()
     return RetentionResult(
         deleted_segments=count_before - log.segment_count,
         deleted_bytes=size_before - log.size_bytes,

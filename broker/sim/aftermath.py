@@ -1,24 +1,30 @@
 """After the faults, on a cluster that is well again: what takes days, or a disk that rots.
 
-Owns three short stories, told one after another in some of the seeds. An idle day passes, every broker forgets its
-producers, and one of them goes on, after a restart of the leader. A topic is deleted while one of its replicas is down.
-A byte of a broker's metadata log changes while it is down: it must name that, not cut what was committed.
+Owns short stories, told one after another in some of the seeds. An idle day passes, every broker forgets its
+producers, and one of them goes on, after a restart of the leader. Days pass in a topic with retention (days.py). A
+topic is deleted while one of its replicas is down. A topic of many partitions comes, and a request of very many
+elements: neither keeps a broker from answering. A byte of a broker's metadata log changes while it is down: it must
+name that, not cut what was committed.
 """
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from broker.controller.types import DeleteTopics
 from broker.log.errors import LogError
 from broker.node.metadata_store import FIRST_OF_APPEND, METADATA_DIRECTORY
 from broker.sim.clients import create_topic
+from broker.sim.days import DAY_US, Days
 from broker.sim.plan import TOPIC
+from broker.wire.apis import ApiKey
+from broker.wire.messages import Message, request
 from broker.wire.records import iter_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from broker.sim.cluster import Life
     from broker.sim.world import World
@@ -26,7 +32,11 @@ if TYPE_CHECKING:
 STRAY_TOPIC = "stray"
 STEP_LIMIT_US = 12_000_000  # many times what an election and catching up take
 RECORDS_AFTERWARDS = 5
-LONG_AFTERWARDS_MS = 10**14  # later than any time of the simulation
+IDLE_US = 1_000_000  # twice log.retention.check.interval.ms
+CROWD_TOPIC = "crowd"
+CROWD_PARTITIONS = 60
+ELEMENTS_ASKED = 35_000  # more than three times what one request may have
+METADATA_VERSION = 9
 ROT_AT = 30  # a byte of a batch that its CRC covers
 
 
@@ -37,7 +47,8 @@ class Aftermath:
 
     def run(self) -> None:
         """To the end, or to the first violation; a story whose state does not come about is left out."""
-        for story in (self._forgotten_producer, self._stray_log, self._rot):
+        days = Days(self._world, self._rng, self._until)
+        for story in (self._forgotten_producer, days.tell, self._stray_log, self._crowd, self._rot):
             if self._until(self._world.is_healthy, "the cluster recovers once the faults are over"):
                 story()
             if self._world.violation is not None:
@@ -51,6 +62,18 @@ class Aftermath:
             world.fail(claim, f"not within {STEP_LIMIT_US // 1_000_000} s, in the aftermath")
         return world.violation is None
 
+    def _do(self, work: Coroutine[Any, Any, None], claim: str) -> bool:
+        """To its end: a request that is asked again later would make a topic anew."""
+        done: list[bool] = []
+
+        async def run() -> None:
+            await work
+            done.append(True)
+
+        loop = self._world.admin.loop
+        loop.run_callback(lambda: loop.create_task(run()))
+        return self._until(lambda: bool(done), claim)
+
     # -- an idle day -------------------------------------------------------------------------------------------------
 
     def _forgotten_producer(self) -> None:
@@ -58,13 +81,10 @@ class Aftermath:
         leader = self._leader()
         if leader is None or not producer.acked or not producer.is_idempotent:
             return
-        forgotten = sum(
-            hosted.log.producers.forget_idle(LONG_AFTERWARDS_MS, 0)
-            for life in world.cluster.up()
-            if life.broker is not None
-            for hosted in life.broker.partitions.all()
-            if hosted.topic == TOPIC
-        )
+        world.run_until(world.scheduler.now_us + IDLE_US, lambda: False)  # idleness counts from when it is noticed
+        world.scheduler.wall_ahead_us += 2 * DAY_US  # producer.id.expiration.ms is one
+        if not self._until(lambda: not self._producers_known(), "an idle producer is forgotten"):
+            return
         world.cluster.stop(leader.node_id)
         if not self._until(lambda: leader.is_dead, "a broker stops when asked to"):
             return
@@ -80,8 +100,15 @@ class Aftermath:
             return
         if producer.epoch_bumps > bumps:
             world.fail("a producer that was forgotten goes on", f"{producer.name} had to begin a new epoch")
-        elif forgotten:
+        else:
             world.coverage.reached("expired producer back")
+
+    def _producers_known(self) -> int:
+        """In all replicas together."""
+        brokers = [life.broker for life in self._world.cluster.up() if life.broker is not None]
+        return sum(
+            len(each.log.producers) for broker in brokers for each in broker.partitions.all() if each.topic == TOPIC
+        )
 
     def _leader(self) -> Life | None:
         state = self._world.quorum.image.partition(TOPIC, 0)
@@ -90,23 +117,9 @@ class Aftermath:
     # -- a topic that is deleted while a replica is down ---------------------------------------------------------------
 
     def _stray_log(self) -> None:
-        world, client = self._world, self._world.admin
-        creating = create_topic(
-            client,
-            topic=STRAY_TOPIC,
-            partitions=1,
-            replication_factor=world.settings.replication_factor,
-            configs={},
-        )
-        made: list[bool] = []
-
-        async def make() -> None:  # to its end: a request that is asked again would make the topic anew
-            await creating
-            made.append(True)
-
-        client.loop.run_callback(lambda: client.loop.create_task(make()))
+        world = self._world
         key = (STRAY_TOPIC, 0)
-        if not self._until(lambda: bool(made) and world.is_healthy(), "a topic is made"):
+        if not self._make(STRAY_TOPIC, partitions=1):
             return
         state = world.quorum.image.partition(*key)
         down = None if state is None else self._follower_of_the_quorum(state.replicas)
@@ -124,6 +137,13 @@ class Aftermath:
             return
         if self._until(lambda: not disk.has_directory(path), "a log goes with its topic, whoever was down"):
             world.coverage.reached("stray log removed")
+
+    def _make(self, topic: str, *, partitions: int) -> bool:
+        factor = self._world.settings.replication_factor
+        making = create_topic(
+            self._world.admin, topic=topic, partitions=partitions, replication_factor=factor, configs={}
+        )
+        return self._do(making, "a topic is made") and self._until(self._world.is_healthy, "a topic is made")
 
     def _delete(self, topic: str) -> bool:
         """Whether it is gone; asks the active controller for it, whoever that is now."""
@@ -144,6 +164,21 @@ class Aftermath:
         lives = [life for life in self._world.cluster.up() if life.node_id in choice and life.broker is not None]
         free = [life for life in lives if life.broker is not None and not life.broker.metadata.quorum.is_leader]
         return self._rng.choice(free) if free else None
+
+    # -- much at once --------------------------------------------------------------------------------------------------
+
+    def _crowd(self) -> None:
+        if not self._make(CROWD_TOPIC, partitions=CROWD_PARTITIONS):
+            return
+        if self._until(lambda: self._delete(CROWD_TOPIC), "a topic is deleted"):
+            self._do(self._ask_too_much(), "a request of too many elements is refused")
+
+    async def _ask_too_much(self) -> None:
+        client = self._world.admin
+        node_id = self._rng.choice(client.node_ids)
+        answer = await client.ask(node_id, ApiKey.METADATA, METADATA_VERSION, _question_of_many(), timeout_ms=3_000)
+        if answer is None:
+            self._world.coverage.reached("request of too many elements refused")
 
     # -- rot ---------------------------------------------------------------------------------------------------------
 
@@ -172,6 +207,18 @@ class Aftermath:
         disk.overwrite(path, content)  # from a copy: the operator's work
         world.cluster.start(node_id)
         self._until(world.is_healthy, "the cluster recovers after a restart")
+
+
+@cache
+def _question_of_many() -> Message:
+    return request(
+        ApiKey.METADATA,
+        METADATA_VERSION,
+        topics=[{"name": TOPIC}] * ELEMENTS_ASKED,
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
 
 
 def names_damage(error: BaseException | None) -> bool:

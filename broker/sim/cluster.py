@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 EXTERNAL, INTERNAL, CONTROLLER = "EXTERNAL", "INTERNAL", "CONTROLLER"
 _PORT_OF = {EXTERNAL: 1, INTERNAL: 2, CONTROLLER: 3}
 LOG_LINES_KEPT = 4_000
+SESSION_MS = 600  # broker.session.timeout.ms
 
 
 def port(node_id: int, listener: str) -> int:
@@ -37,12 +38,6 @@ def port(node_id: int, listener: str) -> int:
 
 def host_of(node_id: int) -> str:
     return f"broker-{node_id}"
-
-
-async def _inline(work: Callable[[], None]) -> None:
-    """There are no threads: the work of one log is one event."""
-    await asyncio.sleep(0)
-    work()
 
 
 class SimJournal(Journal):
@@ -197,9 +192,18 @@ class Cluster:
             rng=random.Random(seed),
             journal=SimJournal(self._coverage, self.disks[life.node_id]),
             boot_id=self.disks[life.node_id].boot_id,
-            run_blocking=_inline,
+            run_blocking=lambda work: self._in_thread(life.loop, work),
         )
         life.loop.create_task(life.broker.start())
+
+    async def _in_thread(self, loop: SimLoop, work: Callable[[], None]) -> None:
+        """There are no threads: the work is one event. Its time passes before anybody hears of it; the loop is free."""
+        await asyncio.sleep(0)
+        with loop.off_loop() as spent:
+            work()
+        if spent[0]:
+            self._coverage.reached("work left to a thread")
+            await asyncio.sleep(spent[0] / 1e6)
 
     def kill(self, node_id: int) -> None:
         """SIGKILL: the host lives on."""
@@ -296,7 +300,7 @@ class Cluster:
             max_incremental_fetch_session_cache_slots=self._settings.fetch_session_slots,
             replica_socket_timeout_ms=300,
             replica_high_watermark_checkpoint_interval_ms=300,
-            broker_session_timeout_ms=600,
+            broker_session_timeout_ms=SESSION_MS,
             broker_heartbeat_interval_ms=150,
             controller_quorum_election_timeout_ms=120,
             controller_quorum_fetch_timeout_ms=400,
@@ -308,6 +312,9 @@ class Cluster:
             metadata_max_retention_bytes=0 if self._settings.snapshot_bytes else -1,
             # Internal topics are as durable as the others: what is acknowledged must survive what they survive.
             log_flush_interval_messages=self._settings.flush_messages or LONG_MAX,
+            log_initial_task_delay_ms=300,
+            log_retention_check_interval_ms=400,
+            log_flush_start_offset_checkpoint_interval_ms=500,
             log_cleaner_enable=False,  # the checker compares logs batch by batch
             transaction_state_log_num_partitions=2,
             transaction_state_log_min_isr=min(2, len(self.node_ids)),

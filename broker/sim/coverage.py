@@ -14,8 +14,10 @@ from broker.coordinator.transactions.metadata import Transaction
 from broker.coordinator.transactions.shard import TransactionShard
 from broker.coordinator.transactions.types import TransactionState
 from broker.mutants import Patch
+from broker.node.broker import Broker
 from broker.node.fetch_sessions import FetchSession, FetchSessions
 from broker.node.handlers import api_01_fetch
+from broker.node.partitions import HostedPartition, Partitions
 from broker.node.replica_session import ReplicaSession
 from broker.replication import Action, FollowerFetched, FollowerIdles, PartitionReplica
 from broker.wire.errors import ErrorCode
@@ -99,7 +101,14 @@ EXPECTED = {
     "fetch session refused": "its leader did not know it, or not in this epoch",
     "fetch session begun anew": "after a failure the follower named all its partitions again",
     "partition forgotten in a fetch session": "it is led by another broker now",
+    "work left to a thread": "the opening of a log, the removal of one; the loop was free meanwhile",
     "expired producer back": "it went on after every broker had forgotten it, and its leader restarted",
+    "segments deleted by retention": "days after they were written",
+    "reader reset after retention": "it asked for what is gone, and began anew at the earliest offset",
+    "log dropped and begun at the leader's start": "by a follower that was away while its leader's log moved on",
+    "records deleted in every replica": "DeleteRecords, heard of by the followers",
+    "partitions opened in turns": "of a topic of many: the loop was free in between",
+    "request of too many elements refused": "its connection was closed, and nobody waited",
     "stray log removed": "its topic was deleted while the broker was down",
     "rot named": "a broker ended at its start for a damaged metadata log, and cut nothing",
     "entries of a directory lost": "a loss of power undid what was created, removed or renamed",
@@ -158,6 +167,7 @@ def refusals_counted(coverage: Coverage) -> Iterator[None]:
 
     patch.set(PartitionReplica, "_follower_fetched", count_earlier_lives)
     _count_coordinators(coverage, patch)
+    _count_storage(coverage, patch)
     _count_fetch_sessions(coverage, patch)
     check_epoch = PartitionReplica.check_leader_epoch
     check_append = PartitionReplica.check_append
@@ -171,6 +181,23 @@ def refusals_counted(coverage: Coverage) -> Iterator[None]:
         yield
     finally:
         patch.undo()
+
+
+def _count_storage(coverage: Coverage, patch: Patch) -> None:
+    restart_at, tell_on = Partitions.restart_at, Broker._tell_on
+
+    def count_restart(self: Partitions, hosted: HostedPartition, offset: int) -> None:
+        had_records = hosted.log.log_end_offset > hosted.log.log_start_offset
+        restart_at(self, hosted, offset)
+        if had_records:
+            coverage.reached("log dropped and begun at the leader's start")
+
+    def count_turn(self: Broker) -> None:
+        coverage.reached("partitions opened in turns")
+        tell_on(self)
+
+    patch.set(Partitions, "restart_at", count_restart)
+    patch.set(Broker, "_tell_on", count_turn)
 
 
 def _count_fetch_sessions(coverage: Coverage, patch: Patch) -> None:

@@ -18,8 +18,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from broker.log.filesystem import Buffer
+from broker.sim.loop import spend_us
 from broker.sim.scheduler import Scheduler
 
+# What a call takes: microseconds, and bytes a microsecond. See broker/sim/costs.py.
+CALL_US = {"write": 20, "read": 20, "open": 50, "truncate": 100, "sync": 1_000, "syncdir": 500, "replace": 1_500}
+BYTES_PER_US = 5  # 5 MB/s
 SECTOR_BYTES = 512
 JOURNAL_MAX = 50  # changes of one directory's entries that may be lost: what is older, the file system has committed
 
@@ -98,7 +102,7 @@ class SimDisk:
         self.failures: list[Failure] = []
         self.on_failure: Callable[[Failure, str], None] = lambda failure, path: None  # told of each failed call
         self.last_failed = ""  # the call that failed last
-        self._is_observed = False
+        self._is_observed = False  # by the checker: nothing fails for it, no failure is used up, no time passes
         self.boots = 1
         self.lost_changes = 0
         self.lost_entries = 0  # of these, changes of a directory
@@ -267,10 +271,11 @@ class SimDisk:
             return _Write(position=change.position, data=change.data[:keep] + bytes(len(change.data) - keep))
         return _Write(position=change.position, data=change.data[:keep])
 
-    def check(self, call: str, path: str) -> None:
-        """Raises OSError if this call is to fail."""
+    def check(self, call: str, path: str, size_bytes: int = 0) -> None:
+        """Takes the time of this call. Raises OSError if it is to fail."""
         if self._is_observed:
             return
+        spend_us(CALL_US[call] + size_bytes // BYTES_PER_US)
         for failure in self.failures:
             if failure.call != call or failure.where not in path or (failure.is_once and failure.met):
                 continue
@@ -306,9 +311,9 @@ class SimFileSystem:
     def detach(self) -> None:
         self.is_detached = True
 
-    def _check(self, call: str, path: str) -> None:
+    def _check(self, call: str, path: str, size_bytes: int = 0) -> None:
         if not self.is_detached:
-            self._disk.check(call, path)
+            self._disk.check(call, path, size_bytes)
 
     def open(self, path: str) -> SimFile:
         self._check("open", path)
@@ -330,8 +335,8 @@ class SimFileSystem:
             self._disk._make(path)
 
     def read_bytes(self, path: str) -> bytes:
-        self._check("read", path)
         node = self._disk._files.get(path)
+        self._check("read", path, 0 if node is None else len(node.content))
         if node is None:
             raise FileNotFoundError(path)
         return bytes(node.content)
@@ -339,7 +344,7 @@ class SimFileSystem:
     def write_atomically(self, path: str, data: bytes) -> None:
         if self.is_detached:
             return
-        self._check("replace", path)
+        self._check("replace", path, len(data))
         self._disk._put(path, _Node(content=bytearray(data), durable=bytearray(data)))
         self._disk._touch(path, "replace", data)
 
@@ -392,7 +397,7 @@ class SimFile:
         return len(self._node.content)
 
     def read_at(self, position: int, size: int) -> bytes:
-        self._filesystem._check("read", self._path)
+        self._filesystem._check("read", self._path, min(size, max(0, len(self._node.content) - position)))
         return bytes(memoryview(self._node.content)[position : position + size])
 
     def write_at(self, position: int, data: Buffer) -> None:
@@ -401,7 +406,7 @@ class SimFile:
         disk = self._filesystem._disk
         content = bytes(data)
         try:
-            disk.check("write", self._path)
+            disk.check("write", self._path, len(content))
         except OSError:  # half way: what was written of it stays
             self._node.change(_Write(position=position, data=content[: len(content) // 2]))
             disk._touch(self._path, "failed write", content)

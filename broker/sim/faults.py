@@ -99,7 +99,7 @@ class Faults:
             self._schedule.end()
         for life in self._cluster.all_lives:
             if not life.is_dead:
-                life.loop.paused_until_us = 0
+                life.loop.resume()
         for disk in self._cluster.disks.values():
             disk.operations_to_death, disk.failures = None, []
         for node_id in self._cluster.node_ids:

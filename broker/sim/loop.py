@@ -2,15 +2,18 @@
 
 It offers what broker.node uses: callbacks, timers, tasks, futures, connections and servers. Its clock runs at its own
 rate, as the clocks of hosts do. When the process is killed the loop is dead: nothing of it runs any more. A paused
-process (SIGSTOP) runs later what came due meanwhile.
+process (SIGSTOP) runs later what came due meanwhile, and so does one that is busy: `spend_us` within a callback moves
+its clock on, and what comes before it is done waits, in order.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
-from collections.abc import Callable, Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
 from broker.sim.scheduler import Event, Scheduler
@@ -26,7 +29,7 @@ _current: list[SimLoop] = []  # the loop whose callback runs now: its clock is t
 class SimHandle:
     """A callback of a loop. A TimerHandle as far as anybody uses it."""
 
-    __slots__ = ("_args", "_callback", "_context", "_event", "_loop", "_when_s")
+    __slots__ = ("_args", "_callback", "_context", "_event", "_is_cancelled", "_loop", "_when_s")
 
     def __init__(
         self,
@@ -40,19 +43,25 @@ class SimHandle:
         self._context = context if context is not None else contextvars.copy_context()
         self._when_s = when_s
         self._event: Event | None = None
+        self._is_cancelled = False
 
     def cancel(self) -> None:
+        self._is_cancelled = True  # also of one that is due and waits for a busy loop
         if self._event is not None:
             self._event.cancel()
 
     def cancelled(self) -> bool:
-        return self._event is not None and self._event.is_cancelled
+        return self._is_cancelled
 
     def when(self) -> float:
         return self._when_s
 
     def run(self) -> None:
-        self._loop.run_callback(lambda: self._context.run(self._callback, *self._args))
+        self._loop.run_callback(self._run)
+
+    def _run(self) -> None:
+        if not self._is_cancelled:
+            self._context.run(self._callback, *self._args)
 
 
 class SimLoop(asyncio.AbstractEventLoop):
@@ -68,7 +77,12 @@ class SimLoop(asyncio.AbstractEventLoop):
     ) -> None:
         self.host = host
         self.is_dead = False
-        self.paused_until_us = 0
+        self.paused_until_us = 0  # by SIGSTOP
+        self.held_us = 0  # the longest that one callback has kept this loop
+        self.waited_us = 0  # the longest that a callback has waited for others of this loop
+        self._busy_until_us = 0
+        self._waiting: deque[tuple[int, Callable[[], object]]] = deque()  # (due since, what)
+        self._is_drain_due = False
         self.failure: BaseException | None = None  # an exception that nobody caught
         self._scheduler, self._network = scheduler, network
         self._offset_us, self._rate = clock_offset_us, clock_rate
@@ -86,12 +100,19 @@ class SimLoop(asyncio.AbstractEventLoop):
     # -- running -----------------------------------------------------------------------------------------------------
 
     def run_callback(self, run: Callable[[], object]) -> None:
-        """As one event of this process. Does nothing once it is dead; waits while it is paused."""
+        """As one event of this process. Does nothing once it is dead; waits while it is paused or busy."""
         if self.is_dead:
             return
-        if self._scheduler.now_us < self.paused_until_us:
-            self._scheduler.at(self.paused_until_us, lambda: self.run_callback(run))
+        now_us = self._scheduler.now_us
+        if self._waiting or now_us < self._busy_until_us or now_us < self.paused_until_us:
+            self._waiting.append((now_us, run))
+            self._drain_later()
             return
+        self._run_now(run)
+
+    def _run_now(self, run: Callable[[], object]) -> None:
+        scheduler = self._scheduler
+        began_us = scheduler.now_us
         _current.append(self)
         asyncio._set_running_loop(self)
         try:
@@ -101,7 +122,46 @@ class SimLoop(asyncio.AbstractEventLoop):
         finally:
             asyncio._set_running_loop(None)
             _current.pop()
+            if scheduler.now_us != began_us:
+                self._busy_until_us = scheduler.now_us
+                self.held_us = max(self.held_us, scheduler.now_us - began_us)
+                scheduler.now_us = began_us
         self._on_event(self)
+
+    def resume(self) -> None:
+        """It is not paused any more: what waited for that runs now."""
+        self.paused_until_us = 0
+        self._is_drain_due = False
+        if self._waiting:
+            self._drain_later()
+
+    def _drain_later(self) -> None:
+        if not self._is_drain_due:
+            self._is_drain_due = True
+            self._scheduler.at(max(self._busy_until_us, self.paused_until_us), self._drain)
+
+    def _drain(self) -> None:
+        """What waited, in order, until the loop is busy again."""
+        self._is_drain_due = False
+        while self._waiting and not self.is_dead:
+            now_us = self._scheduler.now_us
+            if now_us < self._busy_until_us or now_us < self.paused_until_us:
+                self._drain_later()
+                return
+            due_us, run = self._waiting.popleft()
+            self.waited_us = max(self.waited_us, now_us - max(due_us, self.paused_until_us))
+            self._run_now(run)
+
+    @contextlib.contextmanager
+    def off_loop(self) -> Iterator[list[int]]:
+        """What is spent in here another thread spends: this loop is not busy with it. Yields a list that then holds
+        how long it was."""
+        began_us, spent = self._scheduler.now_us, list[int]()
+        try:
+            yield spent
+        finally:
+            spent.append(self._scheduler.now_us - began_us)
+            self._scheduler.now_us = began_us
 
     def kill(self) -> None:
         """Nothing of this process happens any more. Unfinished coroutines are kept until `dispose`."""
@@ -210,4 +270,11 @@ WALL_OFFSET_NS = 1_700_000_000 * 10**9  # a date in 2023: any will do
 
 
 def read_wall_ns() -> int:
-    return WALL_OFFSET_NS + _current[-1].time_ns()
+    loop = _current[-1]
+    return WALL_OFFSET_NS + loop.time_ns() + loop._scheduler.wall_ahead_us * 1000
+
+
+def spend_us(duration_us: int) -> None:
+    """The process whose callback runs now works so long. Outside of one nobody does: it is the checkers who look."""
+    if _current:
+        _current[-1]._scheduler.now_us += duration_us

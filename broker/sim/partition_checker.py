@@ -238,12 +238,20 @@ class PartitionChecker:
                 found = found[1:]
                 break
             mirror.pop()
+        self._fill_gap(hosted.key, mirror, found[0].base_offset if found else log.log_end_offset)
         for batch in found:
             self._check_chain(life, hosted.key, mirror, batch)
             mirror.append(batch)
         if log.segment_count > 1:
             self._coverage.reached("segment rolled")
         return mirror
+
+    def _fill_gap(self, key: Key, mirror: list[BatchSeen], end_offset: int) -> None:
+        """For what lies below the start of this log: only committed records go, so they stand for themselves."""
+        begin = mirror[-1].last_offset + 1 if mirror else 0
+        if begin < end_offset:
+            gone = [batch for batch in self._truth(key).committed if begin <= batch.base_offset < end_offset]
+            mirror.extend(gone)
 
     def _read(self, life: Life, hosted: HostedPartition, start: int) -> list[BatchSeen]:
         log = hosted.log

@@ -1,6 +1,7 @@
 """Virtual time and the order of all events of a run. Equal seeds give equal orders.
 
-Knows nothing of brokers. Time moves only from one event to the next; an event takes no time itself.
+Knows nothing of brokers. Time moves from one event to the next. Within an event `spend` moves it on for whoever works
+there; the next event begins at its own time again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ class Scheduler:
 
     def __init__(self) -> None:
         self.now_us = 0
+        self.wall_ahead_us = (
+            0  # by how much the wall clocks of all hosts run ahead of what has passed: days that nobody ran
+        )
         self.events_run = 0
         self.trace_hash = 0  # of everything that was noted: two runs of a seed must agree on it
         self._queue: list[tuple[int, int, Event]] = []

@@ -21,8 +21,9 @@ from broker.node import clock as node_clock
 from broker.node.failures import QuorumFailedError
 from broker.sim.aftermath import Aftermath, names_damage
 from broker.sim.clients import Reader, SimClient, create_topic, send_corrupt_batch
-from broker.sim.cluster import EXTERNAL, Cluster, Life, SimLogger, host_of, port
+from broker.sim.cluster import EXTERNAL, SESSION_MS, Cluster, Life, SimLogger, host_of, port
 from broker.sim.coordinator_load import CoordinatorLoad
+from broker.sim.costs import requests_charged
 from broker.sim.coverage import Coverage, refusals_counted
 from broker.sim.faults import Faults
 from broker.sim.loop import read_ns, read_wall_ns
@@ -43,6 +44,7 @@ RECOVERY_LIMIT_US = 12_000_000  # after healing: many times what elections and c
 KNOWN_LIMIT_US = 1_500_000  # replica.fetch.wait.max.ms is 200
 LONELY_LIMIT_US = 1_500_000  # replica.lag.time.max.ms is 400: the rest is for asking the controller, twice if need be
 HANDLER_RAISED = "no handler raises"
+STALL = "an event loop answers within a session"
 NOTHING: frozenset[tuple[str, int]] = frozenset()
 EVENTS_MAX = 3_000_000  # a run that needs more spins
 
@@ -191,7 +193,16 @@ class World:
 
     def _check_failures(self, life: Life) -> None:
         assert life.broker is not None
-        error = life.loop.failure  # of a callback: a process would log it and go on, half done
+        loop = life.loop
+        if loop.held_us > SESSION_MS * 1000 or loop.waited_us > SESSION_MS * 1000:
+            # Nobody gets an answer meanwhile, and no heartbeat leaves: the broker is fenced, its partitions move.
+            self.fail(
+                STALL,
+                f"broker {life.node_id}: one callback took {loop.held_us // 1000} ms, another waited "
+                f"{loop.waited_us // 1000} ms; broker.session.timeout.ms is {SESSION_MS}",
+            )
+            return
+        error = loop.failure  # of a callback: a process would log it and go on, half done
         if error is not None:
             where = "".join(traceback.format_exception(error)[-3:])
             self.fail(HANDLER_RAISED, f"broker {life.node_id}: {error!r}\n{where}")
@@ -512,7 +523,11 @@ def run_seed(seed: int) -> SeedResult:
         world = World(settings_of(seed))
         try:
             cluster = world.cluster
-            with refusals_counted(world.coverage), tellings_watched(world.fail, cluster.lives, cluster.disks):
+            with (
+                refusals_counted(world.coverage),
+                tellings_watched(world.fail, cluster.lives, cluster.disks),
+                requests_charged(),
+            ):
                 world.run()
             result = _result(world, seed)
         finally:

@@ -126,6 +126,17 @@ def test_whole_segments_below_the_new_start_are_deleted(tmp_path: Path) -> None:
     log.check_invariants()
 
 
+def test_a_segment_that_was_active_when_the_start_moved_behind_it_goes_once_it_has_rolled(tmp_path: Path) -> None:
+    """Found by the simulation: it stayed until the start moved again, without retention for ever."""
+    log = filled(tmp_path, batches=2)
+    log.advance_log_start(log.log_end_offset)
+    append(log, 2000)
+    assert bases(log) == [2, 4]
+    apply_retention(log, now_ms=2000, high_watermark=6)
+    assert (bases(log), log.log_start_offset) == ([4], 4)
+    log.check_invariants()
+
+
 def test_a_segment_is_rolled_by_the_time_of_its_first_batch(tmp_path: Path) -> None:
     log = PartitionLog(str(tmp_path / "t-0"), name="t-0", config=LogConfig(segment_ms=1000))
     for timestamp in (5000, 6000, 6001, 6500, 9000):

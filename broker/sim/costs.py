@@ -1,0 +1,71 @@
+"""What the work of a broker takes, in virtual time: a process that works is busy, and whatever comes meanwhile waits.
+
+Owns the prices of requests: frames, elements of their arrays, records of a batch; those of the disk are in disk.py.
+They are chosen, not measured, and stand for a slow host. Time-outs of the simulation are a tenth of the defaults and
+its logs are short, so work in proportion to a whole log or to a whole request must cost more to show as a stall.
+Shown by tests/broker_sim/test_sim_costs.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from broker.mutants import Patch
+from broker.node import connection, produce_checks
+from broker.node.connection import Connection
+from broker.sim.loop import spend_us
+
+FRAME_US: Final = 50
+FRAME_BYTES_PER_US: Final = 20
+ELEMENTS_PER_MS: Final = 50  # of the arrays of a request, decoded and looked up
+WIDE: Final = 1_000  # of so many elements nobody asks what is in them
+RECORDS_PER_MS: Final = 500  # of a producer's batch, checked one by one
+
+
+@contextlib.contextmanager
+def requests_charged() -> Iterator[None]:
+    """While this lasts, brokers spend time on the requests that they take."""
+    patch = Patch()
+    handle_frame, decode_body = Connection._handle_frame, connection.__dict__["decode_request_body"]
+    check_records = produce_checks.__dict__["check_records"]
+    record_heads = produce_checks.__dict__["record_heads"]
+
+    def charged_frame(self: Connection, frame: memoryview) -> None:
+        spend_us(FRAME_US + len(frame) // FRAME_BYTES_PER_US)
+        handle_frame(self, frame)
+
+    def charged_body(header: Any, frame: memoryview, *, elements_max: int) -> Any:  # Any: kio's messages
+        message = decode_body(header, frame, elements_max=elements_max)
+        spend_us(_elements(message) * 1_000 // ELEMENTS_PER_MS)
+        return message
+
+    def charged_check(body: bytes, count: int) -> None:
+        spend_us(count * 1_000 // RECORDS_PER_MS)
+        check_records(body, count)
+
+    def charged_heads(body: bytes, count: int) -> Any:
+        spend_us(count * 1_000 // RECORDS_PER_MS)
+        return record_heads(body, count)
+
+    patch.set(Connection, "_handle_frame", charged_frame)
+    patch.set(connection, "decode_request_body", charged_body)
+    patch.set(produce_checks, "check_records", charged_check)
+    patch.set(produce_checks, "record_heads", charged_heads)
+    try:
+        yield
+    finally:
+        patch.undo()
+
+
+def _elements(message: Any) -> int:
+    """Of its arrays, and of those in them."""
+    count = 0
+    for name in message.__dataclass_fields__:
+        value = getattr(message, name)
+        if type(value) is tuple:
+            count += len(value)
+            if value and hasattr(value[0], "__dataclass_fields__"):
+                count += sum(map(_elements, value)) if len(value) < WIDE else len(value)
+    return count

@@ -1,0 +1,300 @@
+"""Days go by: retention, DeleteRecords, and what they do to readers and to a follower that was away.
+
+One story of the aftermath, on a topic of its own. A follower loses its power; records come meanwhile; the wall clocks
+of all hosts move on by days, and segments go. The follower recovers a log of which its leader has nothing left: it
+drops it and begins where the leader's log begins. A reader of the old offsets hears OFFSET_OUT_OF_RANGE and begins anew
+at the earliest. Then DeleteRecords moves the start again, in every replica, also behind a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from broker.sim.clients import create_topic
+from broker.sim.loop import read_wall_ns
+from broker.wire.apis import ApiKey
+from broker.wire.batch_encoder import encode_batch
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request
+from broker.wire.records import iter_batches
+
+if TYPE_CHECKING:
+    from broker.node.partitions import HostedPartition
+    from broker.sim.cluster import Life
+    from broker.sim.world import World
+
+TOPIC = "aged"
+KEY = (TOPIC, 0)
+DAY_US = 86_400_000_000
+RETENTION_MS = 86_400_000
+RECORD_BYTES = 60_000
+SEGMENT_BYTES = 400_000
+BATCHES_BEFORE = 64  # 3.8 MB: recovering them takes longer than a session
+BATCHES_MEANWHILE = 24
+BATCHES_AFTERWARDS = 20
+BATCHES = BATCHES_BEFORE + BATCHES_MEANWHILE + BATCHES_AFTERWARDS
+FETCH_BYTES = 100_000
+PAUSE_S = 0.05
+EARLIEST = -2
+START = "a log begins where its leader says"
+RESET = "a reader of what is gone is told so, and begins at the earliest"
+
+Until = Callable[[Callable[[], bool], str], bool]
+
+
+class Days:
+    def __init__(self, world: World, rng: random.Random, until: Until) -> None:
+        self._world, self._rng, self._until = world, rng, until
+        self._client = world.admin
+
+    def tell(self) -> None:
+        world = self._world
+        configs = {
+            "segment.bytes": str(SEGMENT_BYTES),
+            "retention.ms": str(RETENTION_MS),
+            "flush.messages": "1",
+            "min.insync.replicas": "1",
+        }
+        make = create_topic(
+            self._client,
+            topic=TOPIC,
+            partitions=1,
+            replication_factor=world.settings.replication_factor,
+            configs=configs,
+        )
+        if not self._do(make, "a topic is made") or not self._until(world.is_healthy, "a topic is made"):
+            return
+        away = self._follower()
+        if away is None or not self._produce(BATCHES_BEFORE) or not self._until(world.is_healthy, "replicas catch up"):
+            return
+        world.cluster.lose_power(away.node_id)
+        if not self._produce(BATCHES_MEANWHILE) or not self._let_days_pass():
+            return
+        if not self._produce(BATCHES_AFTERWARDS) or not self._read_from_the_start():
+            return
+        world.cluster.start(away.node_id)
+        if not self._until(world.is_healthy, "the cluster recovers after a loss of power"):
+            return
+        if self._until(self._agree, START) and self._delete_records():
+            self._restart_one()
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def _produce(self, batches: int) -> bool:
+        return self._do(self._send(batches), "everything sent gets an outcome")
+
+    def _let_days_pass(self) -> bool:
+        """More than the retention, of wall time only: what measures a duration does not see it."""
+        world, leader = self._world, self._leader()
+        if leader is None:
+            return False
+        before = leader.log.log_start_offset
+        world.scheduler.wall_ahead_us += 2 * DAY_US
+        if not self._until(lambda: self._start_of_leader() > before + BATCHES_BEFORE, "old segments go"):
+            return False
+        world.coverage.reached("segments deleted by retention")
+        return True
+
+    def _read_from_the_start(self) -> bool:
+        told: list[str] = []
+
+        async def read() -> None:
+            answer = await self._fetch(0)
+            if answer.error_code is not ErrorCode.offset_out_of_range:
+                told.append(f"offset 0 was answered with {answer.error_code!r}")
+                return
+            self._world.coverage.reached("reader reset after retention")
+            offset = first = await self._earliest()
+            if first != self._start_of_leader():
+                told.append(f"the earliest offset is told as {first}, the leader's log begins at other")
+            while offset < BATCHES:
+                answer = await self._fetch(offset)
+                batches = list(iter_batches(answer.records or b""))
+                if answer.error_code is not ErrorCode.none or not batches:
+                    told.append(f"offset {offset} was answered with {answer.error_code!r}, {len(batches)} batches")
+                    return
+                offset = batches[-1].header.next_offset
+
+        if not self._do(read(), RESET):
+            return False
+        if told:
+            self._world.fail(RESET, "; ".join(told))
+        return not told
+
+    def _delete_records(self) -> bool:
+        leader = self._leader()
+        if leader is None:
+            return False
+        wanted = self._rng.randrange(leader.log.log_start_offset + 1, leader.replica.high_watermark)
+        if not self._do(self._ask_to_delete(wanted), "DeleteRecords is answered"):
+            return False
+        if not self._until(lambda: self._start_of_leader() == wanted and self._agree(), START):
+            return False
+        self._world.coverage.reached("records deleted in every replica")
+        return True
+
+    def _restart_one(self) -> None:
+        """What was deleted stays so."""
+        world, life = self._world, self._follower()
+        if life is None:
+            return
+        wanted = self._start_of_leader()
+        world.cluster.kill(life.node_id)
+        world.cluster.start(life.node_id)
+        if self._until(world.is_healthy, "the cluster recovers after a restart"):
+            self._until(lambda: self._agree() and self._start_of_leader() >= wanted, START)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def _leader(self) -> HostedPartition | None:
+        found = [each for each in self._replicas() if each.replica.is_leader]
+        return found[0] if found else None
+
+    def _replicas(self) -> list[HostedPartition]:
+        brokers = [life.broker for life in self._world.cluster.up() if life.broker is not None]
+        hosted = [broker.partitions.get(*KEY) for broker in brokers]
+        return [each for each in hosted if each is not None]
+
+    def _start_of_leader(self) -> int:
+        leader = self._leader()
+        return -1 if leader is None else leader.log.log_start_offset
+
+    def _agree(self) -> bool:
+        """Every replica begins and ends where the leader's does, and keeps no segment that lies before."""
+        replicas = self._replicas()
+        if len(replicas) < self._world.settings.replication_factor:
+            return False
+        ranges = {(each.log.log_start_offset, each.log.log_end_offset) for each in replicas}
+        return len(ranges) == 1 and all(
+            len(each.log.segments) < 2 or each.log.segments[1].base_offset > each.log.log_start_offset
+            for each in replicas
+        )
+
+    def _follower(self) -> Life | None:
+        """One that leads neither this partition nor the quorum."""
+        lives = [
+            life
+            for life in self._world.cluster.up()
+            if life.broker is not None and life.hosts(KEY) and not life.leads(KEY)
+        ]
+        free = [life for life in lives if life.broker is not None and not life.broker.metadata.quorum.is_leader]
+        return self._rng.choice(free) if free else None
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def _do(self, work: Coroutine[Any, Any, object], claim: str) -> bool:
+        """To its end, as a task of the client."""
+        done: list[object] = []
+
+        async def run() -> None:
+            done.append(await work)
+
+        loop = self._client.loop
+        loop.run_callback(lambda: loop.create_task(run()))
+        return self._until(lambda: bool(done), claim)
+
+    async def _ask_leader(
+        self, api_key: ApiKey, version: int, message: Callable[[], Message], error_of: Callable[[Message], ErrorCode]
+    ) -> Message:
+        """Until the leader answers, with what is not "ask again"."""
+        while True:
+            state = self._world.quorum.image.partition(*KEY)
+            answer = None if state is None else await self._client.ask(state.leader, api_key, version, message())
+            if answer is not None and not error_of(answer).retriable:
+                return answer
+            await asyncio.sleep(PAUSE_S)
+
+    async def _send(self, batches: int) -> None:
+        """One record each. A batch that got no answer is not sent again if it is there."""
+        for _ in range(batches):
+            end = self._log_end()
+            value = self._rng.randbytes(RECORD_BYTES)
+            while self._log_end() == end:
+                batch = bytes(encode_batch([value], timestamps_ms=read_wall_ns() // 1_000_000))
+                message = request(
+                    ApiKey.PRODUCE,
+                    11,
+                    transactional_id=None,
+                    acks=-1,
+                    timeout=2_000,
+                    topic_data=[{"name": TOPIC, "partition_data": [{"index": 0, "records": batch}]}],
+                )
+                state = self._world.quorum.image.partition(*KEY)
+                if state is not None and state.leader >= 0:
+                    await self._client.ask(state.leader, ApiKey.PRODUCE, 11, message, timeout_ms=2_500)
+
+    def _log_end(self) -> int:
+        leader = self._leader()
+        return -1 if leader is None else leader.log.log_end_offset
+
+    async def _fetch(self, offset: int) -> Message:
+        partition = {
+            "partition": 0,
+            "current_leader_epoch": -1,
+            "fetch_offset": offset,
+            "last_fetched_epoch": -1,
+            "log_start_offset": -1,
+            "partition_max_bytes": FETCH_BYTES,
+        }
+        answer = await self._ask_leader(
+            ApiKey.FETCH,
+            12,
+            lambda: request(
+                ApiKey.FETCH,
+                12,
+                replica_id=-1,
+                max_wait=50,
+                min_bytes=1,
+                max_bytes=FETCH_BYTES,
+                isolation_level=0,
+                session_id=0,
+                session_epoch=-1,
+                topics=[{"topic": TOPIC, "partitions": [partition]}],
+                forgotten_topics_data=[],
+                rack_id="",
+            ),
+            lambda answer: (
+                ErrorCode.network_exception
+                if not answer.responses
+                else _but_out_of_range(answer.responses[0].partitions[0].error_code)
+            ),
+        )
+        return answer.responses[0].partitions[0]
+
+    async def _earliest(self) -> int:
+        partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": EARLIEST}
+        answer = await self._ask_leader(
+            ApiKey.LIST_OFFSETS,
+            7,
+            lambda: request(
+                ApiKey.LIST_OFFSETS,
+                7,
+                replica_id=-1,
+                isolation_level=0,
+                topics=[{"name": TOPIC, "partitions": [partition]}],
+            ),
+            lambda answer: answer.topics[0].partitions[0].error_code,
+        )
+        offset: int = answer.topics[0].partitions[0].offset
+        return offset
+
+    async def _ask_to_delete(self, offset: int) -> None:
+        await self._ask_leader(
+            ApiKey.DELETE_RECORDS,
+            2,
+            lambda: request(
+                ApiKey.DELETE_RECORDS,
+                2,
+                topics=[{"name": TOPIC, "partitions": [{"partition_index": 0, "offset": offset}]}],
+                timeout=1_000,
+            ),
+            lambda answer: answer.topics[0].partitions[0].error_code,
+        )
+
+
+def _but_out_of_range(error: ErrorCode) -> ErrorCode:
+    """It is the answer that is waited for."""
+    return ErrorCode.none if error is ErrorCode.offset_out_of_range else error
