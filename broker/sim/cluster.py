@@ -100,6 +100,7 @@ class Life:
         self.node_id, self.loop, self.filesystem = node_id, loop, filesystem
         self.broker: Broker | None = None
         self.is_stopping = False
+        self.died_within_event = False  # what it did in that event nobody saw
 
     @property
     def is_dead(self) -> bool:
@@ -235,6 +236,7 @@ class Cluster:
 
         def die() -> None:
             if self.is_up(node_id):
+                self.lives[node_id].died_within_event = True
                 what = "power lost" if of_power else "process killed"
                 self._coverage.reached(f"{what} within an operation")
                 (self.lose_power if of_power else self.kill)(node_id)

@@ -115,7 +115,10 @@ EXPECTED = {
     "record read while uncommitted ones existed": "a consumer was held back by the high watermark",
 }
 # What a run of some thousand seeds comes to once or never.
-RARE = {"late marker of version 1": "it ended the next transaction of its producer, as in Kafka (KIP-890)"}
+RARE = {
+    "answer of an older proposal": "of the ISR, while a newer one was on its way",
+    "late marker of version 1": "it ended the next transaction of its producer, as in Kafka (KIP-890)",
+}
 
 
 class Coverage:

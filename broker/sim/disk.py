@@ -23,6 +23,7 @@ from broker.sim.scheduler import Scheduler
 
 # What a call takes: microseconds, and bytes a microsecond. See broker/sim/costs.py.
 CALL_US = {"write": 20, "read": 20, "open": 50, "truncate": 100, "sync": 1_000, "syncdir": 500, "replace": 1_500}
+CREATE_US = 2_000  # of a file or a directory, beside the call
 BYTES_PER_US = 5  # 5 MB/s
 SECTOR_BYTES = 512
 JOURNAL_MAX = 50  # changes of one directory's entries that may be lost: what is older, the file system has committed
@@ -318,6 +319,7 @@ class SimFileSystem:
     def open(self, path: str) -> SimFile:
         self._check("open", path)
         if not self.is_detached and path not in self._disk._files:
+            spend_us(CREATE_US)
             self._disk._put(path, _Node())
             self._disk._touch(path, "create")
         return SimFile(self, path, self._disk._files.get(path) or _Node())
@@ -332,6 +334,7 @@ class SimFileSystem:
 
     def make_directory(self, path: str) -> None:
         if not self.is_detached:
+            spend_us(CREATE_US)
             self._disk._make(path)
 
     def read_bytes(self, path: str) -> bytes:

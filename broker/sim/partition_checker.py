@@ -99,6 +99,8 @@ class PartitionChecker:
         self._watched: dict[tuple[int, Key], _Watched] = {}
         self._marks: dict[int, dict[HostedPartition, _Mark]] = {}  # by node
         self._to_read_again: set[tuple[int, Key]] = set()  # in a new life the disk may hold anything anywhere
+        # What an earlier life had in its log, synced: (how many batches, the last of them).
+        self._stored: dict[tuple[int, Key], tuple[int, BatchSeen]] = {}
         self._lives: dict[int, Life] = {}
         self._image = MetadataImage()
 
@@ -132,14 +134,18 @@ class PartitionChecker:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def life_began(self, life: Life) -> None:
+        previous = self._lives.get(life.node_id)
+        is_known = previous is not None and not previous.died_within_event
         self._lives[life.node_id] = life
         self._marks.pop(life.node_id, None)
         for node_id, key in list(self._watched):
             if node_id == life.node_id:
                 del self._watched[(node_id, key)]
-        for node_id, key in self._mirrors:
+        for (node_id, key), mirror in self._mirrors.items():
             if node_id == life.node_id:
                 self._to_read_again.add((node_id, key))
+                if mirror and is_known and self._counts_holders:
+                    self._stored[(node_id, key)] = len(mirror), mirror[-1]
 
     def has_watched(self, node_id: int, key: Key) -> bool:
         """Whether this life of the broker has hosted it."""
@@ -167,6 +173,7 @@ class PartitionChecker:
         for node_and_key in [each for each in self._watched if each[1][0] == name]:
             del self._watched[node_and_key]
         self._to_read_again = {each for each in self._to_read_again if each[1][0] != name}
+        self._stored = {each: stored for each, stored in self._stored.items() if each[1][0] != name}
 
     def _state_changed(self, key: Key, was: PartitionState, now: PartitionState) -> None:
         if now.leader not in (-1, was.leader):
@@ -242,6 +249,13 @@ class PartitionChecker:
         for batch in found:
             self._check_chain(life, hosted.key, mirror, batch)
             mirror.append(batch)
+        stored = self._stored.pop((life.node_id, hosted.key), None)
+        if stored is not None and (len(mirror) < stored[0] or mirror[stored[0] - 1] != stored[1]):
+            self._fail(
+                "what a replica has stored is there in its next life",
+                f"broker {life.node_id} {_name(hosted.key)}: the log ends at {log.log_end_offset}, it had been synced "
+                f"up to {stored[1].last_offset + 1}",
+            )
         if log.segment_count > 1:
             self._coverage.reached("segment rolled")
         return mirror

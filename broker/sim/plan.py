@@ -6,7 +6,8 @@ import random
 from dataclasses import dataclass
 
 TOPIC = "t"
-AFTERMATH_SHARE = 0.25
+AFTERMATH_SHARE = 0.2
+LATE_ANSWERS_SHARE = 0.3
 DIRECTED = {"figure eight": 1, "crash after vote": 3, "earlier life": 2}  # schedule -> weight
 FAULTS_BEGIN_US = 1_200_000  # the cluster has elected a controller and made the topic by then
 FAULTS_END_US = 6_000_000
@@ -39,6 +40,7 @@ class Settings:
     disk_faults: int = 0  # beside the others: calls on the files of a partition or of the quorum that fail
     has_lonely_follower: bool = False  # after the faults one follower is cut from its leader: it has to leave the ISR
 
+    has_late_answers: bool = False  # of the controller to proposals of an ISR: by then there may be newer ones
     has_aftermath: bool = (
         False  # then: an idle day, a topic deleted while a replica is down, rot (broker.sim.aftermath)
     )
@@ -87,5 +89,6 @@ def settings_of(seed: int) -> Settings:
         fetch_session_slots=rng.choice((1000, 1000, 1000, 2, 1)),
         leader_moves=0 if directed else rng.choice((0, 3, 6)),
         disk_faults=rng.choice((0, 1, 2, 4)),
+        has_late_answers=random.Random(f"late answers of {seed}").random() < LATE_ANSWERS_SHARE,
         has_aftermath=random.Random(f"aftermath of {seed}").random() < AFTERMATH_SHARE,
     )

@@ -31,6 +31,7 @@ from broker.sim.network import Network
 from broker.sim.partition_checker import PartitionChecker
 from broker.sim.plan import FAULTS_END_US, TOPIC, Settings, settings_of
 from broker.sim.producers import SimProducer
+from broker.sim.proposals import answers_late, proposals_watched
 from broker.sim.quorum_checker import QuorumChecker
 from broker.sim.scheduler import Scheduler
 from broker.sim.tellings import tellings_watched
@@ -239,6 +240,7 @@ class World:
 
     def _end_and_restart(self, life: Life) -> None:
         """A broker whose disk refused what it cannot do without ends itself; its supervisor starts it again."""
+        life.died_within_event = True
         self.cluster.kill(life.node_id)
         self.faults.restart_soon(life.node_id)
 
@@ -526,7 +528,11 @@ def run_seed(seed: int) -> SeedResult:
             with (
                 refusals_counted(world.coverage),
                 tellings_watched(world.fail, cluster.lives, cluster.disks),
+                proposals_watched(world.fail, world.coverage),
                 requests_charged(),
+                answers_late(random.Random(f"answers {seed}"))
+                if world.settings.has_late_answers
+                else contextlib.nullcontext(),
             ):
                 world.run()
             result = _result(world, seed)

@@ -1,0 +1,19 @@
+"""A request may ask for any number of things, and all of them are looked up before anybody else has a turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.mutants import Patch
+from broker.node import connection
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    patch.set(connection, "elements_max", lambda api_key, listener: 1_000_000)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.has_aftermath

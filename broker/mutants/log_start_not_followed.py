@@ -1,0 +1,19 @@
+"""A follower keeps what its leader has deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.mutants import Patch
+from broker.node.partitions import Partitions
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    patch.set(Partitions, "follow_log_start", lambda self, hosted, leader_log_start_offset: None)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.has_aftermath

@@ -1,0 +1,19 @@
+"""All partitions that a new image gives a broker are opened in one go, however many they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.mutants import Patch
+from broker.node import broker
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+def apply(patch: Patch) -> None:
+    patch.set(broker, "PARTITIONS_OPENED_MAX", 1_000_000)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.has_aftermath

@@ -1,0 +1,27 @@
+"""The logs of a last life are opened on the event loop, which answers nobody meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.mutants import Patch
+from broker.node.log_recovery import LogRecovery
+
+if TYPE_CHECKING:
+    from broker.mutants.settings import Settings
+
+
+async def _on_the_loop(work: Callable[[], None]) -> None:
+    work()
+
+
+def apply(patch: Patch) -> None:
+    def init(self: LogRecovery, **values: object) -> None:
+        original(self, **{**values, "run_blocking": _on_the_loop})
+
+    original = patch.set(LogRecovery, "__init__", init)
+
+
+def is_reached(settings: Settings) -> bool:
+    return settings.has_aftermath

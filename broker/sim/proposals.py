@@ -1,0 +1,98 @@
+"""An ISR that the controller may still take on counts: its members hold the high watermark back (the maximal ISR).
+
+A leader that forgets a proposal which is on its way moves its high watermark past a member that the controller counts
+in a moment later. Looked at as soon as a leader hears an answer, long before such a member would have to be elected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from broker.mutants import Patch
+from broker.node.control import ControllerClient
+from broker.node.isr import IsrSender
+from broker.replication import Action, Event, IsrProposalAnswered, PartitionReplica, ProposeIsr
+from broker.sim.coverage import Coverage
+from broker.wire.apis import ApiKey
+from broker.wire.messages import Message
+
+if TYPE_CHECKING:
+    from broker.node.partitions import HostedPartition
+
+COUNTED = "a proposed ISR counts until it is answered"
+
+
+LATE_SHARE = 0.4  # of the answers
+LATE_S = 0.5  # at most
+
+
+@contextlib.contextmanager
+def answers_late(rng: random.Random) -> Iterator[None]:
+    """While this lasts, some answers of the controller to AlterPartition come late, as over a slow connection. By then
+    the image may have brought what they say, or more, and the leader have made another proposal."""
+    patch = Patch()
+    call_once = ControllerClient.call_once
+
+    async def call_late(self: ControllerClient, api_key: ApiKey, version: int, message: Message, **options: Any) -> Any:
+        answer = await call_once(self, api_key, version, message, **options)
+        if api_key is ApiKey.ALTER_PARTITION and rng.random() < LATE_SHARE:
+            await asyncio.sleep(rng.uniform(0, LATE_S))
+        return answer
+
+    patch.set(ControllerClient, "call_once", call_late)
+    try:
+        yield
+    finally:
+        patch.undo()
+
+
+@contextlib.contextmanager
+def proposals_watched(fail: Callable[[str, str], None], coverage: Coverage) -> Iterator[None]:
+    """While this lasts, every proposal is followed from the leader that makes it to the answer that it hears."""
+    patch = Patch()
+    propose, handle = IsrSender.propose, PartitionReplica.handle
+    under_way: dict[PartitionReplica, dict[int, ProposeIsr]] = {}
+
+    def watched_propose(self: IsrSender, hosted: HostedPartition, proposal: ProposeIsr) -> None:
+        mine = under_way.setdefault(hosted.replica, {})
+        for attempt in [attempt for attempt in mine if attempt != proposal.attempt]:
+            if self._waiting.get(hosted.key, (None, None))[1] is mine[attempt]:
+                del mine[attempt]  # it never leaves: this one takes its place
+        mine[proposal.attempt] = proposal
+        propose(self, hosted, proposal)
+
+    def watched_handle(self: PartitionReplica, event: Event, now_ms: int) -> list[Action]:
+        if not isinstance(event, IsrProposalAnswered):
+            return handle(self, event, now_ms)
+        mine = under_way.get(self, {})
+        mine.pop(event.attempt, None)
+        actions = handle(self, event, now_ms)
+        for proposal in mine.values():
+            coverage.reached("answer of an older proposal")
+            missing = _missing(self, proposal)
+            if missing:
+                fail(
+                    COUNTED,
+                    f"the leader of epoch {self.leader_epoch} forgets {sorted(missing)}, which it has proposed for the "
+                    f"ISR after partition epoch {proposal.partition_epoch}, upon the answer to an older proposal",
+                )
+        return actions
+
+    patch.set(IsrSender, "propose", watched_propose)
+    patch.set(PartitionReplica, "handle", watched_handle)
+    try:
+        yield
+    finally:
+        patch.undo()
+
+
+def _missing(leader: Any, proposal: ProposeIsr) -> set[int]:
+    """Who of it does not count, though the controller may still agree: the state is the one that it was made in."""
+    made_in = (proposal.leader_epoch, proposal.partition_epoch)
+    if (leader.leader_epoch, leader.partition_epoch) != made_in:
+        return set()
+    return set(proposal.isr) - set(leader.maximal_isr)
