@@ -130,7 +130,7 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def resume(self) -> None:
         """It is not paused any more: what waited for that runs now."""
-        self.paused_until_us = 0
+        self.paused_until_us = min(self.paused_until_us, self._scheduler.now_us)
         self._is_drain_due = False
         if self._waiting:
             self._drain_later()
