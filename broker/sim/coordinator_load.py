@@ -16,6 +16,7 @@ from broker.sim.coordinator_client import GROUP, Place
 from broker.sim.group_checker import GroupChecker
 from broker.sim.group_members import ClassicMember, ConsumerMember
 from broker.sim.plan import TOPIC
+from broker.sim.real_transactions import RealTransactionalProducer
 from broker.sim.transaction_checker import Key
 from broker.sim.transactional import TransactionalProducer
 
@@ -32,30 +33,61 @@ class CoordinatorLoad:
         self.groups = GroupChecker(scheduler=world.scheduler, fail=world.fail, coverage=world.coverage)
         self._producers: list[tuple[SimClient, TransactionalProducer]] = []
         self._members: list[tuple[SimClient, ClassicMember | ConsumerMember]] = []
+        self._real: list[RealTransactionalProducer] = []
         self._tasks: list[asyncio.Task[Any]] = []  # Any: what they return nobody asks
 
     def begin(self) -> None:
         world, settings = self._world, self._world.settings
         for number in range(settings.transactional_producers):
             client = world.new_client(f"transactional-{number}")
-            producer = TransactionalProducer(
-                name=f"tx-{number}",
-                client=client,
-                topic=TOPIC,
-                partitions=settings.partitions,
-                leader_of=self._leader_of,
-                coordinator_of=self._coordinator_of,
-                rng=random.Random(self._rng.random()),
-                checker=world.transactions,
-                coverage=world.coverage,
-                fail=world.fail,
-            )
+            producer = self._stand_in(f"tx-{number}", client)
             self._producers.append((client, producer))
             world.scheduler.at(BEGIN_US, lambda c=client, p=producer: self._spawn(c, p.run()))  # type: ignore[misc]
+        for number in range(settings.real_producers):
+            self._begin_real_producer(number)
         for number in range(settings.classic_members):
             self._begin_member(ClassicMember, "classic", number)
         for number in range(settings.consumer_members):
             self._begin_member(ConsumerMember, "consumer", number)
+
+    def _begin_real_producer(self, number: int) -> None:
+        world, rng = self._world, random.Random(f"real producer {number} of {self._world.settings.seed}")
+        name = f"real-{number}"
+        real = RealTransactionalProducer(
+            name=name,
+            bootstrap=world.bootstrap,
+            topic=TOPIC,
+            partitions=world.settings.partitions,
+            scheduler=world.scheduler,
+            network=world.network,
+            rng=rng,
+            checker=world.transactions,
+            coverage=world.coverage,
+            fail=world.fail,
+        )
+        self._real.append(real)
+        world.client_hosts.append(name)
+        world.scheduler.at(BEGIN_US, real.begin)
+
+    def _offsets_of(self, real: RealTransactionalProducer) -> tuple[SimClient, TransactionalProducer]:
+        """Somebody who looks at what the group of this producer has; it sends nothing."""
+        client = self._world.new_client(f"offsets-{real.name}")
+        return client, self._stand_in(real.name, client)
+
+    def _stand_in(self, name: str, client: SimClient) -> TransactionalProducer:
+        world = self._world
+        return TransactionalProducer(
+            name=name,
+            client=client,
+            topic=TOPIC,
+            partitions=world.settings.partitions,
+            leader_of=self._leader_of,
+            coordinator_of=self._coordinator_of,
+            rng=random.Random(self._rng.random()),
+            checker=world.transactions,
+            coverage=world.coverage,
+            fail=world.fail,
+        )
 
     def _begin_member(self, kind: type[ClassicMember] | type[ConsumerMember], group: str, number: int) -> None:
         world = self._world
@@ -101,10 +133,14 @@ class CoordinatorLoad:
             producer.is_over = True
         for _, member in self._members:
             member.is_over = True
+        for real in self._real:
+            real.is_over = True
 
     @property
     def is_done(self) -> bool:
         zombies = [each for _, producer in self._producers for each in producer.zombies]
+        if not all(each.is_done for each in self._real):
+            return False
         return all(each.done() for each in (*self._tasks, *zombies)) and not self._world.transactions.has_open
 
     def waiting_text(self) -> str:
@@ -113,8 +149,12 @@ class CoordinatorLoad:
     def compare(self) -> None:
         self._world.transactions.compare()
         self._tasks.clear()
-        for client, producer in self._producers:
+        for client, producer in (*self._producers, *map(self._offsets_of, self._real)):
             self._spawn(client, producer.check_offset())
+
+    def dispose(self) -> None:
+        for real in self._real:
+            real.dispose()
 
     def is_compared(self) -> bool:
         return all(each.done() for each in self._tasks)

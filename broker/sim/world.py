@@ -140,6 +140,10 @@ class World:
         self._clients.append(client)
         return client
 
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port(each, EXTERNAL)}" for each in self.cluster.node_ids)
+
     def new_client(self, name: str) -> SimClient:
         """On a host of its own; links to it are cut as those to any other."""
         return self._client(name)
@@ -397,13 +401,12 @@ class World:
         client.loop.run_callback(lambda: client.loop.create_task(creating))
         reader = self._reader_client
         reader.loop.run_callback(lambda: reader.loop.create_task(self._reader.run()))
-        bootstrap = ",".join(f"127.0.0.1:{port(each, EXTERNAL)}" for each in self.cluster.node_ids)
         for number in range(settings.producers):
             is_idempotent = number == 0 or self.rng.random() < 0.7
             producer = SimProducer(
                 name=f"producer-{number}",
                 seed=self.rng.random(),
-                bootstrap=bootstrap,
+                bootstrap=self.bootstrap,
                 topic=TOPIC,
                 partitions=settings.partitions,
                 acks="all" if is_idempotent else self.rng.choice(("all", "1")),
@@ -511,6 +514,7 @@ class World:
 
     def dispose(self) -> None:
         self.cluster.dispose()
+        self.load.dispose()
         for loop in (*(each.loop for each in self._clients), *(each.loop for each in self.producers)):
             loop.dispose()
 
