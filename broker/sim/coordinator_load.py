@@ -16,6 +16,7 @@ from broker.sim.coordinator_client import GROUP, Place
 from broker.sim.group_checker import GroupChecker
 from broker.sim.group_members import ClassicMember, ConsumerMember
 from broker.sim.plan import TOPIC
+from broker.sim.real_members import RealMember
 from broker.sim.real_transactions import RealTransactionalProducer
 from broker.sim.transaction_checker import Key
 from broker.sim.transactional import TransactionalProducer
@@ -34,6 +35,7 @@ class CoordinatorLoad:
         self._producers: list[tuple[SimClient, TransactionalProducer]] = []
         self._members: list[tuple[SimClient, ClassicMember | ConsumerMember]] = []
         self._real: list[RealTransactionalProducer] = []
+        self._real_members: list[RealMember] = []
         self._tasks: list[asyncio.Task[Any]] = []  # Any: what they return nobody asks
 
     def begin(self) -> None:
@@ -45,6 +47,8 @@ class CoordinatorLoad:
             world.scheduler.at(BEGIN_US, lambda c=client, p=producer: self._spawn(c, p.run()))  # type: ignore[misc]
         for number in range(settings.real_producers):
             self._begin_real_producer(number)
+        for number in range(settings.real_members):
+            self._begin_real_member(number)
         for number in range(settings.classic_members):
             self._begin_member(ClassicMember, "classic", number)
         for number in range(settings.consumer_members):
@@ -68,6 +72,30 @@ class CoordinatorLoad:
         self._real.append(real)
         world.client_hosts.append(name)
         world.scheduler.at(BEGIN_US, real.begin)
+
+    def _begin_real_member(self, number: int) -> None:
+        world, rng = self._world, random.Random(f"real member {number} of {self._world.settings.seed}")
+        name, protocol = f"real-member-{number}", ("classic", "consumer")[world.settings.seed % 2]
+        real = RealMember(
+            name=name,
+            group=f"real-{protocol}",
+            protocol=protocol,
+            bootstrap=world.bootstrap,
+            topic=TOPIC,
+            scheduler=world.scheduler,
+            network=world.network,
+            rng=rng,
+            checker=self.groups,
+            coordinator_of=self._coordinator_of,
+            coverage=world.coverage,
+            fail=world.fail,
+        )
+        self._real_members.append(real)
+        world.client_hosts.append(name)
+        world.scheduler.at(BEGIN_US + 300_000 * number, real.begin)
+
+    def _real_clients(self) -> list[RealTransactionalProducer | RealMember]:
+        return [*self._real, *self._real_members]
 
     def _offsets_of(self, real: RealTransactionalProducer) -> tuple[SimClient, TransactionalProducer]:
         """Somebody who looks at what the group of this producer has; it sends nothing."""
@@ -133,13 +161,13 @@ class CoordinatorLoad:
             producer.is_over = True
         for _, member in self._members:
             member.is_over = True
-        for real in self._real:
+        for real in self._real_clients():
             real.is_over = True
 
     @property
     def is_done(self) -> bool:
         zombies = [each for _, producer in self._producers for each in producer.zombies]
-        if not all(each.is_done for each in self._real):
+        if not all(each.is_done for each in self._real_clients()):
             return False
         return all(each.done() for each in (*self._tasks, *zombies)) and not self._world.transactions.has_open
 
@@ -153,7 +181,7 @@ class CoordinatorLoad:
             self._spawn(client, producer.check_offset())
 
     def dispose(self) -> None:
-        for real in self._real:
+        for real in self._real_clients():
             real.dispose()
 
     def is_compared(self) -> bool:

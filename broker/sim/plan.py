@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 TOPIC = "t"
 AFTERMATH_SHARE = 0.2
+REAL_MEMBERS = (0, 0, 0, 0, 0, 0, 0, 2)
 REAL_PRODUCERS = (0, 0, 0, 0, 1)
 LATE_ANSWERS_SHARE = 0.3
 DIRECTED = {"figure eight": 1, "crash after vote": 3, "earlier life": 2}  # schedule -> weight
@@ -32,6 +33,7 @@ class Settings:
     snapshot_bytes: int | None = None  # of metadata records between two snapshots, which shorten the log as well
     transactional_producers: int = 0
     real_producers: int = 0  # transactional ones of the reference client
+    real_members: int = 0  # of a group: the reference client's consumers
     classic_members: int = 0
     consumer_members: int = 0  # of a KIP-848 group
     leader_moves: int = (
@@ -86,6 +88,7 @@ def settings_of(seed: int) -> Settings:
         snapshot_bytes=None if directed == "figure eight" else rng.choice((None, 600, 2_000)),
         transactional_producers=0 if unclean else rng.choice((0, 0, 1, 2)),
         real_producers=0 if unclean else random.Random(f"real producers of {seed}").choice(REAL_PRODUCERS),
+        real_members=0 if unclean else random.Random(f"real members of {seed}").choice(REAL_MEMBERS),
         classic_members=0 if unclean else rng.choice((0, 0, 0, 2, 3)),
         consumer_members=0 if unclean else rng.choice((0, 0, 0, 2, 3)),
         has_lonely_follower=rng.random() < 0.2,
