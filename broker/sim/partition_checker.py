@@ -206,22 +206,31 @@ class PartitionChecker:
             if marks.get(hosted) == mark and (not changed or hosted.key not in changed):
                 continue
             marks[hosted] = mark
-            topic = self._image.topics.get(hosted.topic)
-            if topic is None or topic.topic_id != hosted.topic_id:
-                continue  # deleted; this broker has not heard of it yet
-            stable = hosted.log.last_stable_offset(replica.high_watermark) if replica.is_leader else 0
-            now = _Watched(
-                replica.leader_epoch, replica.is_leader, replica.high_watermark, hosted.log.log_end_offset, stable
-            )
-            before = self._watched.get((life.node_id, hosted.key))
-            self._watched[(life.node_id, hosted.key)] = now
-            is_touched = before is None or hosted.key in changed
-            mirror = self._update_mirror(life, hosted) if is_touched else self.mirror(life.node_id, hosted.key)
-            replica.check_invariants()
-            self._check_high_watermark(life, hosted, before, now)
-            if now.is_leader:
-                self._check_leader(life, hosted, before, mirror)
-                self._advance(life, hosted, mirror)
+            self._look_at(life, hosted, changed)
+
+    def failing(self, life: Life, hosted: HostedPartition) -> None:
+        """Its storage fails now, in the midst of an event. What it has committed and told in this event counts."""
+        if self._lives.get(life.node_id) is life:
+            self._look_at(life, hosted, {hosted.key})
+
+    def _look_at(self, life: Life, hosted: HostedPartition, changed: Set[Key]) -> None:
+        replica = hosted.replica
+        topic = self._image.topics.get(hosted.topic)
+        if topic is None or topic.topic_id != hosted.topic_id:
+            return  # deleted; this broker has not heard of it yet
+        stable = hosted.log.last_stable_offset(replica.high_watermark) if replica.is_leader else 0
+        now = _Watched(
+            replica.leader_epoch, replica.is_leader, replica.high_watermark, hosted.log.log_end_offset, stable
+        )
+        before = self._watched.get((life.node_id, hosted.key))
+        self._watched[(life.node_id, hosted.key)] = now
+        is_touched = before is None or hosted.key in changed
+        mirror = self._update_mirror(life, hosted) if is_touched else self.mirror(life.node_id, hosted.key)
+        replica.check_invariants()
+        self._check_high_watermark(life, hosted, before, now)
+        if now.is_leader:
+            self._check_leader(life, hosted, before, mirror)
+            self._advance(life, hosted, mirror)
 
     # -- what lies in the logs ---------------------------------------------------------------------------------------
 

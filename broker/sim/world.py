@@ -12,13 +12,14 @@ import random
 import traceback
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from broker.client import clock as client_clock
 from broker.controller.image import MetadataImage
 from broker.log.directory import parse_directory_name
+from broker.mutants import Patch
 from broker.node import clock as node_clock
 from broker.node.failures import QuorumFailedError
+from broker.node.partitions import AppendOutcome, HostedPartition, Partitions
 from broker.sim.aftermath import Aftermath, names_damage
 from broker.sim.clients import Reader, SimClient, create_topic, send_corrupt_batch
 from broker.sim.cluster import EXTERNAL, SESSION_MS, Cluster, Life, SimLogger, host_of, port
@@ -37,9 +38,6 @@ from broker.sim.scheduler import Scheduler
 from broker.sim.tellings import tellings_watched
 from broker.sim.transaction_checker import TransactionChecker
 from broker.wire.records import decode_records
-
-if TYPE_CHECKING:
-    from broker.node.partitions import HostedPartition
 
 RECOVERY_LIMIT_US = 12_000_000  # after healing: many times what elections and catching up take
 KNOWN_LIMIT_US = 1_500_000  # replica.fetch.wait.max.ms is 200
@@ -241,6 +239,13 @@ class World:
             self.coverage.reached("offline partition back")
         if offline and self.faults.is_over:
             self._end_and_restart(life)
+
+    def storage_fails(self, partitions: Partitions, hosted: HostedPartition) -> None:
+        """Before its partition is gone: the checker looks between events only."""
+        for life in self.cluster.up():
+            if life.broker is not None and life.broker.partitions is partitions and self.violation is None:
+                with self.cluster.disks[life.node_id].observed():
+                    self.partitions.failing(life, hosted)
 
     def _end_and_restart(self, life: Life) -> None:
         """A broker whose disk refused what it cannot do without ends itself; its supervisor starts it again."""
@@ -532,6 +537,7 @@ def run_seed(seed: int) -> SeedResult:
             with (
                 refusals_counted(world.coverage),
                 tellings_watched(world.fail, cluster.lives, cluster.disks),
+                _storage_watched(world),
                 proposals_watched(world.fail, world.coverage),
                 requests_charged(),
                 answers_late(random.Random(f"answers {seed}"))
@@ -545,6 +551,23 @@ def run_seed(seed: int) -> SeedResult:
     del world
     gc.collect()  # it is all cycles, and with collection off nothing counted them: thousands of seeds fill the memory
     return result
+
+
+@contextlib.contextmanager
+def _storage_watched(world: World) -> Iterator[None]:
+    patch = Patch()
+    storage_failed = Partitions.storage_failed
+
+    def watched(self: Partitions, hosted: HostedPartition, error: Exception) -> AppendOutcome:
+        if self.get(*hosted.key) is hosted:
+            world.storage_fails(self, hosted)
+        return storage_failed(self, hosted, error)
+
+    patch.set(Partitions, "storage_failed", watched)
+    try:
+        yield
+    finally:
+        patch.undo()
 
 
 @contextlib.contextmanager
