@@ -146,6 +146,13 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "forgotten_producer_refused": "a producer has to be idle for producer.id.expiration.ms, a day",
     "rot_cut_as_a_torn_tail": "no fault of a scenario damages the metadata log",
     "stray_kept": "no scenario deletes a topic while a broker is down",
+    "elements_not_limited": "no client of a scenario asks for tens of thousands of things at once",
+    "partitions_opened_at_once": "no scenario makes a topic of very many partitions",
+    "recovery_on_the_loop": "logs of a scenario are small: their recovery takes less than a session",
+    "log_start_not_followed": "no scenario deletes records",
+    "segment_directory_not_synced": "the loss of power takes what came after a file's last fsync, and knows of no file "
+    "whose name was never synced",
+    "void_newer_isr_proposal": "the controller's answer has to come late, and a newer proposal to be on its way",
     "read_error_fails_the_fetch": "no scenario makes one log of several unreadable yet",
     "old_image_believed": "it takes two brokers that come back with old metadata and find each other before either "
     "hears the controller, a window of milliseconds",

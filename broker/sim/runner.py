@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,8 +16,12 @@ SEEDS_AT_ONCE = 2  # handed to a process; more would make the first results late
 def results(seeds: Sequence[int], *, mutant: str | None, jobs: int) -> Iterator[SeedResult]:
     """With this mutant, None for none. Ends early without waiting for what was not begun when it is closed."""
     if jobs <= 1:
-        with mutants.applied(mutant):
-            yield from map(run_seed, seeds)
+        gc.freeze()  # what is loaded stays: the collection after each seed need not look at it
+        try:
+            with mutants.applied(mutant):
+                yield from map(run_seed, seeds)
+        finally:
+            gc.unfreeze()
         return
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare, initargs=(mutant,))
@@ -27,5 +32,6 @@ def results(seeds: Sequence[int], *, mutant: str | None, jobs: int) -> Iterator[
 
 
 def _prepare(mutant: str | None) -> None:
+    gc.freeze()
     if mutant is not None:
         mutants.apply(mutant)
