@@ -152,7 +152,6 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "log_start_not_followed": "no scenario deletes records",
     "segment_directory_not_synced": "the loss of power takes what came after a file's last fsync, and knows of no file "
     "whose name was never synced",
-    "void_newer_isr_proposal": "the controller's answer has to come late, and a newer proposal to be on its way",
     "read_error_fails_the_fetch": "no scenario makes one log of several unreadable yet",
     "old_image_believed": "it takes two brokers that come back with old metadata and find each other before either "
     "hears the controller, a window of milliseconds",

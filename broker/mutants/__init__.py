@@ -74,7 +74,6 @@ MUTANTS = (
     "two_votes_in_one_epoch",
     "unclean_election_always",
     "unsynced_segments_trusted",
-    "void_newer_isr_proposal",
     "vote_for_a_shorter_log",
     "vote_not_persisted",
 )
