@@ -7,11 +7,12 @@ that were due and never were are `unsent` of the load's own account. Pure. Shown
 
 from __future__ import annotations
 
-from typing import Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Final
 
 from reports.model import Cell, CellFacts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CONSTANT, CLOSED = "constant", "closed"
 # Their rate is not the same all along, and should not be: a poisson load's is, but for chance.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -334,3 +336,14 @@ def test_a_cell_with_other_settings_than_its_scenario_says_so_on_its_page() -> N
     assert "delivery.timeout.ms" not in cell.properties
     assert cell.properties["max.in.flight.requests.per.connection"] == "1"
     assert cell.note.endswith("1 instead of 5, no delivery.timeout.ms, it never gives up.")
+
+
+@pytest.mark.thorough
+def test_a_command_starts_without_what_only_the_analysis_needs() -> None:
+    """pandas alone takes a third of a second of every command, and a run does not use it."""
+    command = [sys.executable, "-X", "importtime", "-m", "harness", "run", "demo", "--dry-run"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == ExitCode.PASS, done.stderr[-2000:]
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "harness.run.orchestrator" in imported
+    assert not imported & {"pandas", "pyspark", "altair", "jinja2"}
