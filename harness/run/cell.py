@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.clusters.admin import Admin
@@ -346,6 +346,12 @@ class CellRun:
         hidden = await_high_watermarks(
             self._cluster, self._planned.all_topics, timeout_s=HEALTH_TIMEOUT_S, should_stop=self._context.stop.is_set
         )
+        if hidden and not self._context.stop.is_set():
+            raise CellError(
+                "the high watermark did not reach the end of the leader's log after the last fault was healed "
+                f"(limit {HEALTH_TIMEOUT_S:.0f} s): {'; '.join(hidden)}",
+                anomaly="no_recovery",
+            )
         topics = [self._topic_reader(topic) for topic in self._planned.topic_names]
         count = self._partition_count()
         result: FinalRead = read_log(
@@ -356,8 +362,6 @@ class CellRun:
             clock=self._context.clock,
             should_stop=self._context.stop.is_set,
         )
-        if hidden:
-            result = replace(result, complete=False, reason="; ".join([*hidden, result.reason]))
         self._outcome.final_read = result.as_json()
         if self._planned.workload.has_copiers:
             self._outcome.copies = read_copies(
