@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from broker.client import native
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
@@ -100,6 +102,7 @@ def test_what_a_thread_raises_is_told() -> None:
     assert repr(process.threads.failure) == "RuntimeError('broken')"
 
 
+@pytest.mark.thorough
 def test_a_seed_with_the_real_clients_repeats_itself() -> None:
     seed = 12
     settings = settings_of(seed)
