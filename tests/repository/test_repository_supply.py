@@ -92,3 +92,11 @@ def test_no_container_of_the_composition_has_a_privilege() -> None:
         assert service["security_opt"] == ["no-new-privileges:true"], name
         mounts = [volume for volume in service.get("volumes", ()) if not volume.endswith(":ro")]
         assert not mounts or "user" in service, f"{name}: what it writes belongs to whoever asked for it"
+
+
+def test_every_image_that_is_fetched_is_named_by_its_digest_and_it_is_one_image() -> None:
+    places = ("containers/Dockerfile", "docker-compose.yml", "examples/ci/gitlab.yml")
+    named = [re.findall(r"\bpython:[\w.-]+(?:@sha256:[0-9a-f]+)?", (ROOT / place).read_text()) for place in places]
+    assert [len(each) for each in named] == [1, 2, 1]
+    [image] = {image for each in named for image in each}
+    assert re.fullmatch(r"python:3\.11-slim-bookworm@sha256:[0-9a-f]{64}", image)
