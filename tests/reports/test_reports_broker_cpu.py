@@ -105,7 +105,8 @@ def test_a_sweep_compares_what_stays_and_shows_the_compiler_beside_it() -> None:
 
 
 def test_an_older_run_says_that_the_compiler_is_in_its_figures() -> None:
-    found = analysed(cell("0", compiler_us=None), cell("5", compiler_us=None))
+    twice = [cell(linger, compiler_us=None, repetition=number) for linger in ("0", "5") for number in (1, 2)]
+    found = analysed(*twice)
     assert any("just-in-time compilers took was not recorded" in line for line in found.warnings)
     assert "compiler" not in as_json(found)["recommendation"]["predicted"]["broker_cpu"]
     reference = [cell_facts({**BASELINE, "linger.ms": value}, p99_us=1e4) for value in ("0", "5")]
