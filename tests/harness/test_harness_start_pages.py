@@ -24,6 +24,7 @@ def harness(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "name"), [("start/first-suite.md", "orders.yaml"), ("start/first-chaos-test.md", "my-producer.yaml")]
 )
@@ -34,6 +35,7 @@ def test_the_first_files_of_a_newcomer_are_valid(page: str, name: str, tmp_path:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_first_suite_has_as_many_cells_as_its_page_says(tmp_path: Path) -> None:
     (tmp_path / "orders.yaml").write_text(examples("start/first-suite.md")["orders.yaml"])
     done = harness("run", "orders.yaml", "--dry-run", cwd=tmp_path)
@@ -53,6 +55,7 @@ def test_a_worked_example_is_the_file_that_runs(page: str, file: str) -> None:
     assert examples(page)[Path(file).name] == (ROOT / file).read_text()
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_start_pages_have_options_that_exist() -> None:
     for page in sorted((DOCS / "start").glob("*.md")):
         for line in re.findall(r"^(harness [^#\n]+)", page.read_text(), re.MULTILINE):
