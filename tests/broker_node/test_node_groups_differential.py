@@ -42,6 +42,7 @@ def test_group_requests_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]
     assert len(ours) == 301
 
 
+@pytest.mark.long
 def test_generated_requests_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]) -> None:
     result = Result()
     run(*sides, chapters(seed=1, requests=2, looks=False), result)

@@ -108,6 +108,7 @@ def brokers(process: HarnessProcess) -> set[int]:
     return {pid for pid, command in process.family().items() if "broker.node" in command}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_fork_has_brokers_of_its_own_and_a_stop_between_two_leaves_none(

@@ -83,6 +83,7 @@ def test_ctrl_c_leaves_nothing_and_exits_130(start: Start, tmp_path: Path, momen
     assert read_manifest(tmp_path / "run")["status"] == "interrupted"
 
 
+@pytest.mark.long
 def test_ctrl_c_under_faults_heals_them_and_the_partial_run_is_reported(start: Start, tmp_path: Path) -> None:
     process = run_short(start, tmp_path, measure_ms=20_000, held_ms=15_000)
     process.await_that(lambda: fault_applied(tmp_path), "both faults")

@@ -50,6 +50,7 @@ def test_only_the_reference_cluster_listens_elsewhere(engine: str, capsys: pytes
     assert f"cluster.host ::1 is for --cluster reference, not for {engine}" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @needs_ipv6
 @pytest.mark.slow
 @pytest.mark.spark

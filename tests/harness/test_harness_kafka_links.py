@@ -45,6 +45,7 @@ def wait_for_controller(cluster: ProcessCluster, other_than: int | None = None) 
     raise AssertionError(f"no controller other than {other_than} within 60 s")
 
 
+@pytest.mark.long
 def test_no_node_reaches_another_past_its_proxy(tmp_path: Path) -> None:
     """An elected controller tells the others its endpoint (KIP-853): that must lead through the proxies as well."""
     try:

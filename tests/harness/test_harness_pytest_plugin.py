@@ -63,6 +63,7 @@ def test_no_scenario(kafka_cluster, chaos):
 """
 
 
+@pytest.mark.long
 def test_the_examples_of_the_page_pass_and_hollow_tests_do_not(tmp_path: Path) -> None:
     for name, text in {**examples(), "test_hollow.py": HOLLOW}.items():
         (tmp_path / name).write_text(text)

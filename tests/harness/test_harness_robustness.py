@@ -51,6 +51,7 @@ def assert_nothing_left(process: HarnessProcess) -> None:
     assert leases(process.state_home) == []
 
 
+@pytest.mark.long
 def test_a_dead_toxiproxy_server_is_named_and_the_cell_carried_out_once_more(start: Start, tmp_path: Path) -> None:
     suite = write_suite(tmp_path, measure_ms=5_000, held_ms=1_000)
     process = start("run", str(suite), "--run-dir", "run", "--toxiproxy", "embedded", "--no-report")
@@ -65,6 +66,7 @@ def test_a_dead_toxiproxy_server_is_named_and_the_cell_carried_out_once_more(sta
     assert_nothing_left(process)
 
 
+@pytest.mark.long
 def test_a_broker_that_never_comes_back_is_told_with_its_last_words(start: Start, tmp_path: Path) -> None:
     process = run_short(start, tmp_path)
     process.await_text("· measure")

@@ -150,6 +150,7 @@ sweep:
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
 def test_no_secret_is_left_in_a_run_or_told_wherever_it_was_given(

@@ -65,6 +65,7 @@ def test_the_commands_of_the_start_pages_have_options_that_exist() -> None:
                 assert [option for option in options if option not in told] == [], f"{page.name}: {line}"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_first_scenario_of_a_newcomer_passes(tmp_path: Path) -> None:
     (tmp_path / "my-producer.yaml").write_text(examples("start/first-chaos-test.md")["my-producer.yaml"])

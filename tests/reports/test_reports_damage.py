@@ -198,6 +198,7 @@ def test_without_a_list_of_files_what_can_be_told_is_told(tmp_path: Path) -> Non
     assert any("not recorded" in note for note in run.notes)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_bad_files_and_odd_content_cost_their_cells_and_the_rest_is_reported(
     spark: SparkSession, tmp_path: Path

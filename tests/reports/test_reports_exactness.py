@@ -162,6 +162,7 @@ def differences(
     return [text for _, text in sorted(wrong)]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_what_spark_finds_is_what_plain_python_finds(spark: SparkSession) -> None:

@@ -27,6 +27,7 @@ IN_WORDS = ("reasons", "notes", "checks")
 GROWN = ("anomalies", "observed_sets")  # what a later version looks for is there beside the rest
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("version", [2])

@@ -28,6 +28,7 @@ def report(spark: SparkSession, directory: Path) -> dict[str, dict[str, object]]
     return {cell["cell_id"]: cell for cell in document["cells"]}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_every_kind_of_wreck_is_reported_as_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
     names = ["sound", "no-log", "cut-parquet", "torn-lines", "no-cell-json", "never-started", "no-outcome"]
@@ -62,6 +63,7 @@ def test_every_kind_of_wreck_is_reported_as_inconclusive(spark: SparkSession, tm
     assert found["sound"]["lost"] == 0
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_what_a_log_that_was_not_read_to_its_end_does_not_hold_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", [SyntheticCell(cell_id="cut", seed=9, damage=Damage()).build()])
