@@ -103,10 +103,14 @@ def build(out: Path, root: Path = ROOT) -> int:
         command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", "mkdocs.yml"]
         done = subprocess.run(command, cwd=work, stdout=sys.stderr, timeout=TIMEOUT_S, check=False)
         if done.returncode == 0:
-            if out.exists():
-                shutil.rmtree(out)
-            shutil.copytree(work / "site", out)
-            (out / MARK).touch()
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=out.parent) as beside:
+                new = Path(beside) / "site"  # whole before the old one goes: a full disk leaves that as it is
+                shutil.copytree(work / "site", new)
+                (new / MARK).touch()
+                if out.exists():
+                    shutil.rmtree(out)
+                new.rename(out)
             print(f"{count} pages: {out / 'index.html'}")
     return done.returncode
 

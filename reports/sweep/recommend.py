@@ -399,7 +399,7 @@ def _how_sure(
         more = f" and {len(ties) - 4} more" if len(ties) > 4 else ""
         text += f"; this run cannot tell it from {shown}{more}"
     own = next((item for item in inputs.sensitivities if item.measure == measure.name), None)
-    if own is not None and own.repeated:
+    if own is not None:
         text += f" (differences in {measure.title} below {effect_size(own.smallest_effect)} stay unseen)"
     return text + "."
 
