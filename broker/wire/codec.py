@@ -15,11 +15,12 @@ from kio.serial.errors import SerialError
 
 from broker.wire import apis
 from broker.wire.apis import ApiKey
-from broker.wire.decoder import ELEMENTS_MAX, decode_in_place, read_uvarint
+from broker.wire.decoder import ELEMENTS_MAX, decode_in_place
 from broker.wire.encoder import Buffer, Output, encode_body
 from broker.wire.errors import ErrorCode, LocalProtocolError, RemoteProtocolError
 from broker.wire.extent import ANSWER_ELEMENTS_MAX, extent_of
 from broker.wire.messages import Message, MessageType, request_type, response, response_type
+from broker.wire.varints import read_uvarint
 
 __all__ = [
     "RequestHeader",

@@ -2,7 +2,7 @@
 
 Owns: framing quirks and a bound on decompressed size. lz4 is written with independent blocks and no content checksum
 (Java rejects linked blocks: "Dependent block stream is unsupported"); snappy in xerial's block format, while bare raw
-snappy, which librdkafka sends, is read too.
+snappy, which librdkafka sends, is read too. Usual frames of lz4 and zstd take the quick ways of quick_codecs.py.
 Shown by tests/broker_wire/test_wire_compression.py.
 """
 
@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import cramjam
 
 from broker.wire.errors import CorruptBatchError, LocalProtocolError, UnpackedTooBigError
+from broker.wire.quick_codecs import pack_lz4, pack_zstd, unpack_lz4, unpack_zstd
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -30,6 +31,7 @@ _XERIAL_BLOCK_BYTES_MIN = 1024
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
+_LZ4_THOROUGH_LEVEL_MIN = 3  # levels below are one and the same
 _SPARE_BYTES = 2 * 1024 * 1024  # what nearly every batch unpacks into
 _SPARES_MAX = 2
 _SPARES: list[bytearray] = []  # targets that nobody uses now
@@ -62,10 +64,12 @@ def compress(codec: CodecId, data: Buffer, *, level: int | None = None) -> bytes
     if codec == CodecId.SNAPPY:
         return _compress_xerial(data)
     if codec == CodecId.LZ4:
-        frame = cramjam.lz4.Compressor(level=1 if level is None else level, block_linked=False, content_checksum=False)
+        if level is None or level < _LZ4_THOROUGH_LEVEL_MIN:
+            return pack_lz4(data)
+        frame = cramjam.lz4.Compressor(level=level, block_linked=False, content_checksum=False)
         frame.compress(data)
         return bytes(frame.finish())
-    return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
+    return pack_zstd(data, 3 if level is None else level)
 
 
 def decompress(codec: CodecId, data: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
@@ -77,8 +81,11 @@ def decompress(codec: CodecId, data: Buffer, *, size_bytes_max: int = DECOMPRESS
             return _decompress_gzip(bytes(data), size_bytes_max)
         if codec == CodecId.SNAPPY:
             return _decompress_snappy(bytes(data), size_bytes_max)
-        module = cramjam.lz4 if codec == CodecId.LZ4 else cramjam.zstd
-        return _decompress_stream(module, data, size_bytes_max)
+        if codec == CodecId.ZSTD:
+            quick = unpack_zstd(data, size_bytes_max)
+            return _decompress_stream(cramjam.zstd, data, size_bytes_max) if quick is None else quick
+        quick = unpack_lz4(data, size_bytes_max)
+        return _decompress_stream(cramjam.lz4, data, size_bytes_max) if quick is None else quick
     except (cramjam.DecompressionError, zlib.error, struct.error, OSError) as error:
         raise CorruptBatchError(f"{codec.name.lower()} data does not decompress: {error}") from error
 

@@ -20,6 +20,7 @@ from uuid import UUID
 from broker.wire.encoder import FIXED_CODES, STRING_BYTES_MAX
 from broker.wire.errors import RemoteProtocolError, error_code
 from broker.wire.messages import ZERO_UUID, FieldShape, Message, MessageType, field_shapes
+from broker.wire.varints import read_uvarint
 
 
 class Budget:
@@ -51,23 +52,6 @@ def decode_in_place(
     except (struct.error, IndexError, UnicodeDecodeError, ValueError, OverflowError, OSError) as error:
         raise RemoteProtocolError(f"cannot decode {message_type.__module__}: {error}") from error
     return message
-
-
-def read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
-    byte = view[position]
-    position += 1
-    if byte < 0x80:
-        return byte, position
-    value, shift = byte & 0x7F, 7
-    while True:
-        byte = view[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-        if shift > 28:
-            raise RemoteProtocolError("an unsigned varint has more than 5 bytes")
 
 
 _INT16 = struct.Struct(">h")

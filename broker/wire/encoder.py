@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from broker.wire.errors import LocalProtocolError
 from broker.wire.messages import ZERO_UUID, FieldShape, Message, MessageType, field_shapes, to_ms
+from broker.wire.varints import uvarint
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -57,25 +58,6 @@ class Output:
 Encode: TypeAlias = Callable[[Message, Output], None]
 
 
-def unsigned_varint(value: int) -> bytes:
-    """7 bits a byte, least significant first, high bit = more follow."""
-    if value < 0x80:
-        return bytes((value,))
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-_UVARINT = tuple(unsigned_varint(value) for value in range(1024))
-
-
-def _uvarint(value: int) -> bytes:
-    return _UVARINT[value] if value < 1024 else unsigned_varint(value)
-
-
 FIXED_CODES = {
     "int8": "b",
     "int16": "h",
@@ -111,7 +93,7 @@ def _write_string(value: str | None, output: Output, compact: bool) -> None:
     encoded = value.encode()
     if len(encoded) > STRING_BYTES_MAX:
         raise ValueError(f"a string of {len(encoded)} bytes: at most {STRING_BYTES_MAX} fit")
-    output.small.append(_uvarint(len(encoded) + 1) if compact else struct.pack(">h", len(encoded)))
+    output.small.append(uvarint(len(encoded) + 1) if compact else struct.pack(">h", len(encoded)))
     output.small.append(encoded)
 
 
@@ -128,22 +110,22 @@ def _write_bytes(value: Buffer | list[Buffer] | tuple[Buffer, ...] | None, outpu
         return
     parts = value if isinstance(value, list | tuple) else (value,)
     size = sum([len(part) for part in parts])
-    output.small.append(_uvarint(size + 1) if compact else struct.pack(">i", size))
+    output.small.append(uvarint(size + 1) if compact else struct.pack(">i", size))
     for part in parts:
         output.payload(part)
 
 
 def _array_prefix(count: int, compact: bool) -> bytes:
-    return _uvarint(count + 1) if compact else struct.pack(">i", count)
+    return uvarint(count + 1) if compact else struct.pack(">i", count)
 
 
 def _write_tags(pairs: list[tuple[int, Any, Encode]], output: Output) -> None:
-    output.small.append(_uvarint(len(pairs)))
+    output.small.append(uvarint(len(pairs)))
     for tag, value, encode in pairs:
         inner = Output()
         encode(value, inner)
         encoded = b"".join(inner.finish())
-        output.small += (_uvarint(tag), _uvarint(len(encoded)), encoded)
+        output.small += (uvarint(tag), uvarint(len(encoded)), encoded)
 
 
 _CACHE: dict[tuple[MessageType, bool], Encode] = {}
@@ -174,7 +156,7 @@ def _generate(message_type: MessageType, flexible: bool) -> Encode:
         "_text": _write_text,
         "_bytes": _write_bytes,
         "_prefix": _array_prefix,
-        "_uvarint": _uvarint,
+        "_uvarint": uvarint,
         "_pack": struct.pack,
         "_write_tags": _write_tags,
     }

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.wire.errors import ErrorCode, error_code
+from broker.wire.errors import ErrorCode, RemoteProtocolError, error_code
 from broker.wire.messages import ZERO_UUID
+from broker.wire.varints import read_uvarint, uvarint
 
 Buffer = bytes | bytearray | memoryview
 
@@ -80,7 +81,7 @@ def decode_fetch_request(view: memoryview, position: int, version: int) -> Fetch
         return None
     try:
         return _decode_request(view, position, version)
-    except (struct.error, IndexError, UnicodeDecodeError):
+    except (struct.error, IndexError, UnicodeDecodeError, RemoteProtocolError):
         return None
 
 
@@ -94,7 +95,7 @@ def _decode_request(view: memoryview, position: int, version: int) -> FetchReque
             view, position
         )
         position += _HEAD_12.size
-    topic_count, position = _read_uvarint(view, position)
+    topic_count, position = read_uvarint(view, position)
     if not 0 < topic_count <= HOT_ELEMENTS_MAX:
         return None
     left = HOT_ELEMENTS_MAX - topic_count
@@ -111,7 +112,7 @@ def _decode_request(view: memoryview, position: int, version: int) -> FetchReque
                 return None
             topic = str(view[position + 1 : position + size], "utf-8")
             position += size
-        partition_count, position = _read_uvarint(view, position)
+        partition_count, position = read_uvarint(view, position)
         if not 0 < partition_count <= left:
             return None
         left -= partition_count
@@ -160,14 +161,14 @@ def encode_follower_fetch(
     count = 0
     for topic_id, partitions in topics:
         count += 1
-        pieces += (topic_id.bytes, _uvarint(len(partitions) + 1))
+        pieces += (topic_id.bytes, uvarint(len(partitions) + 1))
         pieces += [_ASKED.pack(*each, 0) for each in partitions]
         pieces.append(b"\x00")
-    pieces[1] = _uvarint(count + 1)
+    pieces[1] = uvarint(count + 1)
     gone = list(forgotten)
-    pieces.append(_uvarint(len(gone) + 1))
+    pieces.append(uvarint(len(gone) + 1))
     for topic_id, indexes in gone:
-        pieces += (topic_id.bytes, _uvarint(len(indexes) + 1), struct.pack(f">{len(indexes)}iB", *indexes, 0))
+        pieces += (topic_id.bytes, uvarint(len(indexes) + 1), struct.pack(f">{len(indexes)}iB", *indexes, 0))
     # no rack, one tagged field
     pieces.append(b"\x01" + _REPLICA_STATE.pack(1, 1, _REPLICA_STATE_BYTES, *state, 0))
     body = b"".join(pieces)
@@ -210,14 +211,14 @@ def encode_fetch_response(
         count += 1
         if isinstance(topic, str):
             encoded = topic.encode()
-            small += (_uvarint(len(encoded) + 1), encoded)
+            small += (uvarint(len(encoded) + 1), encoded)
         else:
             small.append(ZERO_UUID.bytes if topic is None else topic.bytes)
-        small.append(_uvarint(len(partitions) + 1))
+        small.append(uvarint(len(partitions) + 1))
         for each in partitions:
             index, error, high_watermark, stable, log_start, records, is_read_committed = each
             small.append(_TOLD.pack(index, error, high_watermark, stable, log_start, is_read_committed, -1))
-            small.append(_uvarint(len(records) + 1))
+            small.append(uvarint(len(records) + 1))
             if len(records):
                 out.append(b"".join(small))
                 out.append(records)
@@ -227,7 +228,7 @@ def encode_fetch_response(
         small.append(b"\x00")
     small.append(b"\x00")
     out.append(b"".join(small))
-    counted = _uvarint(count + 1)
+    counted = uvarint(count + 1)
     size = _ANSWER_HEAD.size - 4 + len(counted) + sum(map(len, out))
     head = _ANSWER_HEAD.pack(size, correlation_id, 0, 0, 0, session_id) + counted
     out[0] = head + bytes(out[0])
@@ -271,7 +272,7 @@ def decode_fetch_response(frame: memoryview, version: int) -> FetchResponse | No
         return None
     try:
         return _decode_response(frame)
-    except (struct.error, IndexError):
+    except (struct.error, IndexError, RemoteProtocolError):
         return None
 
 
@@ -279,14 +280,14 @@ def _decode_response(view: memoryview) -> FetchResponse | None:
     if view[4]:
         return None
     error, session_id = struct.unpack_from(">hi", view, 9)
-    topic_count, position = _read_uvarint(view, 15)
+    topic_count, position = read_uvarint(view, 15)
     if not topic_count:
         return None
     topics = []
     for _ in range(topic_count - 1):
         encoded = bytes(view[position : position + 16])
         topic_id = UUID(bytes=encoded) if len(encoded) == 16 and encoded != ZERO_UUID.bytes else None
-        partition_count, position = _read_uvarint(view, position + 16)
+        partition_count, position = read_uvarint(view, position + 16)
         if not partition_count:
             return None
         partitions = []
@@ -294,7 +295,7 @@ def _decode_response(view: memoryview) -> FetchResponse | None:
             index, code, high_watermark, stable, log_start, aborted, _ = _TOLD.unpack_from(view, position)
             if aborted > 1:
                 return None
-            size, position = _read_uvarint(view, position + _TOLD.size)
+            size, position = read_uvarint(view, position + _TOLD.size)
             records = None
             if size:
                 records = view[position : position + size - 1]
@@ -311,32 +312,3 @@ def _decode_response(view: memoryview) -> FetchResponse | None:
     if view[position]:
         return None
     return FetchResponse(_NONE if not error else error_code(error), session_id, topics)
-
-
-def _uvarint(value: int) -> bytes:
-    if value <= _COMPACT_MAX:
-        return _BYTES[value]
-    encoded = bytearray()
-    while value > _COMPACT_MAX:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def _read_uvarint(view: memoryview, position: int) -> tuple[int, int]:
-    value = view[position]
-    position += 1
-    if value <= _COMPACT_MAX:
-        return value, position
-    value &= 0x7F
-    for shift in (7, 14, 21, 28):
-        byte = view[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte <= _COMPACT_MAX:
-            return value, position
-    raise IndexError  # more than 5 bytes: the general decoder complains
-
-
-_BYTES = tuple(bytes((value,)) for value in range(256))

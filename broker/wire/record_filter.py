@@ -20,7 +20,7 @@ from broker.wire.batch import (
     BatchHeader,
     RawBatch,
 )
-from broker.wire.compression import DECOMPRESSED_BYTES_MAX, CodecId, compress, decompress
+from broker.wire.compression import DECOMPRESSED_BYTES_MAX, Buffer, CodecId, compress, decompress
 from broker.wire.errors import CorruptBatchError
 from broker.wire.varints import decode_varint, varint
 
@@ -121,7 +121,7 @@ def without_records(header: BatchHeader) -> bytes:
     return with_body(header._replace(record_count=0), b"")
 
 
-def recompress(header: BatchHeader, body: bytes, codec: CodecId, *, level: int | None = None) -> bytes:
+def recompress(header: BatchHeader, body: Buffer, codec: CodecId, *, level: int | None = None) -> bytes:
     """The same records, unpacked in `body`, under another codec."""
     attributes = header.attributes & ~CODEC_MASK | codec
     return with_body(header._replace(attributes=attributes), compress(codec, body, level=level))

@@ -1,6 +1,9 @@
-"""Signed (zigzag) varints of the record format: a table for the common ones, loops for the rest."""
+"""Varints: signed (zigzag) ones of the record format, unsigned ones of the protocol's compact fields. A table for the
+common ones, loops for the rest."""
 
 from __future__ import annotations
+
+from broker.wire.errors import RemoteProtocolError
 
 TABLE_SIZE = 4096
 
@@ -24,7 +27,7 @@ def varint(value: int) -> bytes:
     return VARINTS[value] if 0 <= value < TABLE_SIZE else encode_varint(value)
 
 
-def decode_varint(buffer: bytes, position: int) -> tuple[int, int]:
+def decode_varint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
     """(value, position after it). Raises IndexError at the end of the buffer, ValueError beyond 10 bytes."""
     byte = buffer[position]
     position += 1
@@ -40,3 +43,38 @@ def decode_varint(buffer: bytes, position: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise ValueError("a varint has more than 10 bytes")
+
+
+def unsigned_varint(value: int) -> bytes:
+    """7 bits a byte, least significant first, high bit = more follow."""
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+_UNSIGNED = tuple(unsigned_varint(value) for value in range(1024))
+
+
+def uvarint(value: int) -> bytes:
+    return _UNSIGNED[value] if value < 1024 else unsigned_varint(value)
+
+
+def read_uvarint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
+    """(value, position after it). Raises IndexError at the end of the buffer, RemoteProtocolError beyond 5 bytes."""
+    byte = buffer[position]
+    position += 1
+    if byte < 0x80:
+        return byte, position
+    value, shift = byte & 0x7F, 7
+    while True:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+        if shift > 28:
+            raise RemoteProtocolError("an unsigned varint has more than 5 bytes")

@@ -1,4 +1,4 @@
-"""The walk over a producer's records agrees with the decoder, whatever was changed in them."""
+"""The check of a producer's records agrees with the decoder, whatever was changed in them: in Python and compiled."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from broker.wire.errors import CorruptBatchError
 from broker.wire.record_check import _check_record, check_records
 from broker.wire.records import BATCH_OVERHEAD_BYTES, decode_records, encode_batch, parse_batch_header
 from broker.wire.varints import encode_varint
+
+pytestmark = pytest.mark.usefixtures("record_check_path")
 
 
 def _record(delta: int, *, time: int = 0, key: bytes | None = None, value: bytes = b"v") -> bytes:
@@ -74,6 +76,16 @@ def test_a_count_that_the_body_does_not_hold_is_found() -> None:
     for count in (49, 51):
         with pytest.raises(CorruptBatchError):
             check_records(body, count)
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_a_run_of_records_with_negative_lengths_is_torn(size: int) -> None:
+    """Each length is -n - 1 where it should be n, and all else agrees: one look at a column would let them pass."""
+    sound = [_record(index, value=b"x" * size) for index in range(30)]
+    wrong = b"".join(bytes([record[0] | 1]) + record[1:] for record in sound)
+    check_records(b"".join(sound), 30)
+    with pytest.raises(CorruptBatchError, match="a record of -"):
+        check_records(wrong, 30)
 
 
 @given(data=st.data(), seed=st.integers(0, 2**32))

@@ -1,0 +1,3 @@
+SOURCE_SHA256: str
+
+def is_sound(body: bytes | bytearray | memoryview, count: int, /) -> bool: ...
