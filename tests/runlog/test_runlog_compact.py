@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from runlog import compact
-from runlog.events import live_directory
-from runlog.inflight import InflightRing
-from runlog.parquet import arrow_schema, read_stream, write_part
-from runlog.schema import BATCHES, LOG, RECV, SEND, SendStatus
-from runlog.segment import SegmentWriter
+from runlog.files.paths import live_directory
+from runlog.streams import compact
+from runlog.streams.inflight import InflightRing
+from runlog.streams.parquet import arrow_schema, read_stream, write_part
+from runlog.streams.schema import BATCHES, LOG, RECV, SEND, SendStatus
+from runlog.streams.segment import SegmentWriter
 
 
 def _write_cell(run_dir: Path, *, sent: int, completed: set[int], slots: int = 1024) -> Path:

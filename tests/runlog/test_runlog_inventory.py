@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runlog.inventory import CellFiles, check_files, take_inventory
-from runlog.parquet import write_part
-from runlog.schema import RECV, SEND
+from runlog.streams.inventory import CellFiles, check_files, take_inventory
+from runlog.streams.parquet import write_part
+from runlog.streams.schema import RECV, SEND
 
 ROWS = 5_000
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runlog import payload
+from runlog.streams import payload
 
 
 @given(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runlog.redaction import (
+from runlog.files.redaction import (
     HIDDEN,
     Redactor,
     has_hidden,

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from runlog.parquet import arrow_schema, table_of
-from runlog.schema import LOG, STREAMS, Stream
-from runlog.segment import row_dtype
+from runlog.streams.parquet import arrow_schema, table_of
+from runlog.streams.schema import LOG, STREAMS, Stream
+from runlog.streams.segment import row_dtype
 
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=lambda stream: stream.name)

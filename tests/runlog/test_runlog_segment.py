@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runlog import inflight, segment
-from runlog.schema import LOG, RECV, SEND
+from runlog.streams import inflight, segment
+from runlog.streams.schema import LOG, RECV, SEND
 
 
 def _row(seq: int) -> tuple[int, ...]:
@@ -168,9 +168,9 @@ def test_the_ring_keeps_the_latest_sends(tmp_path: Path) -> None:
 _WRITER = """
 import sys, time
 from pathlib import Path
-from runlog.inflight import InflightRing
-from runlog.schema import SEND
-from runlog.segment import SegmentWriter
+from runlog.streams.inflight import InflightRing
+from runlog.streams.schema import SEND
+from runlog.streams.segment import SegmentWriter
 directory = Path(sys.argv[1])
 ring = InflightRing(directory, producer=1, incarnation=0)
 writer = SegmentWriter(directory, SEND, "p1", rows_per_segment=20_000)

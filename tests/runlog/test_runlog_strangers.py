@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runlog import strangers
-from runlog.strangers import clean_document, clean_text, is_cell_name, strange_entry
+from runlog.files import strangers
+from runlog.files.strangers import clean_document, clean_text, is_cell_name, strange_entry
 
 
 def test_a_tree_of_regular_files_is_read(tmp_path: Path) -> None:

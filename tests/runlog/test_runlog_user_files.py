@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
-from runlog.user_files import UserFileError, load_yaml, read_text
+from runlog.files.user_files import UserFileError, load_yaml, read_text
 
 BOUND_S = 10.0  # a second on an idle host
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(

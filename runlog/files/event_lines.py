@@ -2,7 +2,7 @@
 
 A line that the analysis could trip over (no kind, a time that is text, an offset beyond 64 bits) is left out and told,
 so that it costs its cell and nothing else. What the events mean is not known here: docs/internals/contracts.md lists
-them. Shown by tests/runlog/test_runlog_event_lines.py.
+them. Shown by tests/reports/test_reports_planted.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runlog.events import Event
-from runlog.strangers import LINE_BYTES_MAX, clean_document
+from runlog.files.lines import Event
+from runlog.files.strangers import LINE_BYTES_MAX, clean_document
 
 EVENT_LINES_MAX: Final = 2_000_000  # a cell writes thousands; more means a broken writer and must not eat the memory
 PROBLEMS_MAX: Final = 5  # told one by one, the rest as a number

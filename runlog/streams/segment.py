@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runlog.schema import SCHEMA_VERSION, STREAMS, Stream
+from runlog.streams.schema import SCHEMA_VERSION, STREAMS, Stream
 
 _READ_VERSIONS = (2, SCHEMA_VERSION)  # rows of live segments are the same in both
 

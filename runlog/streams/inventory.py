@@ -18,9 +18,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runlog.events import cell_directory
-from runlog.parquet import arrow_schema
-from runlog.schema import STREAMS, Stream
+from runlog.files.paths import cell_directory
+from runlog.streams.parquet import arrow_schema
+from runlog.streams.schema import STREAMS, Stream
 
 INVENTORY_SINCE: Final = 3  # schema version of the manifest
 PARTS_MAX: Final = 100_000  # of one stream of one cell: more means a broken list and must not eat the memory

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from runlog import inflight, segment
-from runlog.parquet import ROWS_PER_PART, partition_directory, table_of, write_table
-from runlog.schema import ABSENT, RECV, SEND, SendStatus, Stream
+from runlog.streams import inflight, segment
+from runlog.streams.parquet import ROWS_PER_PART, partition_directory, table_of, write_table
+from runlog.streams.schema import ABSENT, RECV, SEND, SendStatus, Stream
 
 _MARKER = "compacted"
 _SeqArray = NDArray[np.int64]

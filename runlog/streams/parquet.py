@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
-from runlog.schema import STREAMS, Stream
+from runlog.streams.schema import STREAMS, Stream
 
 ROWS_PER_PART = 2_000_000
 _ARROW_TYPES = {

@@ -1,0 +1,76 @@
+"""JSON documents of a run directory: manifest.json, cell.json and whatever else is replaced as a whole.
+
+A document appears by rename, so a reader sees the old one or the new one. Nothing here knows what a document means.
+Shown by tests/runlog/test_runlog_events.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from runlog.files.lines import Event
+from runlog.files.paths import cell_directory, manifest_path
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Replace a JSON document in one step, readable by its user alone. It is on disk when this returns.
+
+    After an error the old document stands, and nothing is left beside it. Two writers do not disturb each other: the
+    later one wins.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            json.dump(document, out, indent=2, default=str)
+            out.write("\n")
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Returns when the names in it are on disk. OSError for what is no directory."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_json(path: Path) -> Event:
+    """A JSON object. FileNotFoundError when absent, ValueError naming the file when it is not an object."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ValueError(f"{path} holds no JSON object")
+    return document
+
+
+def read_manifest(run_dir: Path) -> Event:
+    return read_json(manifest_path(run_dir))
+
+
+def write_manifest(run_dir: Path, manifest: Mapping[str, Any]) -> None:
+    write_json(manifest_path(run_dir), manifest)
+
+
+def read_cell(run_dir: Path, cell_id: str) -> Event:
+    return read_json(cell_directory(run_dir, cell_id) / "cell.json")
+
+
+def write_cell(run_dir: Path, cell: Mapping[str, Any]) -> None:
+    """Write cell.json of the cell named by its own `cell_id`."""
+    write_json(cell_directory(run_dir, str(cell["cell_id"])) / "cell.json", cell)

@@ -1,0 +1,72 @@
+"""Files of JSON lines: one writer, and a plain reader for who trusts the file.
+
+Each event is one write(2), so a kill tears at most the last line, and readers leave that one out. Nothing here knows
+what a line means: runlog.records does, and reads files of strangers.
+Shown by tests/runlog/test_runlog_events.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]  # JSON objects: their values are what JSON allows
+
+
+class JsonlWriter:
+    """Appends events to one file from any thread. If the file ends in a torn line, a new line is begun first."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._lock = threading.Lock()
+        size = os.fstat(self._descriptor).st_size
+        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+            os.write(self._descriptor, b"\n")
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Write one event; after close() nothing happens. OSError when the disk refuses."""
+        line = json.dumps(event, separators=(",", ":"), default=str).encode() + b"\n"
+        with self._lock:
+            if self._descriptor >= 0:
+                os.write(self._descriptor, line)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+
+    def __enter__(self) -> JsonlWriter:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+
+def read_jsonl(path: Path, *, containing: str = "") -> Iterator[Event]:
+    """Events of a file in order; none when it does not exist. Lines torn by a kill are left out, and those without the
+    text `containing` are not even parsed."""
+    if not path.exists():
+        return
+    text = containing.encode()
+    with path.open("rb") as lines:
+        for line in lines:
+            event = parse_line(line) if text in line else None
+            if event is not None:
+                yield event
+
+
+def parse_line(line: bytes) -> Event | None:
+    """One event, or None for a torn or empty line."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None

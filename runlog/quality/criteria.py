@@ -1,0 +1,34 @@
+"""Thresholds of the verdict, each with its reason. Values only: `verdict.py` applies them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criteria:
+    # Below this many records in the measured window a rate or a quantile says nothing.
+    records_min: int = 100
+    # Below this share of sends that are accepted a cell without faults tells of refusals, and not of the load.
+    accepted_share_min: float = 0.5
+    # A fault may keep most sends from being accepted; with fewer than this the cell tells of little but the fault.
+    accepted_share_min_chaos: float = 0.05
+    # A percentile q needs this many samples beyond it: n * (1 - q) >= 10, so p99.9 needs 10,000.
+    samples_beyond_percentile_min: int = 10
+    # An open-loop generator that achieves less than this share of the asked rate was held back by something.
+    achieved_ratio_min: float = 0.9
+    # Held back and this busy (share of the cores it may use): the generator itself was the limit.
+    generator_cpu_share_max: float = 0.85
+    # A rate above this share of what the generator reaches against a broker that stores nothing may be its own limit.
+    generator_ceiling_share_max: float = 0.75
+    # Schedule lag above this is named beside the figures: the latency contains a delay of the generator.
+    schedule_lag_us_p99_max: int = 20_000
+    # Acknowledged rate of the slower third of the window over the faster third; a calm open loop has 1.0.
+    steady_ratio_min: float = 0.6
+    # Share of all cores that other programs, or other guests of the machine, may take while a cell is measured.
+    foreign_share_max: float = 0.15
+    steal_share_max: float = 0.05
+    # Share of the brokers' CPU that the just-in-time compilers of their JVMs may take in the measured window.
+    compiler_share_max: float = 0.25
+    # Window that is long enough to be judged for steadiness.
+    steady_window_us_min: int = 2_000_000

@@ -1,0 +1,39 @@
+"""Was the host taken from a cell while it was measured? Stolen and foreign CPU in the measured window. Pure.
+
+Pressure stall is recorded and shown, but does not judge: on a small host the measured processes cause it themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runlog.quality.criteria import Criteria
+from runlog.records.stats import HOST, Resources, StatsSample
+
+
+def means(samples: Iterable[StatsSample], window_us: tuple[int, int] | None) -> dict[str, float]:
+    """Means of the host's samples by name; with a window only of those in it."""
+    found: dict[str, list[float]] = {}
+    for sample in samples:
+        if not isinstance(sample, Resources) or sample.source != HOST:
+            continue
+        if window_us is not None and not window_us[0] <= sample.t_us <= window_us[1]:
+            continue
+        for name, value in sample.values.items():
+            found.setdefault(name, []).append(float(value))
+    return {name: round(sum(values) / len(values), 4) for name, values in found.items()}
+
+
+def disturbance_of(samples: Iterable[StatsSample], window_us: tuple[int, int], criteria: Criteria) -> str:
+    """Why the host was not the cell's own; empty if it was, or if nothing was recorded.
+
+    Also asked between two cells, whether to repeat the last one.
+    """
+    found = means(samples, window_us)
+    foreign, stolen = found.get("foreign_share", 0.0), found.get("steal_share", 0.0)
+    reasons = []
+    if foreign > criteria.foreign_share_max:
+        reasons.append(f"other programs took {foreign:.0%} of all cores")
+    if stolen > criteria.steal_share_max:
+        reasons.append(f"other guests of the machine took {stolen:.0%}")
+    return f"disturbed host: {' and '.join(reasons)} in the measured window" if reasons else ""

@@ -1,0 +1,174 @@
+"""Lines of history.jsonl: what members of groups and transactional copiers wrote down about themselves.
+
+Made from the journals of member processes by workloads.members.transcribe; a journal has `mono_ns` where these lines
+have `t_us`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, Final, Literal, TypeAlias
+
+from runlog.records.codec import Rest
+
+UNKNOWN: Final = -1
+
+
+class HistoryKind(StrEnum):
+    STARTED = "started"
+    LEFT = "left"
+    PROBLEM = "problem"
+    RENEWED = "renewed"
+    ASSIGNED = "assigned"
+    REVOKED = "revoked"
+    COMMITTED = "committed"
+    POSITION = "position"
+    RESET = "reset"
+    TRANSACTION_BEGAN = "transaction_began"
+    TRANSACTION = "transaction"
+    BALANCE = "balance"
+
+
+class TransactionOutcome(StrEnum):
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberEvent:
+    """A member started, left its group, met a problem, or renewed the producer with which it copies."""
+
+    t_us: int
+    kind: Literal[HistoryKind.STARTED, HistoryKind.LEFT, HistoryKind.PROBLEM, HistoryKind.RENEWED]
+    group: str = ""
+    member: str = ""
+    incarnation: int = 0
+    message: str | None = None  # of problem
+    reason: str | None = None  # of renewed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """The partitions that were added."""
+
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.ASSIGNED
+    group: str = ""
+    member: str = ""
+    incarnation: int = 0
+    generation: int = UNKNOWN
+    partitions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked:
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.REVOKED
+    group: str = ""
+    member: str = ""
+    incarnation: int = 0
+    partitions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitted:
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.COMMITTED
+    group: str = ""
+    member: str = ""
+    incarnation: int = 0
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Where the member began in a partition after it was assigned: the first offset that it was given then."""
+
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.POSITION
+    group: str = ""
+    member: str
+    incarnation: int = 0
+    partition: int
+    offset: int
+    end_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionReset:
+    """A member's position was set anew, with or without a cause."""
+
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.RESET
+    group: str = ""
+    member: str = ""
+    incarnation: int = 0
+    partition: int
+    offset: int
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionBegan:
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.TRANSACTION_BEGAN
+    group: str = ""
+    member: str = ""
+    incarnation: int = 0
+    copier: int = UNKNOWN
+    number: int = UNKNOWN
+    records: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionEnded:
+    """As the copier was told."""
+
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.TRANSACTION
+    group: str = ""
+    member: str = ""
+    incarnation: int
+    copier: int
+    number: int
+    outcome: TransactionOutcome
+    asked_us: int  # when its end was asked for
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """What all accounts hold together, as somebody read it: it must not change."""
+
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.BALANCE
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherHistory:
+    """Of a kind that this version does not know."""
+
+    t_us: int
+    kind: str
+    group: str = ""
+    member: str = ""
+    incarnation: int = 0
+    more: Rest
+
+
+HistoryLine: TypeAlias = (
+    MemberEvent
+    | Assigned
+    | Revoked
+    | OffsetCommitted
+    | Position
+    | PositionReset
+    | TransactionBegan
+    | TransactionEnded
+    | Balance
+    | OtherHistory
+)

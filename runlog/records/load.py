@@ -1,0 +1,184 @@
+"""What load processes say: the lines on their standard output, and the account of themselves at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, TypeAlias
+
+from runlog.records.codec import Rest
+
+
+class LoadEventName(StrEnum):
+    READY = "ready"
+    PHASE = "phase"
+    PROGRESS = "progress"
+    DONE = "done"
+    ERROR = "error"
+    END = "end"  # the harness's own: the process has closed its standard output
+
+
+class LoadPhase(StrEnum):
+    CONNECT = "connect"
+    WARMUP = "warmup"
+    MEASURE = "measure"
+    DRAIN = "drain"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Twice a second. Counts are since the load began, quantiles of the last half second."""
+
+    sent: int = 0
+    acked: int = 0
+    failed: int = 0
+    unknown: int = 0
+    received: int = 0
+    latency_us_p50: float | None = None
+    latency_us_p99: float | None = None
+    end_to_end_us_p99: float | None = None
+    schedule_lag_us_p99: float | None = None
+    backlog: int | None = None  # acknowledged, and not yet read by the slowest reader
+    refusals: Mapping[str, int] | None = None  # error code -> sends without an acknowledgement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageFigures:
+    """Of one stage of the records intended in the measured window. A percentile is there if the sample carries it."""
+
+    n: int
+    mean_us: float | None = None
+    p50_us: float | None = None
+    p90_us: float | None = None
+    p99_us: float | None = None
+    p999_us: float | None = None
+    max_us: float | None = None
+    negative: int = 0  # stages below zero, by the broker's clock of whole milliseconds: they count as zero
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Censored:
+    """Sends of the measured window that have no end."""
+
+    failed: int | None = None
+    unknown: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    censored: Censored = Censored()
+    schedule_lag: StageFigures | None = None
+    send_to_append: StageFigures | None = None
+    append_to_ack: StageFigures | None = None
+    send_to_ack: StageFigures | None = None
+    intended_to_ack: StageFigures | None = None
+    append_to_poll: StageFigures | None = None
+    intended_to_poll: StageFigures | None = None
+
+    def by_name(self) -> dict[str, StageFigures]:
+        """Those that were measured."""
+        found = {
+            "schedule_lag": self.schedule_lag,
+            "send_to_append": self.send_to_append,
+            "append_to_ack": self.append_to_ack,
+            "send_to_ack": self.send_to_ack,
+            "intended_to_ack": self.intended_to_ack,
+            "append_to_poll": self.append_to_poll,
+            "intended_to_poll": self.intended_to_poll,
+        }
+        return {name: figures for name, figures in found.items() if figures is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadFigures:
+    bodies: int | None = None
+    mean_size_bytes: float | None = None
+    corpus: str | None = None
+    corpus_read_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How well the load generator itself did. Shares are of one core; None: not recorded by that version."""
+
+    schedule_lag_us_p50: float | None = None
+    schedule_lag_us_p99: float | None = None
+    schedule_lag_us_max: float | None = None
+    hub_lag_us_p99: float | None = None
+    cpu_share: float | None = None  # of the busiest process
+    cpu_share_by_process: tuple[float, ...] | None = None
+    cores_by_process: tuple[tuple[int, ...], ...] | None = None
+    gc_ms: float | None = None
+    gc_ms_max: float | None = None
+    late_sends: int | None = None
+    backpressure_sends: int | None = None  # the client had no space: counts as latency, not as schedule lag
+    unsent: int | None = None  # due, and not handed over when the drain ended
+    unsent_for_space: int | None = None  # those of them that were due while the client had no space
+    foreign_records: int | None = None
+    payload_zlib_ratio: float | None = None
+    stages: Stages | None = None
+    payload: PayloadFigures | None = None
+    more: Rest = field(default_factory=dict)  # redelivery_<reader>_<figure>, of readers that remove what comes again
+
+    @property
+    def busiest_process_cpu_share(self) -> float | None:
+        return max(self.cpu_share_by_process) if self.cpu_share_by_process else self.cpu_share
+
+    def number(self, name: str) -> float | None:
+        """A figure that has no field of its own."""
+        value = self.more.get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerEnd:
+    """How far one start of a producer came: all its seqs from 0 to high_seq were handed to the client."""
+
+    producer: int
+    incarnation: int
+    high_seq: int = -1  # nobody knows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    event: ClassVar[LoadEventName] = LoadEventName.READY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseBegan:
+    event: ClassVar[LoadEventName] = LoadEventName.PHASE
+    phase: LoadPhase
+    t_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressTold:
+    event: ClassVar[LoadEventName] = LoadEventName.PROGRESS
+    t_us: int
+    more: Rest  # the fields of Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadDone:
+    event: ClassVar[LoadEventName] = LoadEventName.DONE
+    t_us: int | None = None
+    producers: tuple[ProducerEnd, ...] = ()
+    health: Health = Health()
+    effective: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadError:
+    event: ClassVar[LoadEventName] = LoadEventName.ERROR
+    message: str = ""
+    fatal: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadEnded:
+    event: ClassVar[LoadEventName] = LoadEventName.END
+
+
+LoadEvent: TypeAlias = Ready | PhaseBegan | ProgressTold | LoadDone | LoadError | LoadEnded

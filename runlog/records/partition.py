@@ -1,0 +1,273 @@
+"""Lines of cluster.jsonl that tell of one partition: its leader, its ISR, its log. See cluster.py for the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from runlog.records.cluster_kinds import UNKNOWN, ClusterKind, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BecameLeader:
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.BECAME_LEADER
+    topic: str | None = None
+    partition: int
+    leader_epoch: int = UNKNOWN
+    log_end_offset: int | None = None
+    source: Source = Source.JOURNAL
+
+    @property
+    def leader(self) -> int:
+        return self.broker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BecameFollower:
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.BECAME_FOLLOWER
+    topic: str | None = None
+    partition: int
+    leader_epoch: int = UNKNOWN
+    leader: int = UNKNOWN
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderSeen:
+    """What the probe saw, written whenever it changed. leader is -1 while nobody leads."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.LEADER
+    source: Source = Source.PROBE
+    topic: str | None = None
+    partition: int
+    leader: int = UNKNOWN
+    leader_epoch: int = UNKNOWN
+    isr: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrChanged:
+    """As the leader of that epoch knows it."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.ISR_CHANGED
+    topic: str | None = None
+    partition: int
+    leader_epoch: int = UNKNOWN
+    isr: tuple[int, ...]
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighWatermark:
+    """The end offset that the leader shows to consumers, whenever the probe saw it changed."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.HIGH_WATERMARK
+    source: Source = Source.PROBE
+    topic: str | None = None
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """One record batch in a leader's log."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.APPENDED
+    topic: str | None = None
+    partition: int
+    leader_epoch: int
+    base_offset: int
+    last_offset: int
+    producer_id: int = UNKNOWN
+    producer_epoch: int = UNKNOWN
+    base_sequence: int = UNKNOWN
+    crc: int = UNKNOWN
+    client_id: str = ""
+    correlation_id: int | None = None
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceRefused:
+    """A batch that the leader did not append, because of its sequence numbers. Of a duplicate the offsets are those of
+    the batch that is there already; -1 where nobody knows them any more."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: Literal[ClusterKind.DUPLICATE_SEQUENCE, ClusterKind.OUT_OF_ORDER_SEQUENCE]
+    topic: str | None = None
+    partition: int
+    leader_epoch: int = UNKNOWN
+    base_offset: int = UNKNOWN
+    last_offset: int = UNKNOWN
+    producer_id: int = UNKNOWN
+    producer_epoch: int = UNKNOWN
+    base_sequence: int = UNKNOWN
+    crc: int = UNKNOWN
+    client_id: str = ""
+    correlation_id: int | None = None
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncated:
+    """Records with to_offset <= offset < from_offset are gone from this broker; leader_epoch is theirs.
+
+    Of source `wire`: what a deposed leader that lived had answered for. From until_us on it leads again, and its
+    answers are no longer those of a deposed one.
+    """
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.TRUNCATED
+    source: Source = Source.JOURNAL
+    topic: str | None = None
+    partition: int
+    leader_epoch: int = UNKNOWN
+    from_offset: int
+    to_offset: int
+    until_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecovered:
+    """A log as it was found at the broker's start."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.LOG_RECOVERED
+    topic: str | None = None
+    partition: int
+    clean: bool | None = None  # the broker had been stopped, not killed
+    log_start_offset: int | None = None
+    log_end_offset: int | None = None
+    segments: int | None = None
+    scanned_segments: int | None = None
+    scanned_batches: int | None = None
+    cut_bytes: int | None = None
+    cut_reason: str | None = None
+    deleted_segments: int | None = None
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrayLogRemoved:
+    """Its topic had been deleted while the broker was down."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.STRAY_LOG_REMOVED
+    topic: str | None = None
+    partition: int
+    topic_id: str | None = None
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentsDeleted:
+    """By retention."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.SEGMENTS_DELETED
+    topic: str | None = None
+    partition: int
+    deleted_segments: int | None = None
+    deleted_bytes: int | None = None
+    log_start_offset: int | None = None
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCompacted:
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.LOG_COMPACTED
+    topic: str | None = None
+    partition: int
+    clean_until: int | None = None
+    segments_before: int | None = None
+    segments_after: int | None = None
+    bytes_before: int | None = None
+    bytes_after: int | None = None
+    records_removed: int | None = None
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaDivergence:
+    """After healing two replicas hold different batches, from that offset on."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.REPLICA_DIVERGENCE
+    source: Source = Source.LOG_DUMP
+    topic: str | None = None
+    partition: int
+    brokers: tuple[int, ...] | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionMarker:
+    """The end of a transaction in a partition's log."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.TRANSACTION_MARKER
+    topic: str | None = None
+    partition: int
+    leader_epoch: int = UNKNOWN
+    offset: int = UNKNOWN
+    coordinator_epoch: int = UNKNOWN
+    producer_id: int = UNKNOWN
+    producer_epoch: int = UNKNOWN
+    is_commit: bool = False
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionMarkerRefused:
+    """By the partition's leader."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.TRANSACTION_MARKER_REFUSED
+    topic: str | None = None
+    partition: int
+    producer_id: int = UNKNOWN
+    producer_epoch: int = UNKNOWN
+    is_commit: bool = False
+    error: str = ""
+    source: Source = Source.JOURNAL
+
+
+PartitionEvent: TypeAlias = (
+    BecameLeader
+    | BecameFollower
+    | LeaderSeen
+    | IsrChanged
+    | HighWatermark
+    | Appended
+    | SequenceRefused
+    | Truncated
+    | LogRecovered
+    | StrayLogRemoved
+    | SegmentsDeleted
+    | LogCompacted
+    | ReplicaDivergence
+    | TransactionMarker
+    | TransactionMarkerRefused
+)

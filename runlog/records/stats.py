@@ -1,0 +1,89 @@
+"""Lines of stats.jsonl: samples of the host and the processes, the load's phases and progress, the clients' metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Final, TypeAlias
+
+from runlog.records.codec import Rest
+from runlog.records.load import Health, Progress
+
+HOST: Final = "host"
+LOAD: Final = "load"
+
+
+class StatName(StrEnum):
+    RESOURCES = "resources"
+    PHASE = "phase"
+    PROGRESS = "progress"
+    CLIENT = "client"
+    GENERATOR_HEALTH = "generator_health"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """CPU and memory.
+
+    Source host: cpu_share, steal_share, foreign_share (of neither the harness nor its children), psi_*_some_avg10 in
+    percent. Source broker-<id> or load: cpu_s since the process began, rss_bytes, cpu_share; of a broker on HotSpot
+    also compiler_cpu_s and collector_cpu_s, parts of cpu_s by its threads.
+    """
+
+    t_us: int
+    source: str = ""
+    name: ClassVar[StatName] = StatName.RESOURCES
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseSample:
+    """The load began a phase. On disk at once: who recovers a killed run finds the measured window here."""
+
+    t_us: int
+    source: str = LOAD
+    name: ClassVar[StatName] = StatName.PHASE
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressSample:
+    t_us: int
+    source: str = LOAD
+    name: ClassVar[StatName] = StatName.PROGRESS
+    values: Progress = field(default_factory=Progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSample:
+    """Each producer's own metrics, by its number; their names are those of its library."""
+
+    t_us: int
+    source: str = ""
+    name: ClassVar[StatName] = StatName.CLIENT
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def by_producer(self) -> dict[str, Mapping[str, Any]]:
+        return {name: metrics for name, metrics in self.values.items() if isinstance(metrics, Mapping)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthSample:
+    t_us: int
+    source: str = ""
+    name: ClassVar[StatName] = StatName.GENERATOR_HEALTH
+    values: Health = field(default_factory=Health)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherSample:
+    """Of a name that this version does not know."""
+
+    t_us: int
+    source: str = ""
+    name: str = ""
+    more: Rest
+
+
+StatsSample: TypeAlias = Resources | PhaseSample | ProgressSample | ClientSample | HealthSample | OtherSample

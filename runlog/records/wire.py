@@ -1,0 +1,43 @@
+"""Lines of wire.jsonl: Produce exchanges as the Kafka-aware proxy saw them, one line for each batch of each request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+# A run of records of one producer: producer, incarnation, first seq, last seq.
+IdentityRun = tuple[int, int, int, int]
+
+
+class WireOutcome(StrEnum):
+    DELIVERED = "delivered"
+    REFUSED = "refused"  # never forwarded, the client got an error
+    DROPPED = "dropped"  # appended, and the answer was withheld
+    REPLACED = "replaced"  # appended, and the client read an error
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireExchange:
+    """The same crc from the same client and partition again is a retry: attempt 2, 3 and so on."""
+
+    mono_ns: int  # when the request came
+    t_us: int = 0  # the same on the run's clock
+    proxy: str = ""
+    connection: int = -1
+    client_id: str = ""
+    correlation_id: int | None = None
+    topic: str | None = None
+    partition: int = -1
+    crc: int = -1
+    records: int = 0
+    attempt: int = 1
+    acks: int | None = None
+    outcome: WireOutcome
+    base_offset: int = -1
+    error_code: int = -1
+    forwarded: bool | None = None
+    answered_ns: int | None = None  # when the answer was passed on; older logs do not tell
+    followers: int | None = None  # of refused: requests of the partition that had come after it
+    held_us: int | None = None
+    identities: tuple[IdentityRun, ...] | None = None  # of the batch's records, when they are the harness's own

@@ -1,0 +1,78 @@
+"""The load of a cell, as cell.json has it. What each setting means, workloads.model says, which also checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from runlog.records.codec import Rest
+
+EARLIEST: Final = "earliest"
+GROUP: Final = "group"
+TOPIC: Final = "topic"
+COPIES: Final = "copies"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRecord:
+    """`more` holds the parameters of the kind: steps, from_rate_per_s and so on."""
+
+    kind: str = "constant"
+    more: Rest = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderRecord:
+    """One group of readers; its number in the run log is its place in the list."""
+
+    name: str = ""
+    consumers: int = 1
+    mode: str = "assign"  # assign, group
+    start: str = EARLIEST  # earliest, latest
+    start_after_ms: int | None
+    processing_us: int = 0
+    properties: Mapping[str, str] = field(default_factory=dict)
+    producer_properties: Mapping[str, str] = field(default_factory=dict)
+    own_processes: bool = False
+    commit: str = "auto"  # auto, after, before
+    copies: bool = False
+    reads: str = TOPIC  # topic, copies
+    deduplicate: str = "none"  # none, table, redis
+    deduplicate_entries: int | None = None
+    deduplicate_keep_ms: int | None = None
+    redis_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadRecord:
+    rate_per_s: float | None = None  # of constant schedules; in a closed loop a ceiling
+    record_size_bytes: int | None = None
+    sizes: Mapping[str, object] | None
+    compressibility: float | None = None
+    corpus: str | None
+    producers: int | None = None
+    consumers: int | None = None
+    readers: tuple[ReaderRecord, ...] = ()
+    topics: int = 1
+    keys: str | None = None
+    key_count: int | None = None
+    key_zipf_exponent: float | None = None
+    key_hot_share: float | None = None
+    records_per_burst: int | None = None
+    warmup_ms: int | None = None
+    measure_ms: int | None = None
+    drain_ms: int | None = None
+    processes: int | None = None
+    schedule: ScheduleRecord = ScheduleRecord()
+
+    @property
+    def has_copiers(self) -> bool:
+        return any(reader.copies for reader in self.readers)
+
+    @property
+    def reader_groups(self) -> tuple[ReaderRecord, ...]:
+        """Those that are listed; `consumers` alone stands for one reader named tail."""
+        if self.readers or not self.consumers:
+            return self.readers
+        return (ReaderRecord(name="tail", consumers=self.consumers, start_after_ms=None),)
