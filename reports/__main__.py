@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from reports.errors import EXIT_ENVIRONMENT, EXIT_ERROR, EXIT_INTERRUPTED
+from reports.read.errors import EXIT_ENVIRONMENT, EXIT_ERROR, EXIT_INTERRUPTED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
               file=sys.stderr)  # fmt: skip
         return EXIT_ENVIRONMENT
     except Exception as error:  # a process entry: a bug of ours is shown whole, with the code that says so
-        from runlog.redaction import hidden_text
+        from runlog.files.redaction import hidden_text
 
         sys.stderr.write(hidden_text("".join(traceback.format_exception(error))))
         return EXIT_ERROR

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports.errors import EXIT_ENVIRONMENT, EXIT_USAGE, EnvironmentProblem, UsageProblem
-from reports.publication import is_analysis_id, new_analysis_id
-from reports.spark_needs import require_what_it_takes
-from runlog.redaction import hidden_text
+from reports.read.errors import EXIT_ENVIRONMENT, EXIT_USAGE, EnvironmentProblem, UsageProblem
+from reports.read.spark_needs import require_what_it_takes
+from reports.render.publication import is_analysis_id, new_analysis_id
+from runlog.files.redaction import hidden_text
 
 MASTER_CHARACTERS_MAX = 4_096  # of a URL
 

@@ -14,17 +14,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reports.allowances import Allowances, read_allowances
-from reports.model import Cell, CellFacts, Run
-from reports.publication import PAGE, Publication
-from reports.rundir import read_run
-from reports.spark_needs import SparkUnavailableError, require_what_it_takes
-from runlog.redaction import hidden_text
+from reports.judge.allowances import Allowances, read_allowances
+from reports.read.cell import Cell, Run
+from reports.read.model import CellFacts
+from reports.read.rundir import read_run
+from reports.read.spark_needs import SparkUnavailableError, require_what_it_takes
+from reports.render.publication import PAGE, Publication
+from runlog.files.redaction import hidden_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reports.outputs import Judged
+    from reports.judge.judged import Judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +50,10 @@ def carry_out(request: Request) -> int:
 def _analyse(request: Request, run: Run, allowances: Allowances, into: Path) -> int:
     """Writes all results into the directory `into`; the exit code that the verdict has."""
     # Imported late, so that a usage error answers at once.
-    from reports.analyse import analyse
-    from reports.outputs import exit_code
-    from reports.session import SMALL_RUN_BYTES, Session, parquet_bytes
-    from reports.tolerant import facts_of_all
+    from reports.analyse.analysis import analyse
+    from reports.analyse.tolerant import facts_of_all
+    from reports.judge.judged import exit_code
+    from reports.read.session import SMALL_RUN_BYTES, Session, parquet_bytes
 
     started = time.monotonic()
     _say(f"{len(run.cells)} cells, Spark on {hidden_text(request.master)}")
@@ -79,7 +80,7 @@ def _analyse(request: Request, run: Run, allowances: Allowances, into: Path) -> 
 
 def is_answering(spark: SparkSession, master: str) -> bool:
     """Whether the session still does what is asked: else no cell is to blame for anything."""
-    from reports.spark_bounds import bounded, timeout_s_of
+    from reports.read.spark_bounds import bounded, timeout_s_of
 
     try:
         with bounded("asking Spark whether it is still there", timeout_s_of(master)):
@@ -90,8 +91,8 @@ def is_answering(spark: SparkSession, master: str) -> bool:
 
 def _judged(facts: CellFacts, allowances: Allowances) -> Judged:
     """A cell whose document makes a rule stumble is inconclusive, and says so."""
-    from reports.outputs import Judged
-    from reports.verdict import judge
+    from reports.judge.judged import Judged
+    from reports.judge.verdict import judge
 
     try:
         return Judged(facts=facts, verdict=allowances.apply(facts.cell.cell_id, judge(facts)))
@@ -100,9 +101,9 @@ def _judged(facts: CellFacts, allowances: Allowances) -> Judged:
 
 
 def _unusable(facts: CellFacts, error: Exception) -> Judged:
-    from reports.outputs import Judged
-    from reports.tolerant import unusable
-    from reports.verdict import judge
+    from reports.analyse.tolerant import unusable
+    from reports.judge.judged import Judged
+    from reports.judge.verdict import judge
 
     traceback.print_exc()
     nothing = unusable(facts.cell, f"what it recorded cannot be judged or shown: {_first_line(error)}")
@@ -133,13 +134,11 @@ def _write(run: Run, judged: list[Judged], into: Path) -> list[Judged]:
 
 
 def _write_all(run: Run, judged: list[Judged], into: Path) -> None:
-    from reports.outputs import write_results
-    from reports.page import write_page
-    from reports.sweep.results import write_figures
+    from reports.figures.figures import figures_of
+    from reports.read.search import read_search
+    from reports.render.results import write_all
 
-    write_results(run, judged, into=into)
-    write_figures(Path(run.directory), judged, run.manifest, analysis_id=run.analysis_id, into=into)
-    write_page(run, judged, into=into)
+    write_all(figures_of(run, judged, read_search(Path(run.directory))), into)
 
 
 def _first_line(error: Exception) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 
-from reports.compare.comparison import Comparison, compare, pair_up
-from reports.measurements import Measurement, measure
+from reports.figures.compare.comparison import Comparison, compare, pair_up
+from reports.figures.measurements import Measurement, measure
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from reports.analyse import analyse
-from reports.model import CellFacts, Run
-from reports.rundir import read_run
-from reports.session import Session
-from reports.spark_needs import JavaMissingError, require_java
+from reports.analyse.analysis import analyse
+from reports.read.cell import Run
+from reports.read.model import CellFacts
+from reports.read.rundir import read_run
+from reports.read.session import Session
+from reports.read.spark_needs import JavaMissingError, require_java
 from tests.reports.synthetic_run import Damage, SyntheticCell, write_run
 
 

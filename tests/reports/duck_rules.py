@@ -1,4 +1,4 @@
-"""The rules of `reports/anomalies.py` as they are written, in DuckDB: what Spark's statements are compared with."""
+"""The rules of `reports/judge/anomalies.py` as they are written, in DuckDB: what Spark's statements must agree with."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 
-from reports.anomalies import ANOMALIES
-from reports.history import commit_limits, early_readers, has_copiers, transactions
-from reports.model import Run
-from runlog.schema import STREAMS, Stream
+from reports.evidence.history import commit_limits, early_readers, transactions
+from reports.judge.anomalies import ANOMALIES
+from reports.read.cell import Run
+from runlog.streams.schema import STREAMS, Stream
 
 Identity = tuple[int, int, int]
 ByRule = dict[str, dict[str, set[Identity]]]  # anomaly -> cell -> identities
@@ -34,7 +34,7 @@ def sets_by_rule(run: Run) -> ByRule:
     _small_tables(
         connection,
         limits=[(cell.cell_id, *limit) for cell in run.cells for limit in commit_limits(cell)],
-        copying=[cell.cell_id for cell in run.cells if has_copiers(cell)],
+        copying=[cell.cell_id for cell in run.cells if cell.record.workload.has_copiers],
         told=[row for cell in run.cells for row in transactions(cell)],
         early=[(cell.cell_id, *reader) for cell in run.cells for reader in early_readers(cell)],
     )

@@ -1,4 +1,4 @@
-"""The rules of `reports/anomalies.py` in plain Python, one obvious loop each: it shares nothing with any SQL.
+"""The rules of `reports/judge/anomalies.py` in plain Python, one obvious loop each: it shares nothing with any SQL.
 
 For small histories: every rule looks at all rows for each row.
 """

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runlog.schema import SendStatus
+from runlog.streams.schema import SendStatus
 from tests.reports import planted_copies
 
 Identity = tuple[int, int, int]

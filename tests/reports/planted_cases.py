@@ -3,8 +3,8 @@
 A case is one cell of some hundred records in which everything is in order, and into which a few plants are put, each
 into records of its own. Records come in batches of several producers and incarnations, with holes between them and
 offsets up to 2^40; two readers get them in polls of many; streams lie in several files. A plant notes in `truth` all
-that its damage is by the rules of `reports/anomalies.py`: what a poll jumps over is passed over as well if it never
-comes. Of some cases a file is damaged after it was written. Cases are drawn from a seed.
+that its damage is by the rules of `reports/judge/anomalies.py`: what a poll jumps over is passed over as well if it
+never comes. Of some cases a file is damaged after it was written. Cases are drawn from a seed.
 """
 
 from __future__ import annotations

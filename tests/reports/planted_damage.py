@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from runlog.event_lines import REQUIRED
-from runlog.schema import STREAMS
+from runlog.records.lines import CLUSTER, FAULTS, HISTORY, WIRE
+from runlog.streams.schema import STREAMS
 from tests.reports.planted_case import Case
 from tests.runlog.test_runlog_inventory import fewer_rows, garble_footer, of_another_type, without_a_column, zero_middle
 
@@ -85,8 +85,8 @@ def event_without_a_field(directory: Path, case: Case) -> str:
     path = _an_event_file(directory, case)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     line = case.rng.choice(lines)
-    required = REQUIRED[path.stem]
-    del line[case.rng.choice((*required[""], *required.get(line["kind"], ())))]
+    family = next(family for family in (CLUSTER, FAULTS, HISTORY, WIRE) if family.name == path.stem)
+    del line[case.rng.choice(family.needed(str(line.get(family.tag))))]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path.name
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from runlog.schema import SendStatus
+from runlog.streams.schema import SendStatus
 
 if TYPE_CHECKING:
     from tests.reports.planted_case import Case

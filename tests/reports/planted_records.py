@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runlog.schema import SendStatus
+from runlog.streams.schema import SendStatus
 from tests.reports.planted_case import ACK_AFTER_US, FAR_OFFSET, LATE_US, STEP_US, Case, Record
 
 LATE_PRODUCERS = 500  # from here on; 100 and on are those of partitions that groups have for themselves

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from runlog.inventory import take_inventory
-from runlog.parquet import write_part
-from runlog.schema import STREAMS, SendStatus
+from runlog.streams.inventory import take_inventory
+from runlog.streams.parquet import write_part
+from runlog.streams.schema import STREAMS, SendStatus
 from tests.reports import planted_copies
 from tests.reports.planted_case import FAR_OFFSET, START_US, STEP_US, Case, Record
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from harness.search import RateSearch
-from reports.compare.comparison import WHOLE_RUN, WORSE
-from reports.sweep.cell_means import cell_means
-from reports.sweep.effects import estimate_effects
-from reports.sweep.observations import observe
+from reports.figures.compare.comparison import WHOLE_RUN, WORSE
+from reports.figures.sweep.cell_means import cell_means
+from reports.figures.sweep.effects import estimate_effects
+from reports.figures.sweep.observations import observe
 from tests.reports.comparison_trials import forked_trial, trial
 from tests.reports.forked_trials import Truth, coverage
 from tests.reports.sweep_facts import BASELINE, Factors, one_at_a_time, planted_sweep

@@ -7,11 +7,11 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
-from reports.model import Cell, CellFacts, Counts, IdentitySet, Latency, SetComparison
-from reports.outputs import Judged
-from reports.verdict import judge
+from reports.judge.judged import Judged
+from reports.judge.verdict import judge
+from reports.read.model import CellFacts, Counts, IdentitySet, Latency, SetComparison
+from tests.reports.cells import make_cell
+from tests.reports.made_slots import made_slots
 
 Factors = Mapping[str, str]
 BASELINE = {"batch.size": "16384", "linger.ms": "5", "compression.type": "none", "acks": "all"}
@@ -70,9 +70,7 @@ def cell_facts(
         _broker(t, cpu_us * records / WINDOW_US, compiler_us, collector_us, records)
         for t in range(0, WINDOW_US + 1, 500_000)
     ]
-    slots = pd.DataFrame({"t_us": range(0, WINDOW_US, SLOT_US)})
-    for column in ("intended", "sent", "acked", "received"):
-        slots[column] = throughput * SLOT_US / 1e6
+    slots = made_slots(WINDOW_US, SLOT_US, throughput * SLOT_US / 1e6)
     faults = ({"id": "f", "phase": "applied", "kind": "kill"}, {"id": "f", "phase": "proved"}) if damage else ()
     counts = Counts(
         sent=records, acked=records - failed, failed=failed, sent_total=records, acked_total=records - failed,
@@ -80,7 +78,7 @@ def cell_facts(
     )  # fmt: skip
     own = {kind_: IdentitySet(count=number) for kind_, number in (damage or {}).items()}
     return CellFacts(
-        cell=Cell(cell_id=name, document=document, stats=tuple(stats), faults=faults),
+        cell=make_cell(cell_id=name, document=document, stats=tuple(stats), faults=faults),
         counts=counts,
         throughput_records_per_s=throughput,
         throughput_interval=(throughput * 0.999, throughput * 1.001),
@@ -93,6 +91,8 @@ def cell_facts(
                 p99_interval_us=(p99_us * 0.99, p99_us * 1.01),
             ),
             "schedule_lag": Latency(n=records, quantiles={"p99": 300.0}),
+            "uncorrected": Latency(),
+            "end_to_end": Latency(),
         },
         predictions={k: SetComparison(both=own.get(k, IdentitySet())) for k in ("lost", "duplicated", "reordered")},
         observed=own,
@@ -107,11 +107,12 @@ def cell_facts(
 def _broker(t_us: int, cores: float, compiler_us: float | None, collector_us: float, records: int) -> dict[str, Any]:
     """A sample of a broker that keeps so many cores busy."""
     if compiler_us is None:
-        return {"t_us": t_us, "source": "broker-1", "values": {"cpu_s": cores * t_us / 1e6}}
+        return {"t_us": t_us, "source": "broker-1", "name": "resources", "values": {"cpu_s": cores * t_us / 1e6}}
     compiler_s = compiler_us * records / 1e6 if t_us >= WINDOW_US // 2 else 0.0
     return {
         "t_us": t_us,
         "source": "broker-1",
+        "name": "resources",
         "values": {
             "cpu_s": cores * t_us / 1e6 + compiler_s,
             "compiler_cpu_s": compiler_s,

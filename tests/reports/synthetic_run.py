@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runlog.inventory import take_inventory
-from runlog.parquet import write_part
-from runlog.schema import SCHEMA_VERSION, STREAMS, SendStatus
+from runlog.streams.inventory import take_inventory
+from runlog.streams.parquet import write_part
+from runlog.streams.schema import SCHEMA_VERSION, STREAMS, SendStatus
 
 Identity = tuple[int, int, int]
 T0_NS = 5_000_000_000
@@ -368,7 +368,7 @@ class SyntheticCell:
                 "id": "f1",
                 "kind": "kill" if self.damage.lost_batches else "toxic",
                 "target": "leader",
-                "resolved": "1",
+                "resolved": ["1"],
             }
             self.lines["faults"] += [
                 {**fault, "t_us": middle_us - 100_000, "phase": "applied", "detail": {}},

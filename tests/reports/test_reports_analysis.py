@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from reports.analyse import analyse
-from reports.anomalies import ANOMALIES
-from reports.model import IdentitySet
-from reports.rundir import read_run
-from runlog.parquet import write_part
-from runlog.schema import BATCHES, LOG, RECV, SEND, SendStatus
+from reports.analyse.analysis import analyse
+from reports.judge.anomalies import ANOMALIES
+from reports.read.model import IdentitySet
+from reports.read.rundir import read_run
+from runlog.streams.parquet import write_part
+from runlog.streams.schema import BATCHES, LOG, RECV, SEND, SendStatus
 from tests.reports.conftest import Planted
 from tests.reports.duck_rules import sets_by_rule
 from tests.reports.synthetic_run import Identity, SyntheticCell

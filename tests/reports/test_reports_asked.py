@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reports.asked import achieved_ratio, asked_per_s
-from reports.histogram import steady_ratio
-from reports.model import CellFacts
-from reports.outputs import Judged
-from reports.sweep.analysis import analyse_sweep
-from reports.sweep.observations import CLIENT_BOUND, NOT_SUSTAINED, OK, Observation, observe
-from reports.verdict import INCONCLUSIVE, PASS, judge
+from reports.evidence.asked import achieved_ratio, asked_per_s
+from reports.figures.sweep.analysis import analyse_sweep
+from reports.figures.sweep.observations import CLIENT_BOUND, NOT_SUSTAINED, OK, Observation, observe
+from reports.judge.judged import Judged
+from reports.judge.verdict import INCONCLUSIVE, PASS, judge
+from reports.read.model import CellFacts
+from runlog.quality.steadiness import steady_ratio
+from tests.reports.cells import changed
 from tests.reports.sweep_facts import BASELINE, SLOT_US, WINDOW_US, cell_facts, judged
 
 SLOTS = WINDOW_US // SLOT_US
@@ -50,7 +51,7 @@ def scheduled(
     )  # fmt: skip
     workload = {**facts.cell.part("workload"), "schedule": schedule}
     slots = facts.slots.assign(intended=sent, sent=sent, acked=sent * acked_share)
-    cell = replace(facts.cell, document={**facts.cell.document, "workload": workload})
+    cell = changed(facts.cell, document={**facts.cell.document, "workload": workload})
     return replace(facts, cell=cell, counts=replace(facts.counts, sent=count), slots=slots)
 
 
@@ -115,7 +116,7 @@ def test_edges_of_the_window_within_a_bucket_change_no_share() -> None:
     """The window begins and ends in the middle of a bucket, where a ramp is due at quite different rates."""
     facts = scheduled(*SHAPES["ramp"], rate_per_s=500)
     outcome = {**facts.cell.outcome, "measure_start_us": SLOT_US // 2, "measure_end_us": WINDOW_US - SLOT_US // 2}
-    cut = replace(facts, cell=replace(facts.cell, document={**facts.cell.document, "outcome": outcome}))
+    cut = replace(facts, cell=changed(facts.cell, document={**facts.cell.document, "outcome": outcome}))
     assert achieved_ratio(cut) == pytest.approx(1.0)
 
 

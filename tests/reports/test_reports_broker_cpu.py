@@ -7,16 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from reports import generator
-from reports.broker_cpu import broker_cpu, still_warming
-from reports.compare.comparison import compare, pair_up
-from reports.compare.likeness import compare_surroundings
-from reports.criteria import Criteria
-from reports.measurements import measure, read_measurements, write_measurements
-from reports.model import CellFacts
-from reports.sweep.analysis import SweepAnalysis, analyse_sweep
-from reports.sweep.confirm import CONFIRMED, WORSE, compiler_aside, confirm, values_of
-from reports.sweep.tables import as_json
+from reports.figures import generator
+from reports.figures.compare.comparison import compare, pair_up
+from reports.figures.compare.confirm import CONFIRMED, WORSE, compiler_aside, confirm, values_of
+from reports.figures.compare.likeness import compare_surroundings
+from reports.figures.measurements import measure
+from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
+from reports.figures.sweep.behaviour import behaviour_of
+from reports.figures.sweep.figures import sweep_figures
+from reports.judge.broker_cpu import broker_cpu, still_warming
+from reports.read.model import CellFacts
+from reports.render.measurements import read_measurements, write_measurements
+from reports.render.sweep_json import sweep_document
+from runlog.quality.criteria import Criteria
+from tests.reports.cells import changed
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
 
 
@@ -46,11 +50,9 @@ def test_what_the_compiler_took_is_told_apart_and_the_collector_stays_in() -> No
 
 
 def test_a_burst_of_the_compiler_is_no_scatter_of_what_stays() -> None:
-    steady, bursting = broker_cpu(cell(compiler_us=None)), broker_cpu(cell(compiler_us=300.0))
-    assert steady is not None
-    assert bursting is not None
-    assert steady.log_error == pytest.approx(0.0, abs=1e-9)
-    assert bursting.log_error == pytest.approx(0.0, abs=1e-9)
+    for compiler_us in (None, 300.0):
+        found = behaviour_of(cell(compiler_us=compiler_us))
+        assert found.broker_cpu_log_error == pytest.approx(0.0, abs=1e-9)
 
 
 def test_without_samples_of_the_compiler_the_whole_is_all_there_is() -> None:
@@ -66,7 +68,7 @@ def test_a_broker_that_was_started_again_has_no_figure() -> None:
     half = len(again) // 2
     for line in again[half:]:
         line["values"] = {**line["values"], "cpu_s": line["values"]["cpu_s"] / 100}
-    assert broker_cpu(replace(facts, cell=replace(facts.cell, stats=tuple(again)))) is None
+    assert broker_cpu(replace(facts, cell=changed(facts.cell, stats=tuple(again)))) is None
 
 
 def test_a_cell_whose_brokers_still_compile_is_marked_and_keeps_its_figures() -> None:
@@ -98,7 +100,7 @@ def test_a_sweep_compares_what_stays_and_shows_the_compiler_beside_it() -> None:
     levels = {dict(p.configuration)["linger.ms"]: p.levels["broker_cpu"].ratio[0] for p in found.points}
     assert levels == {"0": pytest.approx(50, rel=0.01), "5": pytest.approx(60, rel=0.01)}
     assert not any("was not recorded" in line for line in found.warnings)
-    document = as_json(found)["recommendation"]
+    document = sweep_document(sweep_figures(found), analysis_id="")["recommendation"]
     assert document["settings"] == {"linger.ms": "0"}
     assert document["predicted"]["broker_cpu"]["compiler"] == pytest.approx(200)
     assert any("they took 200 µs a record" in line for line in document["sentences"])
@@ -108,14 +110,17 @@ def test_an_older_run_says_that_the_compiler_is_in_its_figures() -> None:
     twice = [cell(linger, compiler_us=None, repetition=number) for linger in ("0", "5") for number in (1, 2)]
     found = analysed(*twice)
     assert any("just-in-time compilers took was not recorded" in line for line in found.warnings)
-    assert "compiler" not in as_json(found)["recommendation"]["predicted"]["broker_cpu"]
+    assert (
+        "compiler"
+        not in sweep_document(sweep_figures(found), analysis_id="")["recommendation"]["predicted"]["broker_cpu"]
+    )
     reference = [cell_facts({**BASELINE, "linger.ms": value}, p99_us=1e4) for value in ("0", "5")]
     assert not any("just-in-time" in line for line in analysed(*reference).warnings)
 
 
 def test_a_confirmation_holds_like_against_like(tmp_path: Path) -> None:
     cells = [cell(cpu_us=60 * n, compiler_us=150.0, repetition=r) for r, n in enumerate((0.99, 1.0, 1.01), 1)]
-    write_measurements(tmp_path, judged(cells))
+    write_measurements(tmp_path, measure(judged(cells)))
     measured = read_measurements(tmp_path)
     assert [one.compiler_us_per_record for one in measured] == [pytest.approx(150)] * 3
     told = {"broker_cpu": {"value": 60.0, "low": 55.0, "high": 65.0, "unit": "µs", "compiler": 20.0}}

@@ -14,15 +14,15 @@ import pytest
 
 from reports import job
 from reports.__main__ import main
-from reports.publication import BEFORE, Publication
-from reports.spark_bounds import ServerWatch, bounded
-from reports.spark_needs import (
+from reports.read.spark_bounds import ServerWatch, bounded
+from reports.read.spark_needs import (
     JavaMissingError,
     SparkUnavailableError,
     addresses_of,
     require_java,
     require_what_it_takes,
 )
+from reports.render.publication import BEFORE, Publication
 
 ID = "a" * 16
 

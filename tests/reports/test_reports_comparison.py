@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.compare.comparison import (
+from reports.figures.compare.comparison import (
     BETTER,
     SAME,
     UNDECIDED,
@@ -23,9 +23,12 @@ from reports.compare.comparison import (
     pair_up,
     search_row,
 )
-from reports.compare.likeness import compare_surroundings
-from reports.compare.outputs import Compared, text, write
-from reports.measurements import Measurement, MeasurementsError, measure, read_measurements, write_measurements
+from reports.figures.compare.likeness import compare_surroundings
+from reports.figures.measurements import Measurement, measure
+from reports.read.model import CellFacts
+from reports.render.comparison import Compared, text, write
+from reports.render.measurements import MeasurementsError, read_measurements, write_measurements
+from tests.reports.cells import changed
 from tests.reports.comparison_trials import forked_run, forked_trial, made_run, trial
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
 
@@ -93,9 +96,11 @@ def test_a_cell_that_no_longer_carries_the_rate_leaves_the_run_undecided_by_name
 
 
 def test_a_broken_promise_is_worse_without_statistics() -> None:
-    sound = cell_facts({}, cell_id="chaos-x", kind="chaos", p99_us=1e4, damage={"lost": 0})
-    broken = cell_facts({}, cell_id="chaos-x", kind="chaos", p99_us=1e4, damage={"lost": 3})
-    broken.cell.document["expect"] = sound.cell.document["expect"] = {"lost": "none"}
+    def facts(lost: int) -> CellFacts:
+        found = cell_facts({}, cell_id="chaos-x", kind="chaos", p99_us=1e4, damage={"lost": lost})
+        return replace(found, cell=changed(found.cell, document={**found.cell.document, "expect": {"lost": "none"}}))
+
+    sound, broken = facts(0), facts(3)
     item = compared(measure(judged([sound])), measure(judged([broken])))
     row = next(row for row in item.rows if row.measure == "correctness")
     assert (row.result, item.exit_code) == (WORSE, 1)
@@ -148,7 +153,7 @@ def test_a_comparison_is_written_as_json_table_and_page(tmp_path: Path) -> None:
 
 def test_figures_survive_the_file_and_a_foreign_file_is_refused(tmp_path: Path) -> None:
     items = judged([cell_facts(BASELINE, p99_us=1e4)])
-    write_measurements(tmp_path, items)
+    write_measurements(tmp_path, measure(items))
     assert read_measurements(tmp_path) == measure(items)
     (tmp_path / "results" / "measurements.json").write_text('{"schema_version": 99}')
     with pytest.raises(MeasurementsError, match="schema version 99, expected 1"):

@@ -1,4 +1,4 @@
-"""reports.sweep.confirm: a prediction beside a new run. Within both intervals or 5 % is confirmed; direction counts."""
+"""reports.figures.compare.confirm: a prediction beside a new run. Within both intervals or 5 % it is confirmed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import random
 
 import pytest
 
-from reports.sweep.confirm import BETTER, CONFIRMED, UNDECIDED, UNKNOWN, WORSE, Confirmation, confirm, exit_code
+from reports.figures.compare.confirm import (
+    BETTER,
+    CONFIRMED,
+    UNDECIDED,
+    UNKNOWN,
+    WORSE,
+    Confirmation,
+    confirm,
+    exit_code,
+)
 
 P99 = {"p99": {"value": 10.0, "low": 9.5, "high": 10.5, "unit": "ms"}}
 

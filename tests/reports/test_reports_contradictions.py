@@ -7,8 +7,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from reports.contradictions import contradictions
-from reports.model import Cell, Counts
+from reports.evidence.contradictions import contradictions
+from reports.read.cell import Cell
+from reports.read.model import Counts
+from tests.reports.cells import make_cell
 
 NOTHING = pd.DataFrame()
 LOG = pd.DataFrame({"partition": [0, 1], "end_offset": [10, 5], "records": [10, 5]})
@@ -18,7 +20,7 @@ BATCHES = pd.DataFrame({"partition": [0, 0, 1], "end_offset": [4, 10, 5], "recor
 def cell(**final_read: Any) -> Cell:
     sound: dict[str, Any] = {"complete": True, "end_offsets": {"0": 10, "1": 5}, "records": 15, "foreign": 0}
     outcome = {"started_us": 1, "ended_us": 9, "final_read": sound | final_read}
-    return Cell(cell_id="c", document={"outcome": outcome})
+    return make_cell(cell_id="c", document={"outcome": outcome})
 
 
 @pytest.mark.parametrize(
@@ -54,5 +56,5 @@ def test_rows_that_are_there_twice_and_times_outside_of_the_cell() -> None:
 
 
 def test_nobody_knows_when_a_cell_began_whose_harness_was_killed() -> None:
-    killed = Cell(cell_id="c", document={"outcome": {"started_us": 5}})
+    killed = make_cell(cell_id="c", document={"outcome": {"started_us": 5}})
     assert contradictions(killed, Counts(intended_outside=4), LOG, BATCHES, NOTHING) == ()

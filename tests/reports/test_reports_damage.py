@@ -15,18 +15,23 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from reports.allowances import Allowances
-from reports.analyse import analyse
-from reports.completeness import cell_files, missing_beside, missing_evidence
+from reports.analyse.analysis import analyse
+from reports.analyse.tolerant import facts_of_all, unusable
+from reports.evidence.completeness import cell_files, missing_beside, missing_evidence
+from reports.figures.figures import figures_of
 from reports.job import _judged, _write
-from reports.model import Cell, CellFacts, Counts, IdentitySet
-from reports.outputs import exit_code, junit, overall, summary
-from reports.rundir import read_run
-from reports.tolerant import facts_of_all, unusable
-from reports.verdict import FAIL, INCONCLUSIVE, PASS, Verdict, judge
-from runlog.inventory import CellFiles, take_inventory
-from runlog.parquet import read_stream, write_part
-from runlog.schema import STREAMS
+from reports.judge.allowances import Allowances
+from reports.judge.judged import exit_code, overall
+from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Verdict, judge
+from reports.read.cell import Cell
+from reports.read.model import CellFacts, Counts, IdentitySet
+from reports.read.rundir import read_run
+from reports.render.junit import junit
+from reports.render.markdown import summary
+from runlog.streams.inventory import CellFiles, take_inventory
+from runlog.streams.parquet import read_stream, write_part
+from runlog.streams.schema import STREAMS
+from tests.reports.cells import make_cell
 from tests.reports.synthetic_run import SyntheticCell, write_run
 from tests.reports.test_reports_verdict import facts as clean_facts
 from tests.runlog.test_runlog_inventory import DAMAGES as OF_PARTS
@@ -271,8 +276,8 @@ def test_a_run_whose_manifest_does_not_say_that_all_was_done_is_no_pass(
     assert text in str(run.problems)
     assert overall([], run.problems) == INCONCLUSIVE
     assert exit_code([], run.problems) == 4
-    assert "run is whole" in junit(run, [])
-    assert text in summary(run, [])
+    assert "run is whole" in junit(figures_of(run, []))
+    assert text in summary(figures_of(run, []))
 
 
 @pytest.mark.parametrize(("name", "is_needed"), [("cluster", True), ("history", True), ("stats", False)])
@@ -330,7 +335,7 @@ COMPLETE: dict[str, Any] = {"copies": {"complete": True}}
 def test_streams_are_held_against_the_plan_and_rows_against_other_counts(
     workload: dict[str, Any], outcome: dict[str, Any], rows: dict[str, int], text: str
 ) -> None:
-    cell = Cell(cell_id="c", document={"workload": workload, "outcome": outcome})
+    cell = make_cell(cell_id="c", document={"workload": workload, "outcome": outcome})
     missing = missing_evidence(cell, CellFiles(rows={**ROWS, **rows}), Counts(sent_total=10, log_total=10))
     assert bool(missing) == bool(text)
     assert text in str(missing)

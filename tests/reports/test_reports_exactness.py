@@ -1,7 +1,7 @@
-"""The fast statements of `reports/record_queries.py` are exact: on random histories they give what plain Python gives.
+"""The fast statements of `reports/analyse/record_queries.py` are exact.
 
 Each history is a cell of one made run, so that some hundred of them cost one pass of Spark. The rules as they are
-written (`reports/anomalies.py`, in DuckDB) must say the same of others, drawn anew each time.
+written (`reports/judge/anomalies.py`, in DuckDB) must say the same of others, drawn anew each time.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from reports.evidence import Interval
-from reports.model import IdentitySet
-from reports.record_sets import Kept, compare_sets, register_intervals
-from reports.tables import LONG, TEXT, small_table, spark_schema
-from runlog.schema import STREAMS
+from reports.analyse.record_sets import Kept, compare_sets, register_intervals
+from reports.evidence.topic_events import Interval
+from reports.read.model import IdentitySet
+from reports.read.tables import LONG, TEXT, small_table, spark_schema
+from runlog.streams.schema import STREAMS
 from tests.reports.duck_rules import Identity, sets_in_frames
 from tests.reports.naive_rules import History, sets_of
 from tests.reports.random_histories import random_history

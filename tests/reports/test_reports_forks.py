@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.sweep.analysis import SweepAnalysis, analyse_sweep
-from reports.sweep.cell_means import cell_means
-from reports.sweep.confirm import CONFIRMED, WORSE, confirm
-from reports.sweep.fork_scatter import fork_scatters
-from reports.sweep.prediction import flattery, predict
-from reports.sweep.tables import as_json
-from reports.sweep.view import view
+from reports.figures.compare.confirm import CONFIRMED, WORSE, confirm
+from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
+from reports.figures.sweep.cell_means import cell_means
+from reports.figures.sweep.figures import sweep_figures
+from reports.figures.sweep.fork_scatter import fork_scatters
+from reports.figures.sweep.prediction import flattery, predict
+from reports.render.sweep_json import sweep_document
 from tests.reports.forked_trials import Truth, chosen, configuration, coverage, made_sweep
 from tests.reports.sweep_facts import judged, one_at_a_time, planted_sweep
 
@@ -155,7 +155,7 @@ def analysed(*, forks: int) -> SweepAnalysis:
 
 def test_a_sweep_on_four_clusters_says_what_to_expect_of_a_fifth() -> None:
     found = analysed(forks=4)
-    document = as_json(found)
+    document = sweep_document(sweep_figures(found), analysis_id="")
     predicted = document["recommendation"]["predicted"]["p99"]
     level = predicted["level"]
     assert (found.forks, predicted["forks"], predicted["rounds"]) == (4, 4, 1)
@@ -166,15 +166,15 @@ def test_a_sweep_on_four_clusters_says_what_to_expect_of_a_fifth() -> None:
     assert 0.05 < scatter["between"] < 0.5
     text = " ".join(found.recommendation.sentences)
     assert "On one more cluster expect, 19 times in 20" in text
-    page = view(found)
-    assert "4 clusters, one round on each" in page["clusters"]
-    assert any(line.startswith("p99 latency: ") and "from cluster to cluster" in line for line in page["fork_scatter"])
+    page = sweep_figures(found)
+    assert "4 clusters, one round on each" in page.clusters
+    assert any(line.startswith("p99 latency: ") and "from cluster to cluster" in line for line in page.fork_scatter)
 
 
 def test_a_sweep_on_one_cluster_says_that_its_intervals_hold_one_clusters_scatter() -> None:
     found = analysed(forks=1)
-    predicted = as_json(found)["recommendation"]["predicted"]["p99"]
+    predicted = sweep_document(sweep_figures(found), analysis_id="")["recommendation"]["predicted"]["p99"]
     assert (predicted["forks"], predicted["flattery"]) == (1, 1.0)
     assert {name: predicted[name] for name in ("value", "low", "high", "unit")} == predicted["level"]
     assert any("the scatter of that cluster alone" in text for text in found.recommendation.sentences)
-    assert (found.fork_scatters, view(found)["fork_scatter"]) == ((), [])
+    assert (found.fork_scatters, sweep_figures(found).fork_scatter) == ((), ())

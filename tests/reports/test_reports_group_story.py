@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from reports.anomalies import BY_NAME
-from reports.group_story import DELIVERY_STORIES, final_step, group_steps
-from reports.history import commit_limits, group_findings
-from reports.model import Cell, Json, Story
+from reports.evidence.group_story import DELIVERY_STORIES, final_step, group_steps
+from reports.evidence.history import commit_limits, group_findings
+from reports.judge.anomalies import BY_NAME
+from reports.read.cell import Json
+from reports.read.model import Story
+from tests.reports.cells import make_cell
 
 SEND: Json = {"intended_us": 100, "sent_us": 100, "partition": 2, "offset": 7, "code": 0, "t_us": 200}
 LOG: Json = {"partition": 2, "offset": 7, "code": 0}
@@ -16,7 +18,7 @@ def history(*lines: Json) -> tuple[Json, ...]:
 
 
 def test_a_record_that_was_passed_over_was_committed_then_its_member_died_and_another_went_on() -> None:
-    cell = Cell(
+    cell = make_cell(
         cell_id="c",
         document={},
         history=history(
@@ -45,7 +47,7 @@ def test_a_record_that_was_passed_over_was_committed_then_its_member_died_and_an
 def test_each_copy_says_how_its_transaction_ended_in_the_log_and_for_its_copier() -> None:
     told = {"t_us": 5, "kind": "transaction", "copier": 3, "incarnation": 1, "number": 4, "outcome": "unknown",
             "asked_us": 450, "reason": "timed out"}  # fmt: skip
-    cell = Cell(cell_id="c", document={}, history=(told,))
+    cell = make_cell(cell_id="c", document={}, history=(told,))
     where = {"partition": 2, "copier": 3, "copier_incarnation": 1}
     copies = ({**where, "offset": 10, "txn": 4, "outcome": 1}, {**where, "offset": 12, "txn": 5, "outcome": 0})
     first, second = group_steps(cell, Story(kind="copied_twice", producer=0, incarnation=0, seq=7, copies=copies))
@@ -57,7 +59,7 @@ def test_each_copy_says_how_its_transaction_ended_in_the_log_and_for_its_copier(
 
 def test_other_damage_ends_as_before_and_cells_without_members_add_nothing() -> None:
     assert final_step(Story(kind="lost", producer=0, incarnation=0, seq=0)) is None
-    assert group_steps(Cell(cell_id="c", document={}), Story(kind="lost", producer=0, incarnation=0, seq=0)) == []
+    assert group_steps(make_cell(cell_id="c", document={}), Story(kind="lost", producer=0, incarnation=0, seq=0)) == []
     assert set(DELIVERY_STORIES) <= set(BY_NAME)
 
 
@@ -69,16 +71,16 @@ def test_a_frozen_member_has_its_freeze_more_to_commit() -> None:
     document = {"workload": {"readers": readers}}
     freezes = (line("applied", 5_000_000), line("proved", 5_100_000), line("healed", 14_000_000))
     kill = (line("applied", 1, "k", "client_kill"), line("healed", 60_000_000, "k", "client_kill"))
-    assert commit_limits(Cell(cell_id="c", document=document, faults=kill)) == [(0, 3_000_000)]
-    assert commit_limits(Cell(cell_id="c", document=document, faults=(*kill, *freezes))) == [(0, 12_000_000)]
+    assert commit_limits(make_cell(cell_id="c", document=document, faults=kill)) == [(0, 3_000_000)]
+    assert commit_limits(make_cell(cell_id="c", document=document, faults=(*kill, *freezes))) == [(0, 12_000_000)]
     brokers = (line("applied", 1, "b", "kill"),)
-    assert commit_limits(Cell(cell_id="c", document=document, faults=brokers)) == []
+    assert commit_limits(make_cell(cell_id="c", document=document, faults=brokers)) == []
 
 
 def given(*lines: Json, faults: tuple[Json, ...] = ()) -> list[str]:
     common = {"group": "g", "generation": -1}
     told = tuple({**common, "t_us": number * 100_000, **line} for number, line in enumerate(lines))
-    return group_findings(Cell(cell_id="c", document={}, history=told, faults=faults))["double_owner"]
+    return group_findings(make_cell(cell_id="c", document={}, history=told, faults=faults))["double_owner"]
 
 
 def test_a_partition_that_is_given_before_its_owner_let_go_of_it_has_two_owners() -> None:

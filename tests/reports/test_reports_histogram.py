@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reports.criteria import Criteria
-from reports.histogram import summarise
-from reports.model import Latency
-from reports.queries import BOOTSTRAP_BLOCKS, LATENCY_BINS_PER_E_FOLD, SLOT_BINS_PER_E_FOLD
+from reports.analyse.histogram import summarise
+from reports.analyse.queries import BOOTSTRAP_BLOCKS, LATENCY_BINS_PER_E_FOLD, SLOT_BINS_PER_E_FOLD
+from reports.read.model import Latency
+from runlog.quality.criteria import Criteria
 
 ANSWERED = [1_000 + place for place in range(10_000)]
 

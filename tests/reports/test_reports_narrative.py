@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reports.model import CellFacts, IdentitySet, SetComparison
-from reports.narrative import verdict_sentences
+from reports.figures.headline import headline_of
+from reports.read.model import CellFacts, IdentitySet, SetComparison
+from reports.render.narrative import verdict_sentences
+from tests.reports.cells import changed
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
 
 
@@ -15,12 +17,12 @@ def damaged(acks: str, lost: int, *, unpredicted: int = 0) -> CellFacts:
     made = cell_facts({**BASELINE, "acks": acks}, p99_us=9_000, kind="chaos", damage={"lost": lost}, cell_id=name)
     expect = dict.fromkeys(("duplicated", "reordered"), "none") | {"lost": "predicted"}
     found = SetComparison(both=IdentitySet(count=lost - unpredicted), only_observed=IdentitySet(count=unpredicted))
-    cell = replace(made.cell, document={**made.cell.document, "expect": expect})
+    cell = changed(made.cell, document={**made.cell.document, "expect": expect})
     return replace(made, cell=cell, predictions={**made.predictions, "lost": found})
 
 
 def damage_of(*cells: CellFacts) -> str:
-    return verdict_sentences(judged(cells))[1].text
+    return verdict_sentences(headline_of(judged(cells)))[1].text
 
 
 def test_the_damage_of_all_cells_is_told_setting_by_setting() -> None:

@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from reports.analyse import analyse
-from reports.outputs import Judged, cell_result
-from reports.rundir import read_run
-from reports.verdict import PASS, judge
-from runlog.schema import SCHEMA_VERSION
+from reports.analyse.analysis import analyse
+from reports.figures.cell import cell_figures
+from reports.judge.judged import Judged
+from reports.judge.verdict import PASS, judge
+from reports.read.rundir import read_run
+from reports.render.verdicts_json import cell_document
+from runlog.streams.schema import SCHEMA_VERSION
 
 OLD = Path(__file__).parent / "old_runs"
 IN_WORDS = ("reasons", "notes", "checks")
@@ -55,5 +57,5 @@ def test_an_old_run_is_reported_as_its_own_version_did(spark: SparkSession, tmp_
 
 def written(item: Judged) -> dict[str, Any]:
     """As verdicts.json has it."""
-    result: dict[str, Any] = json.loads(json.dumps(cell_result(item)))
+    result: dict[str, Any] = json.loads(json.dumps(cell_document(cell_figures(item))))
     return result

@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from reports.chart_data import time_data, time_specification
-from reports.model import Latency
-from reports.narrative import story_steps, verdict_sentences
-from reports.outputs import Judged
-from reports.page import render
-from reports.verdict import expectation, judge
+from reports.figures.figures import figures_of
+from reports.figures.headline import headline_of
+from reports.figures.over_time import LATENCIES, LATENCIES_UNACKNOWLEDGED, OverTime, over_time
+from reports.figures.story import story_steps
+from reports.judge.judged import Judged
+from reports.judge.verdict import expectation, judge
+from reports.read.model import Latency
+from reports.render.narrative import verdict_sentences
+from reports.render.page import render
+from tests.reports.cells import changed
 from tests.reports.conftest import Planted
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -55,7 +59,8 @@ def judged(planted: Planted) -> list[Judged]:
 
 @pytest.fixture(scope="module")
 def page(planted: Planted, judged: list[Judged]) -> str:
-    return render(planted.run, [*judged, unanswered(judged[0], "acks-0"), unanswered(judged[0], "mute", "end_to_end")])
+    more = [unanswered(judged[0], "acks-0"), unanswered(judged[0], "mute", "end_to_end")]
+    return render(figures_of(planted.run, [*judged, *more]))
 
 
 def unanswered(item: Judged, cell_id: str, *more: str) -> Judged:
@@ -65,7 +70,7 @@ def unanswered(item: Judged, cell_id: str, *more: str) -> Judged:
     for column in slots.columns:
         if column.startswith(tuple(f"{kind}_" for kind in gone)):
             slots[column] = float("nan")
-    cell = replace(item.facts.cell, cell_id=cell_id, document={**item.facts.cell.document, "cell_id": cell_id})
+    cell = changed(item.facts.cell, cell_id=cell_id, document={**item.facts.cell.document, "cell_id": cell_id})
     latency = {kind: Latency() if kind in gone else found for kind, found in item.facts.latency.items()}
     facts = replace(item.facts, cell=cell, slots=slots, latency=latency, throughput_basis="found in the log")
     return Judged(facts=facts, verdict=item.verdict)
@@ -73,12 +78,14 @@ def unanswered(item: Judged, cell_id: str, *more: str) -> Judged:
 
 @pytest.mark.spark
 def test_latency_over_time_is_from_end_to_end_where_nobody_acknowledges(judged: list[Judged]) -> None:
-    answered, silent = time_data(judged[0].facts), time_data(unanswered(judged[0], "acks-0").facts)
-    assert time_specification(answered) == "time"
-    assert time_specification(silent) == "time_end_to_end"
-    assert {row["series"] for row in silent["latency"]} == {"end to end p99", "end to end mean"}
-    assert silent["spread"] != []
-    assert time_specification(time_data(unanswered(judged[0], "mute", "end_to_end").facts)) == "time_without_latency"
+    def of(item: Judged) -> OverTime:
+        return over_time(item.facts, ())
+
+    answered, silent = of(judged[0]), of(unanswered(judged[0], "acks-0"))
+    assert (answered.latencies, silent.latencies) == (LATENCIES, LATENCIES_UNACKNOWLEDGED)
+    assert {point.series for point in silent.latency} == {"end to end p99", "end to end mean"}
+    assert silent.spread != ()
+    assert of(unanswered(judged[0], "mute", "end_to_end")).latencies == ()
 
 
 @pytest.mark.spark
@@ -102,7 +109,7 @@ def test_every_chart_has_its_data_and_a_table(page: str, judged: list[Judged]) -
 
 @pytest.mark.spark
 def test_the_first_sentences_are_made_from_the_figures(judged: list[Judged]) -> None:
-    sentences = [sentence.text for sentence in verdict_sentences(judged)]
+    sentences = [sentence.text for sentence in verdict_sentences(headline_of(judged))]
     failed = sum(item.verdict.result == "fail" for item in judged)
     assert 2 <= len(sentences) <= 3
     assert sentences[0].startswith(f"{failed} of {len(judged)} cells failed")
@@ -135,14 +142,18 @@ def test_the_story_of_a_lost_record_goes_from_intended_to_lost(judged: list[Judg
     assert "attempt 2" in steps["reordered"]
 
 
+def _with(item: Judged, **parts: object) -> Judged:
+    """The same with other parts of its cell's document."""
+    cell = changed(item.facts.cell, document={**item.facts.cell.document, **parts})
+    return replace(item, facts=replace(item.facts, cell=cell))
+
+
 @pytest.mark.spark
 def test_titles_from_a_suite_cannot_become_markup(planted: Planted, judged: list[Judged]) -> None:
-    cell = planted.run.cells[0]
-    cell.document["title"] = "</script><script>alert(1)</script>"
-    try:
-        assert "<script>alert(1)" not in render(planted.run, judged)
-    finally:
-        cell.document["title"] = cell.cell_id
+    titled = [_with(item, title="</script><script>alert(1)</script>") for item in judged]
+    page = render(figures_of(planted.run, titled))
+    assert "alert(1)" in page
+    assert "<script>alert(1)" not in page
 
 
 @pytest.mark.spark
@@ -150,12 +161,8 @@ def test_damage_of_which_any_number_is_allowed_is_set_against_no_prediction(
     planted: Planted, judged: list[Judged]
 ) -> None:
     item = next(item for item in judged if item.facts.set_count("reordered"))
-    before = item.facts.cell.document["expect"]
-    item.facts.cell.document["expect"] = {**before, "reordered": "any"}
-    try:
-        page = render(planted.run, [item])
-    finally:
-        item.facts.cell.document["expect"] = before
+    given = _with(item, expect={**item.facts.cell.document["expect"], "reordered": "any"})
+    page = render(figures_of(planted.run, [given]))
     assert f"{item.facts.set_count('reordered'):,}<small>allowed</small>" in page
     assert "allowed: any number is accepted, and none is predicted" in page
 

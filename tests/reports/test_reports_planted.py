@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from reports.analyse import analyse
-from reports.anomalies import ANOMALIES
-from reports.lawful import UNLAWFUL, configuration_of, rule
-from reports.model import CellFacts, IdentitySet
-from reports.rundir import read_run
-from reports.verdict import (
+from reports.analyse.analysis import analyse
+from reports.evidence.configuration import configuration_of
+from reports.judge.anomalies import ANOMALIES
+from reports.judge.lawful import UNLAWFUL, rule
+from reports.judge.verdict import (
     EVIDENCE_CHECKS,
     FAIL,
     INCONCLUSIVE,
@@ -29,6 +28,8 @@ from reports.verdict import (
     READABLE,
     judge,
 )
+from reports.read.model import CellFacts, IdentitySet
+from reports.read.rundir import read_run
 from tests.reports.duck_rules import sets_by_rule
 from tests.reports.planted_case import START_US, Case, Identity
 from tests.reports.planted_cases import PLANTS, make_case

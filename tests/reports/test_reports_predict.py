@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from reports.anomalies import BY_NAME
-from reports.evidence import NEVER_US, Interval
-from reports.happenings import findings
-from reports.lawful import LAWFUL, UNLAWFUL, configuration_of, rule
-from reports.model import Cell
-from reports.predict import predict
+from reports.evidence.configuration import configuration_of
+from reports.evidence.happenings import findings
+from reports.evidence.predict import predict
+from reports.evidence.topic_events import NEVER_US, Interval
+from reports.judge.anomalies import BY_NAME
+from reports.judge.lawful import LAWFUL, UNLAWFUL, rule
+from reports.read.cell import Cell
+from tests.reports.cells import changed, make_cell
 
 
 def cell(
     *, events: tuple[dict[str, Any], ...] = (), wire: tuple[dict[str, Any], ...] = (), idempotent: bool = False
 ) -> Cell:
     properties = {"enable.idempotence": str(idempotent).lower()}
-    return Cell(
+    return make_cell(
         cell_id="c", document={"topic": {"name": "t"}, "properties": properties}, events=tuple(events), wire=tuple(wire)
     )
 
 
 def event(kind: str, t_us: int, **values: Any) -> dict[str, Any]:
-    return {"kind": kind, "t_us": t_us, "topic": "t", "partition": 0, "source": "journal", **values}
+    epoch = {"leader_epoch": 0} if kind == "appended" else {}
+    return {"kind": kind, "t_us": t_us, "topic": "t", "partition": 0, "source": "journal", **epoch, **values}
 
 
 def exchange(order: int, crc: int, outcome: str, base: int, **values: Any) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def test_deleted_records_are_lost_up_to_the_highest_start_that_a_leader_told_of_
         return {"kind": "records_deleted", "phase": phase, "detail": detail}
 
     lines = (line("proved", 70), line("proved", 90), line("not_effective", 500), line("proved", 20, partition=2))
-    subject = Cell(cell_id="c", document={"topic": {"name": "t"}}, faults=lines)
+    subject = make_cell(cell_id="c", document={"topic": {"name": "t"}}, faults=lines)
     assert predict(subject).intervals == (
         Interval(kind="lost", partition=0, from_offset=0, end_offset=90),
         Interval(kind="lost", partition=2, from_offset=0, end_offset=20),
@@ -75,12 +77,15 @@ def recreated(fault: str, t_us: int, phase: str = "proved") -> list[dict[str, An
     """Asked for at `t_us`; gone 100 us later, there again after 300."""
     detail = {"ends": {"0": 50}, "gone_us": 100, "created_us": 300}
     common = {"id": fault, "kind": "topic_recreated"}
-    return [{**common, "phase": "applied", "t_us": t_us, "detail": {}}, {**common, "phase": phase, "detail": detail}]
+    return [
+        {**common, "phase": "applied", "t_us": t_us},
+        {**common, "phase": phase, "t_us": t_us + 300, "detail": detail},
+    ]
 
 
 def test_what_was_acknowledged_before_the_topic_was_created_anew_is_lost() -> None:
     lines = (*recreated("b", 5000), *recreated("a", 1000), *recreated("c", 9000, phase="not_effective"))
-    subject = Cell(cell_id="c", document={"topic": {"name": "t"}}, faults=lines)
+    subject = make_cell(cell_id="c", document={"topic": {"name": "t"}}, faults=lines)
     assert windows(subject) == [(0, 50 + (1 << 20), 0, 1200), (0, 50 + (1 << 20), 1200, 5200)]
     configuration = configuration_of(subject)
     allowed = {name for name in BY_NAME if rule(name, configuration).lawful == LAWFUL}
@@ -95,7 +100,7 @@ def test_watermarks_and_epochs_of_a_topic_begin_again_when_it_is_created_anew() 
     in_one_life = (shown(100, 50), shown(1100, 60), shown(1300, 5), shown(1400, 3))
     subject = cell(events=in_one_life)
     assert findings(subject, ())["hw_regression"].count == 2
-    anew = replace(subject, faults=tuple(recreated("a", 1000)))
+    anew = changed(subject, faults=tuple(recreated("a", 1000)))
     assert findings(anew, ())["hw_regression"].examples == ("partition 0: 5 by broker 1, then 3 by broker 1",)
 
 
@@ -105,7 +110,7 @@ def test_a_broker_may_end_while_a_fault_keeps_from_it_what_it_needs() -> None:
 
     def crashes(exit_us: int, *faults: dict[str, Any]) -> int:
         ended = {"kind": "exited", "t_us": exit_us, "broker": 1, "code": -9}
-        return findings(replace(cell(events=(ended,)), faults=faults), ())["crashed"].count
+        return findings(changed(cell(events=(ended,)), faults=faults), ())["crashed"].count
 
     window = (line("applied", 1_000_000), line("healed", 5_000_000))
     assert [crashes(t_us, *window) for t_us in (999_999, 1_000_000, 6_000_000, 8_000_000)] == [1, 0, 0, 1]
@@ -119,7 +124,7 @@ def test_order_and_duplicates_are_of_the_log_that_is_there_at_the_end() -> None:
     old, new = exchange(1, 1, "delivered", 900) | {"t_us": 500}, exchange(2, 2, "delivered", 0) | {"t_us": 1500}
     subject = cell(wire=(old, new))
     assert intervals(subject, "reordered") == [(900, 910)]
-    assert intervals(replace(subject, faults=tuple(recreated("a", 1000))), "reordered") == []
+    assert intervals(changed(subject, faults=tuple(recreated("a", 1000))), "reordered") == []
 
 
 def append(t_us: int, base: int, epoch: int, crc: int, broker: int = 1) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.evidence import NEVER_US
-from reports.model import Cell
-from reports.predict import predict
+from reports.evidence.predict import predict
+from reports.evidence.topic_events import NEVER_US
+from tests.reports.cells import make_cell
 
 TRUNCATED = {
     "kind": "truncated", "t_us": 900, "topic": "t", "partition": 0, "source": "wire", "broker": 1, "leader_epoch": 3,
@@ -25,7 +25,7 @@ def line(broker: int, base: int, t_us: int, first_seq: int, records: int = 10, *
 
 
 def lost(*wire: dict[str, Any], event: dict[str, Any] = TRUNCATED) -> list[tuple[int, int, int, int]]:
-    subject = Cell(cell_id="c", document={"topic": {"name": "t"}, "properties": {}}, events=(event,), wire=wire)
+    subject = make_cell(cell_id="c", document={"topic": {"name": "t"}, "properties": {}}, events=(event,), wire=wire)
     found = [each for each in predict(subject).intervals if each.kind == "lost"]
     return sorted((each.from_offset, each.end_offset, each.after_us, each.before_us) for each in found)
 
@@ -68,5 +68,5 @@ def test_from_when_it_leads_again_its_answers_stand() -> None:
 
 
 def test_the_page_says_how_it_was_found_out() -> None:
-    subject = Cell(cell_id="c", document={"topic": {"name": "t"}, "properties": {}}, events=(TRUNCATED,), wire=())
+    subject = make_cell(cell_id="c", document={"topic": {"name": "t"}, "properties": {}}, events=(TRUNCATED,), wire=())
     assert "answered for by a leader that was none any more" in predict(subject).how["lost"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.publication import BEFORE, PUBLISHED, BusyError, Publication, is_analysis_id, new_analysis_id
+from reports.render.publication import BEFORE, PUBLISHED, BusyError, Publication, is_analysis_id, new_analysis_id
 
 OLD, NEW, NEXT = "0" * 16, "1" * 16, "2" * 16
 FILES = ("junit.xml", "summary.md", "report.html", "results/verdicts.json", "results/cells.csv")
@@ -108,7 +108,7 @@ def test_a_second_analysis_at_the_same_time_is_refused(tmp_path: Path) -> None:
 
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from reports.publication import Publication\n"
+        "import sys; from pathlib import Path; from reports.render.publication import Publication\n"
         f"Publication(Path({str(tmp_path)!r}), {OLD!r}).begin(); print(1, flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

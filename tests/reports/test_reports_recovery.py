@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from reports.model import Cell, Recovery
-from reports.recovery import recovery
+from reports.evidence.recovery import recovery
+from reports.read.model import Recovery
+from tests.reports.cells import make_cell
 
 SLOT_US = 100_000
 FAULT_US = 2_000_000
@@ -23,7 +24,7 @@ def figures(slots: pd.DataFrame, *events: dict[str, Any], faults: bool = True) -
     end_us = len(slots) * SLOT_US
     fault = {"t_us": FAULT_US, "id": "f", "kind": "kill", "target": "leader", "phase": "applied"}
     document = {"topic": {"name": "t"}, "outcome": {"measure_start_us": 0, "measure_end_us": end_us}}
-    cell = Cell(cell_id="c", document=document, events=events, faults=(fault,) if faults else ())
+    cell = make_cell(cell_id="c", document=document, events=events, faults=(fault,) if faults else ())
     return recovery(cell, slots, SLOT_US)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.redelivery import redelivery_sentences
+from reports.figures.redelivery import redelivery_sentences
 
 
 def test_each_reader_that_removes_duplicates_has_a_sentence() -> None:

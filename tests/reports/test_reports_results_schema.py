@@ -11,10 +11,14 @@ import pytest
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
-from reports.model import LATENCY_KINDS, SET_KINDS, IdentityRange, IdentitySet, Latency, Run
-from reports.outputs import Judged, write_results
-from reports.results_schema import verdicts_schema
-from reports.verdict import judge
+from reports.figures.figures import figures_of
+from reports.judge.judged import Judged
+from reports.judge.verdict import judge
+from reports.read.model import LATENCY_KINDS, SET_KINDS, IdentityRange, IdentitySet, Latency
+from reports.render.results import write_results
+from reports.render.results_schema import verdicts_schema
+from reports.render.verdicts_json import verdicts_document
+from tests.reports.cells import make_run
 from tests.reports.conftest import Planted
 from tests.reports.test_reports_verdict import comparison, facts
 
@@ -30,8 +34,10 @@ def document(directory: Path) -> dict[str, Any]:
     found = facts(sets={"lost": comparison(both=3)}, observed={kind: one for kind in SET_KINDS})
     for kind in LATENCY_KINDS:
         found.latency[kind] = Latency()  # type: ignore[index]
-    run = Run(directory=str(directory), manifest={"run_id": "r", "engine": "reference", "seed": 1}, cells=(found.cell,))
-    write_results(run, [Judged(facts=found, verdict=judge(found))])
+    run = make_run(
+        directory=str(directory), manifest={"run_id": "r", "engine": "reference", "seed": 1}, cells=(found.cell,)
+    )
+    write_results(figures_of(run, [Judged(facts=found, verdict=judge(found))]), directory)
     loaded: dict[str, Any] = json.loads((directory / "results" / "verdicts.json").read_text())
     return loaded
 
@@ -58,7 +64,7 @@ def test_a_figure_more_or_less_is_a_difference(
 @pytest.mark.spark
 def test_a_real_analysis_keeps_to_the_schema(planted: Planted, validator: jsonschema.Draft202012Validator) -> None:
     judged = [Judged(facts=item, verdict=judge(item)) for item in planted.facts]
-    validator.validate(json.loads(json.dumps(write_results(planted.run, judged))))
+    validator.validate(json.loads(json.dumps(verdicts_document(figures_of(planted.run, judged)))))
 
 
 def test_the_schema_is_printed_by_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reports.search import charts, curve_rows, read_search, sentence, tables
-from reports.sweep.results import write_figures
+from reports.figures.figures import figures_of
+from reports.figures.search import search_figures, sentence
+from reports.read.search import read_search
+from reports.render.chart_payload import charts_of
+from reports.render.csv_tables import search_tables
+from reports.render.results import write_results
+from tests.reports.cells import make_run
 from tests.reports.sweep_facts import cell_facts, judged
 
 TRY = {
@@ -41,12 +45,14 @@ def test_the_sentence_says_what_was_found(changes: dict[str, Any], text: str) ->
 
 def test_the_load_curve_takes_its_latencies_from_the_analysed_cells(tmp_path: Path) -> None:
     items = judged([cell_facts({}, cell_id="search-load-50-r1", kind="search", p99_us=12_000)])
-    assert [(row["series"], row["ms"]) for row in curve_rows(DOCUMENT, items)] == [("p99", 12.0)]
-    assert set(charts(DOCUMENT, items)) == {"search-trace", "search-curve"}
-    assert set(charts(DOCUMENT, [])) == {"search-trace"}
-    (tmp_path / "search.json").write_text(json.dumps(DOCUMENT))
-    assert write_figures(tmp_path, items, {}) is None
-    for name, (_, rows) in tables(DOCUMENT, items).items():
+    found = search_figures(DOCUMENT, items)
+    assert [(point.series, point.ms) for point in found.curve] == [("p99", 12.0)]
+    run = make_run(directory=str(tmp_path), manifest={}, cells=())
+    figures, without = figures_of(run, items, DOCUMENT), figures_of(run, [], DOCUMENT)
+    assert {name for name in charts_of(figures) if name.startswith("search")} == {"search-trace", "search-curve"}
+    assert set(charts_of(without)) == {"search-trace"}
+    write_results(figures, tmp_path)
+    for name, (_, rows) in search_tables(found).items():
         assert len((tmp_path / "results" / name).read_text().splitlines()) == len(rows) + 1
 
 

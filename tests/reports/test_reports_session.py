@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reports.session import Session
-from reports.spark_bounds import timeout_s_of
-from reports.spark_needs import SparkUnavailableError, is_connect, is_on_this_host, require_what_it_takes
+from reports.read.session import Session
+from reports.read.spark_bounds import timeout_s_of
+from reports.read.spark_needs import SparkUnavailableError, is_connect, is_on_this_host, require_what_it_takes
 
 
 def test_without_grpc_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

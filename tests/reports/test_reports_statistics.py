@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from reports.statistics.bootstrap import block_length, mean_draws
-from reports.statistics.distributions import digamma, t_cdf, t_quantile, trigamma, trigamma_inverse
-from reports.statistics.permutation import benjamini_hochberg, labellings, pooled_p_values, stratified_p_value
-from reports.statistics.variance import moderate, repetitions_for, smallest_effect
+from reports.figures.statistics.bootstrap import block_length, mean_draws
+from reports.figures.statistics.distributions import digamma, t_cdf, t_quantile, trigamma, trigamma_inverse
+from reports.figures.statistics.permutation import benjamini_hochberg, labellings, pooled_p_values, stratified_p_value
+from reports.figures.statistics.variance import moderate, repetitions_for, smallest_effect
 
 
 @pytest.mark.parametrize(

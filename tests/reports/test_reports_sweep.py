@@ -5,19 +5,27 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reports import generator
-from reports.model import CellFacts, IdentitySet, SetComparison
-from reports.narrative import verdict_sentences
-from reports.sweep import recommend, tables
-from reports.sweep.analysis import SweepAnalysis, analyse_sweep
-from reports.sweep.effects import FACTORIAL, ONE_AT_A_TIME
-from reports.sweep.observations import BY_NAME, CLIENT_BOUND, FAILED, NOT_SUSTAINED
-from reports.sweep.results import write_sweep
+from reports.figures import generator
+from reports.figures.figures import figures_of
+from reports.figures.headline import headline_of
+from reports.figures.sweep import recommend
+from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
+from reports.figures.sweep.effects import FACTORIAL, ONE_AT_A_TIME
+from reports.figures.sweep.figures import sweep_figures
+from reports.figures.sweep.observations import BY_NAME, CLIENT_BOUND, FAILED, NOT_SUSTAINED
+from reports.read.model import CellFacts, IdentitySet, SetComparison
+from reports.render.csv_tables import generator_table
+from reports.render.narrative import verdict_sentences
+from reports.render.page import render
+from reports.render.results import write_results
+from reports.render.sweep_json import sweep_document
+from tests.reports.cells import changed, make_run
 from tests.reports.sweep_facts import BASELINE, Factors, cell_facts, judged, one_at_a_time, planted_sweep
 
 CHANGES = {"batch.size": ["4096", "131072"], "linger.ms": ["0", "50"], "compression.type": ["lz4"]}
@@ -81,6 +89,16 @@ def test_main_effects_and_an_interaction_of_a_grid_are_found_and_others_are_not(
     # Over the grid the effect of batch.size is the mean over both values of linger.ms.
     assert main["batch.size"].low <= math.log(0.5) + math.log(1.5) / 2 <= main["batch.size"].high
     assert not main["acks"].excludes_zero
+
+
+def test_the_page_calls_an_interaction_clear_only_if_its_interval_excludes_none() -> None:
+    grid = [dict(zip(("batch.size", "acks"), values, strict=True)) for values in itertools.product("12", ("1", "all"))]
+    items = planted_sweep(grid, lambda f: 1e4 * (2 if dict(f) == grid[0] else 1), repetitions=4, noise=0.03, seed=11)
+    figures = figures_of(make_run(directory="r", manifest={}, cells=()), items)
+    assert figures.sweep is not None
+    told = re.findall(r'<tr><td>[^<]*</td><th scope="row">[^<]* with [^<]*</th>.*?<td>(yes|no)</td>', render(figures))
+    assert told == ["yes" if row.clear else "no" for row in figures.sweep.interactions]
+    assert set(told) == {"yes", "no"}
 
 
 def test_a_fractional_design_names_the_pairs_that_it_cannot_tell_apart() -> None:
@@ -165,11 +183,11 @@ def test_what_nobody_knows_the_scatter_of_is_not_called_better() -> None:
     found = analysed(judged(cells))
     [effect] = found.effects["wire_bytes"].effects
     assert not effect.clear
-    [row] = [row for row in tables.effect_table(found)[1] if row[0] == "wire_bytes"]
+    [row] = [row for row in sweep_figures(found).tables["effects.csv"][1] if row[0] == "wire_bytes"]
     assert row[4:8] == [pytest.approx(1.0008), None, None, "not clear"]
     level = found.points[0].levels["wire_bytes"]
     assert "(" not in recommend.figure(level, BY_NAME["wire_bytes"])
-    json.dumps(tables.as_json(found), allow_nan=False)
+    json.dumps(sweep_document(sweep_figures(found), analysis_id=""), allow_nan=False)
 
 
 @pytest.mark.thorough
@@ -296,7 +314,7 @@ def test_what_ran_once_is_seen_and_not_recommended() -> None:
     assert "linger.ms=0" in seen
     assert seen.endswith("had the lowest p99 latency, 10 ms; the baseline had 90 ms.")
     assert "--set sweep.repetitions=4" in own.sentences[-1]
-    assert {row[7] for row in tables.effect_table(found)[1]} == {"not clear"}
+    assert {row[7] for row in sweep_figures(found).tables["effects.csv"][1]} == {"not clear"}
 
 
 @pytest.mark.parametrize("repetitions", [1, 4])
@@ -309,7 +327,9 @@ def test_the_price_of_safety_is_a_headline_only_where_it_was_measured_again(repe
         cells.append(cell_facts({**BASELINE, "acks": "1"}, p99_us=quick, repetition=repetition, properties=loose))
     items = judged(cells)
     told = [
-        sentence.text for sentence in verdict_sentences(items, analysed(items)) if "the p99 of acks=1" in sentence.text
+        sentence.text
+        for sentence in verdict_sentences(headline_of(items, analysed(items)))
+        if "the p99 of acks=1" in sentence.text
     ]
     assert len(told) == (0 if repetitions == 1 else 1)
 
@@ -377,17 +397,23 @@ def test_the_smallest_effect_is_found_four_times_in_five() -> None:
 
 def test_tables_and_json_are_written_behind_every_chart(tmp_path: Path) -> None:
     items = planted_sweep(one_at_a_time(CHANGES), truth, repetitions=2, noise=0.05, seed=1, baseline=BASELINE)
-    assert write_sweep(tmp_path, items) is not None
+    run = make_run(directory=str(tmp_path), manifest={}, cells=())
+    write_results(figures_of(run, items), tmp_path)
     document = json.loads((tmp_path / "results" / "sweep.json").read_text())
     assert document["recommendation"]["settings"]["batch.size"]
     for name in ("effects", "interactions", "surface", "sensitivity", "behaviour"):
         lines = (tmp_path / "results" / f"{name}.csv").read_text().splitlines()
         assert len(lines) > 1 or name == "interactions"
-    assert write_sweep(tmp_path / "none", items[:1]) is None
+    assert figures_of(run, items[:1]).sweep is None
 
 
 def host_line(t_us: int, foreign: float) -> dict[str, object]:
-    return {"t_us": t_us, "source": "host", "values": {"foreign_share": foreign, "steal_share": 0.0}}
+    return {
+        "t_us": t_us,
+        "source": "host",
+        "name": "resources",
+        "values": {"foreign_share": foreign, "steal_share": 0.0},
+    }
 
 
 def test_a_cell_whose_host_was_taken_is_marked_and_keeps_its_figures() -> None:
@@ -395,7 +421,7 @@ def test_a_cell_whose_host_was_taken_is_marked_and_keeps_its_figures() -> None:
         facts = cell_facts({"linger.ms": value}, p99_us=1e4)
         # What happened before the measured window does not count.
         lines = (host_line(-1, 0.9), *(host_line(t, foreign) for t in range(0, 9_000_000, 500_000)))
-        return replace(facts, cell=replace(facts.cell, stats=(*facts.cell.stats, *lines)))
+        return replace(facts, cell=changed(facts.cell, stats=(*facts.cell.stats, *lines)))
 
     items = judged([with_host("0", 0.01), with_host("5", 0.4)])
     found = analysed(items)
@@ -403,7 +429,7 @@ def test_a_cell_whose_host_was_taken_is_marked_and_keeps_its_figures() -> None:
     assert "p99" in found.observations[1].values
     assert any(line.startswith("1 of 2 cells were disturbed by the host") for line in found.warnings)
     assert "other programs took 40% of all cores" in items[1].verdict.notes[0]
-    header, rows = generator.table(items)
+    header, rows = generator_table(generator.generator_figures(items, {}))
     assert rows[1][header.index("foreign_share")] == 0.4
     assert "disturbed host" in str(rows[1][-1])
     assert rows[0][-1] == ""

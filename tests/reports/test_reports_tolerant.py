@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.errors import EnvironmentProblem
-from reports.model import Cell, CellFacts
-from reports.tolerant import ATTEMPTS_MAX, EveryCellFailsError, facts_of_all, unusable
-from reports.verdict import INCONCLUSIVE, judge
+from reports.analyse.tolerant import ATTEMPTS_MAX, EveryCellFailsError, facts_of_all, unusable
+from reports.judge.verdict import INCONCLUSIVE, judge
+from reports.read.cell import Cell
+from reports.read.errors import EnvironmentProblem
+from reports.read.model import CellFacts
+from tests.reports.cells import make_cell
 
 
 def cells(number: int) -> list[Cell]:
-    return [Cell(cell_id=f"c{index}", document={"title": f"T{index}"}) for index in range(number)]
+    return [make_cell(cell_id=f"c{index}", document={"title": f"T{index}"}) for index in range(number)]
 
 
 class Analysis:
@@ -70,7 +72,7 @@ def test_without_spark_no_cell_is_blamed() -> None:
 
 
 def test_an_unusable_cell_is_inconclusive_and_says_why() -> None:
-    odd = Cell(cell_id="c", document={"kind": 7, "title": ["x"], "outcome": {"status": {}}, "expect": "all"})
+    odd = make_cell(cell_id="c", document={"kind": 7, "title": ["x"], "outcome": {"status": {}}, "expect": "all"})
     verdict = judge(unusable(odd, "its analysis failed: OverflowError"))
     assert verdict.result == INCONCLUSIVE
     assert "its analysis failed: OverflowError" in str(verdict.reasons)

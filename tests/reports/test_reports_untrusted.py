@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
-from reports.outputs import write_csv
-from reports.page import json_text
-from reports.plain import csv_cell, fenced, markdown
-from reports.rundir import RunDirectoryError, read_run
+from reports.read.rundir import RunDirectoryError, read_run
+from reports.render.files import write_csv
+from reports.render.plain import csv_cell, fenced, markdown
+from reports.render.words import json_text
 
 NAMES = st.text(max_size=60) | st.sampled_from(
     ["=1+1", "+a", "-a", "@SUM(A1)", "\t=1", "\r=1", "]]>", "`a`", "```", "a|b", "</script>", "a\nb", "# a", "\ud800"]
@@ -110,7 +110,7 @@ def test_data_in_the_page_ends_no_script(name: str) -> None:
 
 
 def test_xml_takes_what_no_xml_may_hold() -> None:
-    from runlog.strangers import clean_text
+    from runlog.files.strangers import clean_text
 
     element = ElementTree.Element("testcase", name='a]]>b\x00\x1b[2J\ud800<&"\n|`')
     text = clean_text(ElementTree.tostring(element, encoding="unicode"))

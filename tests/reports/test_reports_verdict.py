@@ -6,18 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from reports import generator
-from reports.anomalies import ANOMALIES
-from reports.criteria import Criteria
-from reports.lawful import ALWAYS, IMPOSSIBLE, LAWFUL, RULES, UNLAWFUL, Configuration, configuration_of, rule, table
-from reports.lawful_page import render
-from reports.model import Cell, CellFacts, Counts, Finding, IdentitySet, Latency, Recovery, Run, SetComparison
-from reports.outputs import Judged, cell_result, exit_code, junit, summary
-from reports.sweep.observations import CLIENT_BOUND, OK, observe
-from reports.verdict import EVIDENCE_CHECKS, FAIL, INCONCLUSIVE, PASS, judge, worst
+from reports.evidence.configuration import Configuration, configuration_of
+from reports.figures import generator
+from reports.figures.figures import figures_of
+from reports.figures.sweep.observations import CLIENT_BOUND, OK, observe
+from reports.judge.anomalies import ANOMALIES
+from reports.judge.judged import Judged, exit_code
+from reports.judge.lawful import ALWAYS, IMPOSSIBLE, LAWFUL, RULES, UNLAWFUL, rule, table
+from reports.judge.verdict import EVIDENCE_CHECKS, FAIL, INCONCLUSIVE, PASS, judge, worst
+from reports.read.model import CellFacts, Counts, Finding, IdentitySet, Latency, Recovery, SetComparison
+from reports.render.csv_tables import certificate_table
+from reports.render.junit import junit
+from reports.render.lawful_page import render
+from reports.render.markdown import summary
+from reports.render.verdicts_json import cell_document
+from reports.render.words import three_digits
+from runlog.quality.criteria import Criteria
+from tests.reports.cells import changed, make_cell, make_run
+from tests.reports.made_slots import made_slots
 
 SOME = IdentitySet(count=5, hash=1)
 PROVED = ({"id": "f", "phase": "applied", "kind": "kill", "target": "leader"}, {"id": "f", "phase": "proved"})
@@ -61,9 +69,9 @@ def facts(
         "health": {} if cpu_share is None else {"cpu_share": cpu_share},
     }
     document = {"kind": kind, "expect": expect or {}, "outcome": outcome, "workload": {"rate_per_s": rate}}
-    slots = pd.DataFrame({"t_us": range(0, 5_000_000, 100_000), "sent": [sent_per_slot] * 50})
+    slots = made_slots(5_000_000, 100_000, sent_per_slot)
     return CellFacts(
-        cell=Cell(cell_id="c", document=document, faults=faults if kind == "chaos" else ()),
+        cell=make_cell(cell_id="c", document=document, faults=faults if kind == "chaos" else ()),
         counts=Counts(
             acked=acked, acked_total=acked, failed_total=failed, unknown_total=unknown, log_in_window=unknown
         ),
@@ -97,6 +105,18 @@ CASES: list[tuple[str, CellFacts, str]] = [
     ("damage was to be shown and was not", facts(expect={"reordered": "predicted"}), INCONCLUSIVE),
     ("any number", facts(expect={"lost": "any"}, sets={"lost": comparison(only_observed=3)}), PASS),
     ("fault not proved", facts(faults=PROVED[:1]), INCONCLUSIVE),
+    (
+        # What a step waited for came. That proves nothing of its fault, which has the same id.
+        "fault without effect after a wait that ended",
+        facts(
+            faults=(
+                {"id": "f", "kind": "wait", "phase": "proved"},
+                {"id": "f", "phase": "applied"},
+                {"id": "f", "phase": "not_effective"},
+            )
+        ),
+        INCONCLUSIVE,
+    ),
     ("fault without effect", facts(faults=({"id": "f", "phase": "not_effective"},)), INCONCLUSIVE),
     ("no fault at all", facts(faults=()), INCONCLUSIVE),
     (
@@ -177,7 +197,7 @@ def test_the_exit_code_is_that_of_the_worst_cell(results: list[str], expected: i
 
 def test_junit_has_failures_and_errors_where_the_checks_have_them() -> None:
     bad = facts(observed={"corrupt": SOME}, complete=False)
-    text = junit(Run(directory="/", manifest={}, cells=()), [Judged(facts=bad, verdict=judge(bad))])
+    text = junit(figures_of(make_run(directory="/", manifest={}, cells=()), [Judged(facts=bad, verdict=judge(bad))]))
     assert text.count("<failure ") == 1
     assert text.count("<error ") == 2  # the read itself, and loss, which it leaves open
     assert 'failures="1"' in text
@@ -186,12 +206,12 @@ def test_junit_has_failures_and_errors_where_the_checks_have_them() -> None:
 def test_damage_of_which_any_number_is_allowed_is_called_so_everywhere() -> None:
     given = facts(expect={"reordered": "any"}, sets={"reordered": comparison(only_observed=226)})
     judged = [Judged(facts=given, verdict=judge(given))]
-    run = Run(directory="/", manifest={}, cells=())
-    assert "| 226 (allowed) |" in summary(run, judged)
-    assert "of 0 predicted" not in summary(run, judged)
-    assert "<system-out>226 reordered (allowed): any number is accepted" in junit(run, judged)
-    assert cell_result(judged[0])["predicted"]["reordered"]["expected"] == "any"
-    assert cell_result(judged[0])["predicted"]["lost"]["expected"] == "none"
+    found = figures_of(make_run(directory="/", manifest={}, cells=()), judged)
+    assert "| 226 (allowed) |" in summary(found)
+    assert "of 0 predicted" not in summary(found)
+    assert "<system-out>226 reordered (allowed): any number is accepted" in junit(found)
+    assert cell_document(found.cells[0])["predicted"]["reordered"]["expected"] == "any"
+    assert cell_document(found.cells[0])["predicted"]["lost"]["expected"] == "none"
 
 
 @pytest.mark.parametrize(("ceiling", "expected"), [(1_400.0, PASS), (1_300.0, INCONCLUSIVE), (None, PASS)])
@@ -200,7 +220,7 @@ def test_a_rate_near_what_the_generator_reaches_by_itself_is_never_the_clusters(
 ) -> None:
     own = facts(kind="sweep")
     document = {**own.cell.document, "certificate": {"records_per_s": ceiling, "exact": True} if ceiling else {}}
-    near = replace(own, cell=replace(own.cell, document=document), throughput_records_per_s=1_000.0)
+    near = replace(own, cell=changed(own.cell, document=document), throughput_records_per_s=1_000.0)
     verdict = judge(near)
     assert verdict.result == expected
     assert ("client-bound" in verdict.reasons[0]) is (expected == INCONCLUSIVE)
@@ -215,14 +235,14 @@ def test_the_page_of_the_generator_says_what_it_reached_by_itself_or_why_nobody_
     one = {"id": "shape-1", "client": "c", "shape": "1 KiB", "properties": {"acks": "1"}, "records_per_s": 123_456.7,
            "cpu_share_by_process": [0.5, 0.9], "disturbed": True}  # fmt: skip
     manifest = {"certification": {"status": "done", "seconds": 4.0, "certificates": [one], "problems": ["p"]}}
-    view = generator.view([], manifest)
-    assert "1 shape in 4 s. Others ran" in view["certification"]
-    assert view["certificates"][0]["figures"][0] == "123,457"
-    header, rows = generator.certificate_table(manifest)
+    found = generator.generator_figures([], manifest)
+    assert "1 shape in 4 s. Others ran" in found.certification
+    assert three_digits(found.certificates[0].shown()[0]) == "123,457"
+    header, rows = certificate_table(found)
     assert dict(zip(header, rows[0], strict=True))["cpu_share_busiest"] == 0.9
     skipped = {"certification": {"status": "skipped", "why": "--no-certify", "certificates": []}}
-    assert "skipped: --no-certify" in generator.view([], skipped)["certification"]
-    assert "not certified" in generator.view([], {})["certification"]
+    assert "skipped: --no-certify" in generator.generator_figures([], skipped).certification
+    assert "not certified" in generator.generator_figures([], {}).certification
 
 
 RULINGS = [
@@ -275,7 +295,7 @@ def test_the_configuration_in_force_is_what_was_read_back() -> None:
         "topic": {"replication_factor": 3, "config": {"min.insync.replicas": "2"}},
         "outcome": {"effective": {"client": {"acks": "-1"}, "broker": {"min.insync.replicas": "1"}}},
     }
-    found = configuration_of(Cell(cell_id="c", document=document))
+    found = configuration_of(make_cell(cell_id="c", document=document))
     assert found == Configuration(acks="all", idempotence=True, replication_factor=3, min_isr=2)
 
 
@@ -324,7 +344,7 @@ def test_a_run_log_that_contradicts_itself_is_inconclusive_and_says_where() -> N
 def test_a_batch_with_a_wrong_crc_is_corrupt_though_none_of_its_records_can_be_read() -> None:
     given = facts()
     outcome = given.cell.outcome | {"final_read": {"complete": True, "corrupt": ["partition 0: offsets 3 to 9"]}}
-    cell = replace(given.cell, document=given.cell.document | {"outcome": outcome})
+    cell = changed(given.cell, document=given.cell.document | {"outcome": outcome})
     assert judge(replace(given, cell=cell)).result == FAIL
 
 
@@ -350,7 +370,7 @@ def test_a_scenarios_limits_on_recovery(figure: str, limit: float, expected: str
     document = base.cell.document | {"criteria": [{"text": f"{figure} <= {limit}", "figure": figure, "limit": limit}]}
     found = Recovery(fault="kill on leader", fault_us=0, elect_us=2_000_000, first_ack_us=2_500_000,
                      area_record_seconds=99.0)  # fmt: skip
-    given = replace(base, cell=replace(base.cell, document=document), recovery=found)
+    given = replace(base, cell=changed(base.cell, document=document), recovery=found)
     assert judge(given).result == expected
 
 
@@ -358,5 +378,5 @@ def test_a_scenarios_limits_on_recovery(figure: str, limit: float, expected: str
 def test_a_limit_on_silence_needs_no_fault(gap_us: int | None, expected: str) -> None:
     base = facts()
     criteria = [{"text": "gap <= 3s", "figure": "gap", "limit": 3.0}]
-    cell = replace(base.cell, document=base.cell.document | {"criteria": criteria, "has_faults": False})
+    cell = changed(base.cell, document=base.cell.document | {"criteria": criteria, "has_faults": False})
     assert judge(replace(base, cell=cell, recovery=None, gap_us=gap_us)).result == expected

@@ -7,25 +7,28 @@ from typing import Any
 
 import pytest
 
-from reports.outputs import Judged
-from reports.verdict import judge
-from reports.waterfall import (
+from reports.figures.cell import cell_figures
+from reports.figures.waterfall import (
     ACKED,
     FETCH,
-    HEADER,
     LAG,
     POLLED,
     QUEUE,
     REPLICATION,
     UNSPLIT,
     WIRE,
+    Bars,
     Waterfall,
-    cell_rows,
-    charts,
-    table,
-    view,
+    Whole,
+    cell_stages,
+    waterfall_figures,
     waterfalls,
 )
+from reports.judge.judged import Judged
+from reports.judge.verdict import judge
+from reports.render.csv_tables import STAGES as HEADER
+from reports.render.csv_tables import stage_rows
+from tests.reports.cells import changed
 from tests.reports.synthetic_run import STAGES, stage
 from tests.reports.test_reports_verdict import facts
 
@@ -53,7 +56,7 @@ def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str 
             for at_us, count, sum_ms in totals
         )  # fmt: skip
     document = {**own.cell.document, "outcome": outcome, "title": "one title"}
-    cell = replace(own.cell, cell_id=cell_id, document=document, stats=stats)
+    cell = changed(own.cell, cell_id=cell_id, document=document, stats=stats)
     one = replace(own, cell=cell)
     return Judged(facts=one, verdict=judge(one))
 
@@ -94,47 +97,40 @@ def test_without_the_leaders_time_the_stages_around_the_append_are_one() -> None
 def test_the_queue_of_batches_is_not_that_of_records() -> None:
     blind = item(STAGES)
     only_batches = {"name": "client", "source": "workloads", "t_us": 0, "values": {"0": {"record-queue-time-avg": 1.1}}}
-    cell = replace(blind.facts.cell, stats=(only_batches,))
+    cell = changed(blind.facts.cell, stats=(only_batches,))
     assert QUEUE not in parts(fall(replace(blind, facts=replace(blind.facts, cell=cell)), ACKED))
 
 
 def test_repetitions_are_joined_by_the_weight_of_their_records() -> None:
     slow = {**STAGES, "schedule_lag": stage(1_200, n=15_000), "intended_to_ack": stage(3_500, n=15_000)}
-    found = view([item(STAGES), item(slow, cell_id="d")])
-    row = next(one for one in found["rows"] if one["path"] == ACKED)
-    assert (row["parts"][0], row["whole_us"], row["n"]) == (950.0, 3_250.0, 20_000)
+    found = waterfall_figures([item(STAGES), item(slow, cell_id="d")])
+    row = next(one for one in found.rows if one.path == ACKED)
+    assert (row.parts[0], row.whole_us, row.n) == (950.0, 3_250.0, 20_000)
 
 
 def test_bars_of_a_chart_stand_one_after_the_other_and_the_whole_is_marked() -> None:
-    data = charts([item(STAGES)])["waterfall-acked"]["data"]
-    assert [(row["start"], row["end"]) for row in data["stages"]] == [(0.0, 0.2), (0.2, 1.7), (1.7, 2.5)]
-    assert data["wholes"] == [{"label": "one title", "whole": 2.5, "n": 5_000}]
+    bars = waterfall_figures([item(STAGES)]).charts[0].bars
+    assert [(bar.start, bar.end) for bar in bars.stages] == [(0.0, 0.2), (0.2, 1.7), (1.7, 2.5)]
+    assert bars.wholes == (Whole(label="one title", whole=2.5, n=5_000),)
 
 
 def test_cells_under_faults_have_charts_of_their_own() -> None:
-    judged = [item(STAGES), item(STAGES, cell_id="d", kind="chaos")]
-    found = charts(judged)
-    for name in (
-        "waterfall-acked",
-        "waterfall-acked-under-faults",
-        "waterfall-polled",
-        "waterfall-polled-under-faults",
-    ):
-        assert len(found[name]["data"]["wholes"]) == 1
-    drawn = view(judged)
-    assert [heading for _, heading in drawn["charts"]] == [
+    found = waterfall_figures([item(STAGES), item(STAGES, cell_id="d", kind="chaos")])
+    assert [(way.name, len(way.bars.wholes)) for way in found.charts] == [
+        ("acked", 1), ("acked-under-faults", 1), ("polled", 1), ("polled-under-faults", 1)
+    ]  # fmt: skip
+    assert [way.heading for way in found.charts] == [
         ACKED, f"{ACKED}, under faults", POLLED, f"{POLLED}, under faults"
     ]  # fmt: skip
-    assert [row["path"] for row in drawn["rows"]] == [heading for _, heading in drawn["charts"]]
-    only_faults = charts([item(STAGES, kind="chaos")])
-    assert "waterfall-acked" not in only_faults
+    assert [row.path for row in found.rows] == [way.heading for way in found.charts]
+    only_faults = waterfall_figures([item(STAGES, kind="chaos")])
+    assert "acked" not in {way.name for way in only_faults.charts}
 
 
 def test_the_table_has_every_stage_and_what_has_no_end_beside_it() -> None:
-    header, rows = table([item({**STAGES, "censored": {"failed": 3, "unknown": 4}})])
-    assert header == list(HEADER)
-    assert len(rows) == len(STAGES) - 1 == len(cell_rows(item(STAGES)))
-    lag = dict(zip(header, rows[0], strict=True))
+    rows = list(stage_rows([cell_figures(item({**STAGES, "censored": {"failed": 3, "unknown": 4}}))]))
+    assert len(rows) == len(STAGES) - 1 == len(cell_stages(item(STAGES)).rows)
+    lag = dict(zip(HEADER, rows[0], strict=True))
     assert lag == {
         "cell_id": "c", "stage": "schedule_lag", "n": 5_000, "mean_us": 200, "p50_us": 200, "p90_us": 400,
         "p99_us": 800, "p999_us": None, "max_us": 1_600, "negative": 0, "failed": 3, "unknown": 4,
@@ -142,6 +138,8 @@ def test_the_table_has_every_stage_and_what_has_no_end_beside_it() -> None:
 
 
 def test_a_cell_that_measured_nothing_draws_nothing() -> None:
-    assert view([item({})]) == {}
-    assert charts([item({}), item({"censored": {"failed": 0, "unknown": 0}})]) == {}
-    assert table([item({})])[1] == []
+    silent = [item({}), item({"censored": {"failed": 0, "unknown": 0}})]
+    found = waterfall_figures(silent)
+    assert (found.charts, found.rows, found.more) == ((), (), 0)
+    assert [cell_stages(one).bars for one in silent] == [Bars(stages=(), wholes=())] * 2
+    assert cell_stages(silent[0]).rows == ()

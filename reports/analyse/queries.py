@@ -1,0 +1,179 @@
+"""The Spark SQL of counts, rates, latencies, gaps and stories, over all cells at once: scans and hash aggregates.
+
+Views needed: send, recv, log, batches, copies (runlog.streams.schema plus `cell`), windows (one row a cell), and
+`examples` for stories. Latencies are counted in bins of ln(us)*128, which is 0.8 % wide and can be added up over slots,
+partitions and cells. Which records are lost, twice or late is the business of `record_queries.py`.
+"""
+
+from __future__ import annotations
+
+LATENCY_BINS_PER_E_FOLD = 128
+SLOT_BINS_PER_E_FOLD = 32
+BOOTSTRAP_BLOCKS = 20
+
+# Sends by the slots of their three times (-1: outside of the cell's span): few rows, from which counts and rates come.
+SEND_SLOTS = """
+SELECT cell, inside, status, intended_slot, sent_slot, acked_slot, acked_inside, count(*) AS n, sum(size_bytes) AS bytes
+FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.status, s.size_bytes,
+             s.intended_us >= w.start_us AND s.intended_us < w.end_us AS inside,
+             s.status = 0 AND s.acked_us >= w.start_us AND s.acked_us < w.end_us AS acked_inside,
+             IF(s.intended_us >= w.first_us AND s.intended_us < w.last_us,
+                (s.intended_us - w.first_us) DIV w.slot_us, -1L) AS intended_slot,
+             IF(s.sent_us >= w.first_us AND s.sent_us < w.last_us,
+                (s.sent_us - w.first_us) DIV w.slot_us, -1L) AS sent_slot,
+             IF(s.status = 0 AND s.acked_us >= w.first_us AND s.acked_us < w.last_us,
+                (s.acked_us - w.first_us) DIV w.slot_us, -1L) AS acked_slot
+      FROM send s JOIN windows w ON s.cell = w.cell)
+GROUP BY cell, inside, status, intended_slot, sent_slot, acked_slot, acked_inside
+"""
+
+RECV_SLOTS = """
+SELECT cell, inside, slot, count(*) AS n, count_if(crc_ok = 0) AS corrupt
+FROM (SELECT /*+ BROADCAST(w) */ r.cell, r.crc_ok, r.intended_us >= w.start_us AND r.intended_us < w.end_us AS inside,
+             IF(r.polled_us >= w.first_us AND r.polled_us < w.last_us,
+                (r.polled_us - w.first_us) DIV w.slot_us, -1L) AS slot
+      FROM recv r JOIN windows w ON r.cell = w.cell)
+GROUP BY cell, inside, slot
+"""
+
+COUNTS_SEND = """
+SELECT cell, sum(IF(inside, n, 0)) AS sent, sum(IF(inside AND status = 0, n, 0)) AS acked,
+       sum(IF(inside AND status = 1, n, 0)) AS failed, sum(IF(inside AND status = 2, n, 0)) AS unknown,
+       sum(n) AS sent_total, sum(IF(intended_slot < 0, n, 0)) AS intended_outside,
+       sum(IF(status = 0, n, 0)) AS acked_total,
+       sum(IF(status = 1, n, 0)) AS failed_total, sum(IF(status = 2, n, 0)) AS unknown_total,
+       sum(IF(inside AND status = 0, bytes, 0)) AS acked_bytes, sum(IF(acked_inside, n, 0)) AS acks_in_window
+FROM send_slots GROUP BY cell
+"""
+
+
+COUNTS_LOG = """
+SELECT /*+ BROADCAST(w) */ l.cell, count(*) AS log_total,
+       count_if(l.intended_us >= w.start_us AND l.intended_us < w.end_us) AS log_in_window
+FROM log l JOIN windows w ON l.cell = w.cell GROUP BY l.cell
+"""
+
+COUNTS_RECV = """
+SELECT cell, sum(n) AS received_total, sum(IF(inside, n, 0)) AS received_in_window, sum(corrupt) AS corrupt_received
+FROM recv_slots GROUP BY cell
+"""
+
+
+# What happened in each slot of time; a slot counts from the cell's start.
+RATES = """
+SELECT cell, slot, sum(intended) AS intended, sum(sent) AS sent, sum(acked) AS acked, sum(received) AS received
+FROM (SELECT cell, stack(3, intended_slot, n, 0L, 0L, sent_slot, 0L, n, 0L, acked_slot, 0L, 0L, n)
+                   AS (slot, intended, sent, acked), 0L AS received
+      FROM send_slots
+      UNION ALL
+      SELECT cell, slot, 0L, 0L, 0L, n FROM recv_slots)
+WHERE slot >= 0 GROUP BY cell, slot
+"""
+
+
+LATENCY_KIND_NAMES = "array('corrected', 'uncorrected', 'schedule_lag', 'end_to_end')"
+
+# One row a record and kind of latency, which is an index into the names.
+_SAMPLES = """
+SELECT cell, kind, us, intended_us >= start_us AND intended_us < end_us AS inside,
+       IF(kind = 2, 0, CAST(floor((intended_us - first_us) / slot_us) AS INT)) AS slot
+FROM (SELECT /*+ BROADCAST(w) */ s.cell, s.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
+             stack(3, 0, IF(s.status = 0, s.acked_us - s.intended_us, NULL),
+                      1, IF(s.status = 0, s.acked_us - s.sent_us, NULL),
+                      2, IF(s.sent_us >= 0, s.sent_us - s.intended_us, NULL)) AS (kind, us)
+      FROM send s JOIN windows w ON s.cell = w.cell
+      UNION ALL
+      SELECT /*+ BROADCAST(w) */ r.cell, r.intended_us, w.start_us, w.end_us, w.first_us, w.slot_us,
+             3, r.polled_us - r.intended_us
+      FROM recv r JOIN windows w ON r.cell = w.cell)
+WHERE us IS NOT NULL
+"""
+
+
+def _bin(per_e_fold: int) -> str:
+    return f"CAST(floor(ln(CAST(greatest(us, 1L) AS DOUBLE)) * {per_e_fold}) AS INT)"
+
+
+# The measured window of each cell, in fine bins. It and the next are two scans of all samples: fine bins of every time
+# bucket, from which both could be added up, would be nearly as many groups as there are samples.
+LATENCIES = f"""
+SELECT cell, element_at({LATENCY_KIND_NAMES}, kind + 1) AS kind, bin, n, low, high, total, negative
+FROM (SELECT cell, kind, {_bin(LATENCY_BINS_PER_E_FOLD)} AS bin, count(*) AS n, min(us) AS low, max(us) AS high,
+             sum(us) AS total, count_if(us < 0) AS negative
+      FROM ({_SAMPLES}) WHERE inside GROUP BY cell, kind, {_bin(LATENCY_BINS_PER_E_FOLD)})
+"""
+
+# Every time bucket in coarse bins (3 % wide). Schedule lag has no buckets of time.
+SLOT_LATENCIES = f"""
+SELECT cell, element_at({LATENCY_KIND_NAMES}, kind + 1) AS kind, slot, bin, n, low, high, total
+FROM (SELECT cell, kind, slot, {_bin(SLOT_BINS_PER_E_FOLD)} AS bin, count(*) AS n, min(us) AS low, max(us) AS high,
+             sum(us) AS total
+      FROM ({_SAMPLES}) WHERE kind <> 2 AND slot >= 0 GROUP BY cell, kind, slot, {_bin(SLOT_BINS_PER_E_FOLD)})
+"""
+
+# The window's buckets folded into a few blocks, to draw from for the interval of the p99.
+LATENCY_BLOCKS = f"""
+SELECT cell, kind, block, bin, sum(n) AS n
+FROM (SELECT /*+ BROADCAST(w) */ l.cell, l.kind, l.bin, l.n,
+             CAST(floor((w.first_us + l.slot * w.slot_us - w.start_us) * {BOOTSTRAP_BLOCKS} / (w.end_us - w.start_us))
+                  AS INT) AS block
+      FROM slot_latencies l JOIN windows w ON l.cell = w.cell WHERE w.end_us > w.start_us)
+WHERE block >= 0 AND block < {BOOTSTRAP_BLOCKS}
+GROUP BY cell, kind, block, bin
+"""
+
+LATENCY_SLOTS = f"""
+SELECT cell, kind, slot, max(n_slot) AS n, min(low) AS min_us, max(high) AS max_us, sum(total) / max(n_slot) AS mean_us,
+       least(max(high), exp((min(IF(rank_bin >= ceil(0.99 * n_slot), bin, NULL)) + 0.5)
+                            / {SLOT_BINS_PER_E_FOLD})) AS p99_us
+FROM (SELECT *, sum(n) OVER (PARTITION BY cell, kind, slot ORDER BY bin) AS rank_bin,
+             sum(n) OVER (PARTITION BY cell, kind, slot) AS n_slot
+      FROM slot_latencies)
+GROUP BY cell, kind, slot
+"""
+
+# Longest time in the measured window in which no acknowledgement came; the window's ends count as acknowledgements.
+# Acknowledgements are folded by millisecond first, so a gap is exact from 1 ms upwards.
+GAPS = """
+SELECT cell, max_by(before_us, low - before_us) AS gap_start_us, max(low - before_us) AS gap_us
+FROM (SELECT cell, low, lag(high) OVER (PARTITION BY cell ORDER BY low) AS before_us
+      FROM (SELECT /*+ BROADCAST(w) */ s.cell, min(s.acked_us) AS low, max(s.acked_us) AS high
+            FROM send s JOIN windows w ON s.cell = w.cell
+            WHERE s.status = 0 AND s.acked_us >= w.start_us AND s.acked_us < w.end_us
+            GROUP BY s.cell, floor(s.acked_us / 1000)
+            UNION ALL SELECT cell, start_us, start_us FROM windows
+            UNION ALL SELECT cell, end_us, end_us FROM windows))
+WHERE before_us IS NOT NULL GROUP BY cell
+"""
+
+BATCHES = """
+SELECT cell, partition, leader_epoch, min(base_offset) AS first_offset, max(last_offset) + 1 AS end_offset,
+       count(*) AS batches, sum(records) AS records, sum(size_bytes) AS size_bytes,
+       sum(uncompressed_bytes) AS uncompressed_bytes
+FROM batches GROUP BY cell, partition, leader_epoch
+"""
+
+# Everything that the chosen records left behind.
+STORIES = """
+SELECT /*+ BROADCAST(e) */ e.cell, 'send' AS stream, s.producer, s.incarnation, s.seq, s.partition, s.offset,
+       s.status AS code, s.error, s.intended_us, s.sent_us, s.acked_us AS t_us
+FROM send s JOIN examples e ON s.cell = e.cell AND s.producer = e.producer AND s.incarnation = e.incarnation
+ AND s.seq = e.seq
+UNION ALL
+SELECT /*+ BROADCAST(e) */ e.cell, 'log', l.producer, l.incarnation, l.seq, l.partition, l.offset,
+       l.leader_epoch, CAST(NULL AS SMALLINT), l.intended_us, NULL, NULL
+FROM log l JOIN examples e ON l.cell = e.cell AND l.producer = e.producer AND l.incarnation = e.incarnation
+ AND l.seq = e.seq
+UNION ALL
+SELECT /*+ BROADCAST(e) */ e.cell, 'recv', r.producer, r.incarnation, r.seq, r.partition, r.offset,
+       CAST(r.consumer AS INT), NULL, r.intended_us, NULL, r.polled_us
+FROM recv r JOIN examples e ON r.cell = e.cell AND r.producer = e.producer AND r.incarnation = e.incarnation
+ AND r.seq = e.seq
+"""
+
+COPY_STORIES = """
+SELECT /*+ BROADCAST(e) */ e.cell, c.producer, c.incarnation, c.seq, c.partition, c.offset, c.copier,
+       c.copier_incarnation, c.txn, c.outcome
+FROM copies c JOIN examples e ON c.cell = e.cell AND c.producer = e.producer AND c.incarnation = e.incarnation
+ AND c.seq = e.seq
+"""

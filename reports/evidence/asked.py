@@ -1,0 +1,65 @@
+"""What the schedule asked of a cell in its measured window, and how much of it was handed over in time.
+
+`rate_per_s` of a workload is what is due only where the rate is constant. A closed loop is asked for nothing: there it
+is a ceiling. For every other shape the run log tells: each record that was handed over has its intended time, and those
+that were due and never were are `unsent` of the load's own account. Pure. Shown by tests/reports/test_reports_asked.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reports.read.cell import Cell
+from reports.read.model import CellFacts
+from runlog.quality.steadiness import CLOSED, CONSTANT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def schedule_kind(cell: Cell) -> str:
+    return cell.record.workload.schedule.kind
+
+
+def asked_per_s(facts: CellFacts) -> float | None:
+    """Mean rate at which records were due in the measured window; None for a closed loop, and where it is unknown."""
+    kind = schedule_kind(facts.cell)
+    if kind == CONSTANT:
+        return _constant_rate(facts)
+    start_us, end_us = facts.cell.window_us()
+    if kind == CLOSED or end_us <= start_us:
+        return None
+    return (facts.counts.sent + unsent(facts.cell)) * 1e6 / (end_us - start_us)
+
+
+def achieved_ratio(facts: CellFacts) -> float | None:
+    """Records handed to the client over records due, in the whole time buckets of the measured window; None as above.
+    Records that are due later than they could be handed over count where they were handed over."""
+    kind = schedule_kind(facts.cell)
+    inside = _whole_slots(facts)
+    if kind == CLOSED or not len(inside):
+        return None
+    if kind == CONSTANT:
+        due = (_constant_rate(facts) or 0.0) * len(inside) * facts.slot_us / 1e6
+    else:
+        due = float(inside["intended"].sum()) + unsent(facts.cell)
+    return float(inside["sent"].sum()) / due if due > 0 else None
+
+
+def _constant_rate(facts: CellFacts) -> float | None:
+    rate = facts.cell.record.workload.rate_per_s
+    return float(rate) if rate is not None and rate > 0 else None
+
+
+def _whole_slots(facts: CellFacts) -> pd.DataFrame:
+    start_us, end_us = facts.cell.window_us()
+    slots = facts.slots
+    if not len(slots) or end_us <= start_us:
+        return slots.iloc[:0]
+    return slots[(slots["t_us"] >= start_us) & (slots["t_us"] + facts.slot_us <= end_us)]
+
+
+def unsent(cell: Cell) -> int:
+    """Due and never handed over. Each producer sends in the order of the schedule, so that these were due last: in the
+    measured window, unless nothing was sent in it at all."""
+    return cell.record.outcome.health.unsent or 0

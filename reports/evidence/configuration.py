@@ -1,0 +1,76 @@
+"""What was in force in a cell, as far as it decides what may happen to records: its settings and what was done to it.
+
+Pure. `judge/lawful.py` has the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reports.evidence.topic_events import deletions, recreations
+from reports.read.cell import Cell
+from runlog.records.cluster_kinds import Source
+from runlog.records.partition import Truncated
+from runlog.records.workload import GROUP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    acks: str = "all"
+    idempotence: bool = False
+    max_in_flight: int = 5
+    retries: int = 2_147_483_647
+    replication_factor: int = 3
+    min_isr: int = 1
+    unclean_election: bool = False
+    truncated: bool = False  # a log was cut back in this cell
+    lost_power: bool = False  # a disk forgot in this cell what was not fsynced
+    flushes_each: bool = False
+    records_deleted: bool = False  # somebody deleted records of the topic in this cell
+    topic_recreated: bool = False  # somebody deleted the topic in this cell and created it anew
+    subscribes: bool = False  # a reader is a consumer group
+    commits_first: bool = False  # a reader commits what it has not processed yet
+
+    def text(self) -> str:
+        parts = [f"acks={self.acks}", f"idempotence {'on' if self.idempotence else 'off'}"]
+        parts += [f"in-flight {self.max_in_flight}", f"RF {self.replication_factor}", f"min ISR {self.min_isr}"]
+        return ", ".join(parts + (["unclean election"] if self.unclean_election else []))
+
+
+def configuration_of(cell: Cell) -> Configuration:
+    """What was in force, read back where the cell knows it."""
+    client = cell.effective_client
+    effective = cell.record.outcome.effective
+    topic = {**cell.record.topic.config, **effective.topic}
+
+    def setting(name: str, default: str) -> str:
+        return topic.get(name, effective.broker.get(name, default)).strip().lower()
+
+    acks = client.get("acks", "all").strip().lower()
+    return Configuration(
+        acks="all" if acks in ("-1", "all") else acks,
+        idempotence=is_idempotent(cell),
+        max_in_flight=_whole(client.get("max.in.flight.requests.per.connection"), 5),
+        retries=_whole(client.get("retries"), 2_147_483_647),
+        replication_factor=cell.record.topic.replication_factor or 1,
+        min_isr=_whole(setting("min.insync.replicas", "1"), 1),
+        unclean_election=setting("unclean.leader.election.enable", "false") == "true",
+        truncated=any(isinstance(event, Truncated) for event in cell.cluster_events),
+        lost_power=any(isinstance(event, Truncated) and event.source is Source.DISK for event in cell.cluster_events),
+        records_deleted=bool(deletions(cell)),
+        topic_recreated=bool(recreations(cell)),
+        subscribes=any(reader.mode == GROUP for reader in cell.record.workload.readers),
+        commits_first=any(reader.commit == "before" for reader in cell.record.workload.readers),
+        flushes_each=setting("flush.messages", setting("log.flush.interval.messages", "0")) == "1",
+    )
+
+
+def is_idempotent(cell: Cell) -> bool:
+    return cell.effective_client.get("enable.idempotence", "false").strip().lower() == "true"
+
+
+def _whole(value: str | None, default: int) -> int:
+    try:
+        return default if value is None else int(value)
+    except ValueError:
+        return default

@@ -1,0 +1,257 @@
+"""Which records a fault must damage, said from journals, log dumps and the wire, without looking at the outcome.
+
+Pure: takes the event lines of one cell, gives offset intervals. `analyse.py` turns them into identities through the
+acknowledgements (loss) or the final log (duplicates, order). tests/reports/test_reports_predict.py shows each rule.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from reports.evidence.configuration import is_idempotent
+from reports.evidence.predict_answers import lost_by_answers
+from reports.evidence.predict_order import reordered_intervals
+from reports.evidence.topic_events import (
+    NEVER_US,
+    WITHHELD,
+    Interval,
+    appended,
+    batch_key,
+    deletions,
+    events_of,
+    gone_with_the_topic,
+    last_life,
+    succeeded,
+    wire_lines,
+)
+from reports.read.cell import Cell
+from runlog.records.cluster import BrokerEvent
+from runlog.records.cluster_kinds import ClusterKind, Source
+from runlog.records.partition import Appended, BecameLeader, LeaderSeen, SequenceRefused, Truncated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    intervals: tuple[Interval, ...]
+    how: dict[str, str]  # kind -> sentence
+
+
+def predict(cell: Cell) -> Prediction:
+    """Intervals that must be lost, duplicated or reordered, and how each was found out."""
+    lost, how_lost = _lost(cell)
+    deleted, gone = deletions(cell), gone_with_the_topic(cell)
+    if deleted:
+        how_lost += f"; and those below the log start offset after {len(deleted)} deletion(s) of records"
+    if gone:
+        how_lost += "; and all that was acknowledged before the topic was created anew"
+    at_the_end = last_life(cell)
+    duplicated, how_duplicated = _duplicated(at_the_end)
+    reordered, how_reordered = reordered_intervals(at_the_end, removed=lost)
+    return Prediction(
+        intervals=(*lost, *deleted, *gone, *duplicated, *reordered),
+        how={"lost": how_lost, "duplicated": how_duplicated, "reordered": how_reordered},
+    )
+
+
+# Loss: what a truncation removed although it had been acknowledged.
+
+
+def _lost(cell: Cell) -> tuple[list[Interval], str]:
+    truncations = events_of(cell, Truncated)
+    leader_changes = events_of(cell, BecameLeader, LeaderSeen)
+    journal = appended(cell)
+    saved = _saved_elsewhere(journal, truncations)
+    intervals: list[Interval] = []
+    without_cause = 0
+    for event in truncations:
+        first, end = event.to_offset, event.from_offset
+        if event.source is Source.DISK:
+            first = max(first, _taken_up_from(leader_changes, event))
+        if first >= end:
+            continue
+        if event.source is Source.WIRE:
+            intervals += lost_by_answers(cell, event)
+            continue
+        partition, epoch = event.partition, event.leader_epoch
+        own = [item for item in journal if _touches(item, partition, first, end)]
+        if any(item.leader_epoch == epoch for item in own):
+            intervals += _by_appends(own, partition, first, end, epoch, saved)
+            continue
+        cause_us = leader_change_us(leader_changes, partition, epoch)
+        if cause_us is None:
+            without_cause += 1
+            cause_us = event.t_us
+        elif event.source is Source.LOG_DUMP:
+            cause_us = _between_death_and_change(cell, event, cause_us)
+        intervals.append(
+            Interval(kind="lost", partition=partition, from_offset=first, end_offset=end, before_us=cause_us)
+        )
+    return intervals, _how_lost(truncations, has_journal=bool(journal), without_cause=without_cause)
+
+
+def _how_lost(truncations: list[Truncated], *, has_journal: bool, without_cause: int) -> str:
+    if not truncations:
+        return "no replica truncated its log"
+    sources = " and ".join(sorted({event.source.value for event in truncations}))
+    how = f"acknowledged sends at the offsets that {len(truncations)} truncation(s) removed ({sources}), " + (
+        "acknowledged after the append that was removed and before a later leader appended there"
+        if has_journal
+        else "answered for by a leader that was none any more"
+        if sources == Source.WIRE
+        else "acknowledged before the leader change that caused each, by time of death and probe"
+    )
+    if without_cause:
+        how += f"; {without_cause} had no recorded leader change, their own time stands in"
+    return how
+
+
+def _touches(append: Appended, partition: int, first: int, end: int) -> bool:
+    return append.partition == partition and append.base_offset < end and append.last_offset >= first
+
+
+def _by_appends(
+    appends: list[Appended], partition: int, first: int, end: int, epoch: int, saved: set[tuple[str, int, int]]
+) -> list[Interval]:
+    """What the removed appends put at [first, end), each stretch with the time in which an answer must mean them.
+
+    An answer for an offset means the removed append if it came after that append and before a leader of a later epoch
+    appended there. A leader that did not know that it was none any more (a zombie) may append after its successor did:
+    then all answers from that moment on are its own.
+    """
+    found: list[Interval] = []
+    later = [item for item in appends if item.leader_epoch > epoch]
+    for item in appends:
+        if item.leader_epoch != epoch or batch_key(item) in saved:
+            continue
+        low, high = max(first, item.base_offset), min(end, item.last_offset + 1)
+        old_us = item.t_us
+        marks = {low, high}
+        for other in later:
+            marks |= {mark for mark in (other.base_offset, other.last_offset + 1) if low < mark < high}
+        edges = sorted(marks)
+        for begin, stop in pairwise(edges):
+            new_us = min(
+                (other.t_us for other in later if other.base_offset <= begin <= other.last_offset),
+                default=NEVER_US,
+            )
+            found.append(
+                Interval(
+                    kind="lost",
+                    partition=partition,
+                    from_offset=begin,
+                    end_offset=stop,
+                    after_us=old_us,
+                    before_us=new_us if new_us > old_us else NEVER_US,
+                )
+            )
+    return found
+
+
+def _saved_elsewhere(journal: list[Appended], truncations: list[Truncated]) -> set[tuple[str, int, int]]:
+    """Batches of which another append stayed: the client had sent them twice."""
+    removed = [event for event in truncations if event.source is not Source.DISK]
+    return {
+        batch_key(item)
+        for item in journal
+        if not any(
+            item.leader_epoch == event.leader_epoch
+            and _touches(item, event.partition, event.to_offset, event.from_offset)
+            for event in removed
+        )
+    }
+
+
+def _taken_up_from(leader_changes: Iterable[BecameLeader | LeaderSeen], event: Truncated) -> int:
+    """A disk that forgot loses nothing that the next leader has: only what lies beyond that one's log end."""
+    later = [
+        change
+        for change in leader_changes
+        if isinstance(change, BecameLeader) and change.partition == event.partition and change.t_us > event.t_us
+    ]
+    first = min(later, key=lambda change: change.t_us, default=None)
+    return NEVER_US if first is None else first.log_end_offset or 0
+
+
+def _between_death_and_change(cell: Cell, event: Truncated, change_us: int) -> int:
+    """Until when an answer came from the dead leader, where only a probe saw the change of leaders.
+
+    A probe sees the new leader some time after it began to answer, and what was sent again may lie at the same offsets
+    there. The dead leader's last answers arrive within moments of its death; the next leader is elected no sooner than
+    the session timeout. So the middle between the two parts them, whatever the delay of the probe.
+    """
+    deaths = [
+        other.t_us
+        for other in cell.cluster_events
+        if isinstance(other, BrokerEvent)
+        and other.kind is ClusterKind.KILLED
+        and other.broker == event.broker
+        and other.t_us < change_us
+    ]
+    return (max(deaths) + change_us) // 2 if deaths else change_us
+
+
+def leader_change_us(
+    leader_changes: Iterable[BecameLeader | LeaderSeen], partition: int, epoch_of_records: int
+) -> int | None:
+    """When the first leader of a later epoch than the truncated records' took over, by journal or by probe."""
+    times = [
+        change.t_us
+        for change in leader_changes
+        if change.partition == partition and change.leader_epoch > epoch_of_records
+    ]
+    return min(times, default=None)
+
+
+# Duplicates: a batch that was appended, whose response was withheld, and which was appended again.
+
+
+def _duplicated(cell: Cell) -> tuple[list[Interval], str]:
+    wire = wire_lines(cell)
+    dropped = [line for line in wire if line.outcome in WITHHELD and succeeded(line)]
+    if not dropped:
+        return [], "no response to an appended Produce request was withheld"
+    journal = appended(cell)
+    appended_at: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for event in journal:
+        appended_at[event.partition, event.crc].add(event.base_offset)
+    successes: dict[tuple[str, int, int], set[int]] = defaultdict(set)
+    attempts: dict[tuple[str, int, int], int] = defaultdict(int)
+    for line in wire:
+        attempts[batch_key(line)] += 1
+        if succeeded(line):
+            successes[batch_key(line)].add(line.base_offset)
+    idempotent = is_idempotent(cell)
+    intervals: list[Interval] = []
+    for line in dropped:
+        key = batch_key(line)
+        if journal and (attempts[key] > 1 or len(appended_at[(key[1], key[2])]) > 1):
+            again = len(appended_at[(key[1], key[2])]) > 1
+        elif attempts[key] > 1:
+            # A broker that recognised the retry answers with the offset of the first append.
+            again = len(successes[key]) > 1
+        else:
+            # The retry came after the wire log had ended, or its records came back in other batches (librdkafka without
+            # idempotence puts them back into its queue): nobody could recognise them.
+            again = not idempotent
+        if again:
+            intervals.append(
+                Interval(
+                    kind="duplicated",
+                    partition=key[1],
+                    from_offset=line.base_offset,
+                    end_offset=line.base_offset + line.records,
+                )
+            )
+    refused = sum(event.kind is ClusterKind.DUPLICATE_SEQUENCE for event in events_of(cell, SequenceRefused))
+    how = f"batches of {len(dropped)} Produce exchange(s) whose response was withheld after the append (wire)"
+    how += (
+        ", of which the journal shows the same CRC at two offsets, or whose records came back in other batches"
+        if journal
+        else ", unless the retry was answered with the first offset"
+    )
+    if refused:
+        how += f"; the brokers recognised {refused} repeated sequence(s) and appended none of them"
+    return intervals, how

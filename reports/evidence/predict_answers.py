@@ -1,0 +1,102 @@
+"""Loss where no journal and no file tells it: a deposed leader's answers, as the proxies passed them on.
+
+Pure. A `truncated` event of source `wire` says who was deposed and where its epoch ends (OffsetForLeaderEpoch); the
+wire log says what it answered for beyond that, when, and which records those were. A record that another answer stands
+for as well is not lost: its producer had sent it twice.
+Shown by tests/reports/test_reports_predict_answers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from reports.evidence.topic_events import NEVER_US, Interval, succeeded, wire_lines
+from reports.read.cell import Cell
+from runlog.records.partition import Truncated
+from runlog.records.wire import WireExchange, WireOutcome
+
+Identity = tuple[int, int, int]
+
+
+def lost_by_answers(cell: Cell, event: Truncated) -> list[Interval]:
+    """The stretches of [to_offset, from_offset) that the event's broker answered for, each with the time from which on
+    an acknowledgement of them means its append, and until which."""
+    partition, first, end = event.partition, event.to_offset, event.from_offset
+    until_us = NEVER_US if event.until_us is None else event.until_us
+    lines = [
+        line
+        for line in wire_lines(cell)
+        if line.outcome is WireOutcome.DELIVERED and succeeded(line) and line.partition == partition
+    ]
+    own = [line for line in lines if _broker(line) == event.broker and answered_us(line) < until_us]
+    own = [line for line in own if _end(line) > first and line.base_offset < end]
+    removed = {id(line) for line in own}
+    others = [line for line in lines if id(line) not in removed]
+    saved = {identity for line in others for identity in _identities(line)}
+    found: list[Interval] = []
+    for line in own:
+        for low, high in _stretches(line, max(first, line.base_offset), min(end, _end(line)), saved):
+            found += _with_times(partition, low, high, answered_us(line), others)
+    return found
+
+
+def answered_us(line: WireExchange) -> int:
+    """When the proxy passed the answer on; older logs only know when the request came."""
+    answered_ns = line.mono_ns if line.answered_ns is None else line.answered_ns
+    return line.t_us + (answered_ns - line.mono_ns) // 1_000
+
+
+def _broker(line: WireExchange) -> int:
+    number = line.proxy.rpartition("-")[2]
+    return int(number) if number.isdigit() else -1
+
+
+def _end(line: WireExchange) -> int:
+    return line.base_offset + line.records
+
+
+def _identities(line: WireExchange) -> Iterable[Identity]:
+    """One a record, in the order of their offsets; none when the records are not the harness's own."""
+    for producer, incarnation, first, last in line.identities or ():
+        for seq in range(first, last + 1):
+            yield producer, incarnation, seq
+
+
+def _stretches(line: WireExchange, low: int, high: int, saved: set[Identity]) -> list[tuple[int, int]]:
+    """[low, high) without the records that another answer stands for."""
+    kept = [identity not in saved for identity in _identities(line)] or [True] * line.records
+    found: list[tuple[int, int]] = []
+    for offset in range(low, high):
+        if not kept[offset - line.base_offset]:
+            continue
+        if found and found[-1][1] == offset:
+            found[-1] = (found[-1][0], offset + 1)
+        else:
+            found.append((offset, offset + 1))
+    return found
+
+
+def _with_times(partition: int, low: int, high: int, own_us: int, others: Sequence[WireExchange]) -> list[Interval]:
+    """An acknowledgement of an offset after `own_us` means this append, unless the successor's answer for that offset
+    came later: then only until that."""
+    marks = {low, high}
+    for other in others:
+        marks |= {mark for mark in (other.base_offset, _end(other)) if low < mark < high}
+    found: list[Interval] = []
+    for begin, stop in pairwise(sorted(marks)):
+        successor_us = min(
+            (answered_us(other) for other in others if other.base_offset <= begin < _end(other)),
+            default=NEVER_US,
+        )
+        found.append(
+            Interval(
+                kind="lost",
+                partition=partition,
+                from_offset=begin,
+                end_offset=stop,
+                after_us=own_us - 1,  # the answer's time is cut to whole microseconds, and so is the acknowledgement's
+                before_us=successor_us if successor_us > own_us else NEVER_US,
+            )
+        )
+    return found

@@ -1,0 +1,138 @@
+"""How a cell came back from its first fault: time to detect, to elect, to the first ack, back to the service level.
+
+Pure: events of journal or probe, and the rate of acknowledgements in time buckets. All times count from the moment when
+the first fault began to act. `criteria_checks` in `verdict.py` compares them with a scenario's limits.
+Shown by tests/reports/test_reports_recovery.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandas as pd
+
+from reports.evidence.topic_events import events_of
+from reports.read.cell import Cell
+from reports.read.model import Recovery
+from runlog.records.cluster import BrokerEvent, ControllerElected
+from runlog.records.cluster_kinds import ClusterKind
+from runlog.records.fault import FaultPhase
+from runlog.records.partition import BecameLeader, IsrChanged, LeaderSeen
+
+SERVICE_LEVEL: Final = 0.9  # of the rate before the fault
+STEADY_US: Final = 1_000_000  # the rate must stay there so long, or to the end of the load
+BASELINE_US_MIN: Final = 500_000
+SILENT_SHARE: Final = 0.05  # of the rate before: less in a bucket is silence
+
+
+def recovery(cell: Cell, slots: pd.DataFrame, slot_us: int) -> Recovery | None:
+    """None if no fault acted, or there is no rate before it to come back to."""
+    fault = next((line for line in cell.fault_lines if line.phase is FaultPhase.APPLIED), None)
+    start_us, end_us = cell.window_us()
+    if fault is None or slots.empty or end_us <= start_us:
+        return None
+    fault_us = fault.t_us
+    if fault_us - start_us < BASELINE_US_MIN:
+        before = slots[(slots["t_us"] >= start_us - BASELINE_US_MIN) & (slots["t_us"] + slot_us <= fault_us)]
+    else:
+        before = slots[(slots["t_us"] >= start_us) & (slots["t_us"] + slot_us <= fault_us)]
+    if len(before) * slot_us < BASELINE_US_MIN / 2 or not before["acked"].sum():
+        return None
+    per_slot = float(before["acked"].mean())
+    after = slots[(slots["t_us"] + slot_us > fault_us) & (slots["t_us"] < end_us)]
+    recover_us = _back_us(after, per_slot, slot_us)
+    elect_us = _elected_us(cell, fault_us)
+    return Recovery(
+        fault=f"{fault.kind} on {fault.target}",
+        fault_us=fault_us,
+        detect_us=_since(_detected_us(cell, fault_us), fault_us),
+        elect_us=_since(elect_us, fault_us),
+        first_ack_us=_since(_first_ack_us(after, per_slot, elect_us), fault_us),
+        recover_us=_since(recover_us, fault_us),
+        area_record_seconds=_area(after, per_slot, slot_us, recover_us),
+        service_level_records_per_s=round(SERVICE_LEVEL * per_slot * 1e6 / slot_us, 1),
+    )
+
+
+def _since(t_us: int | None, fault_us: int) -> int | None:
+    return None if t_us is None else max(0, t_us - fault_us)
+
+
+def _detected_us(cell: Cell, fault_us: int) -> int | None:
+    """The first sign that the cluster acts on it: a broker fenced, an ISR or an epoch changed."""
+    isr: dict[int, int] = {}
+    for event in _replication_events(cell):
+        if isinstance(event, LeaderSeen | IsrChanged):
+            size = len(event.isr or ())
+            if event.t_us > fault_us and size < isr.get(event.partition, size):
+                return event.t_us
+            isr[event.partition] = size
+        elif event.t_us > fault_us:
+            return event.t_us
+    return None
+
+
+def _replication_events(cell: Cell) -> list[BecameLeader | LeaderSeen | IsrChanged | ControllerElected | BrokerEvent]:
+    """Of the cell's topic, and of the brokers."""
+    topic = cell.record.topic.name
+    return [
+        event
+        for event in cell.cluster_events
+        if (
+            isinstance(event, BecameLeader | LeaderSeen | IsrChanged)
+            and (topic is None or event.topic is None or event.topic == topic)
+        )
+        or isinstance(event, ControllerElected)
+        or (isinstance(event, BrokerEvent) and event.kind is ClusterKind.BROKER_FENCED)
+    ]
+
+
+def _elected_us(cell: Cell, fault_us: int) -> int | None:
+    """When a leader of a later epoch than any before the fault took over, in any partition of the topic."""
+    newest: dict[int, int] = {}
+    for event in events_of(cell, BecameLeader, LeaderSeen):
+        if event.leader < 0:
+            continue
+        partition, epoch = event.partition, event.leader_epoch
+        if event.t_us > fault_us and partition in newest and epoch > newest[partition]:
+            return event.t_us
+        newest[partition] = max(epoch, newest.get(partition, epoch))
+    return None
+
+
+def _first_ack_us(after: pd.DataFrame, per_slot: float, elect_us: int | None) -> int | None:
+    """End of the first silence that lasted two buckets; after an election the first acknowledgement since."""
+    run = 0
+    for t_us, acked in zip(after["t_us"].tolist(), after["acked"].tolist(), strict=True):
+        is_silent = acked <= SILENT_SHARE * per_slot
+        if not is_silent and (run >= 2 if elect_us is None else t_us >= elect_us):
+            return int(t_us)
+        run = run + 1 if is_silent else 0
+    return None
+
+
+def _back_us(after: pd.DataFrame, per_slot: float, slot_us: int) -> int | None:
+    """The first moment from which the rate, over a second, stays at the service level; None if it never fell."""
+    width = max(1, STEADY_US // slot_us)
+    rate = after["acked"].rolling(width, min_periods=1).mean()
+    below = (rate < SERVICE_LEVEL * per_slot).tolist()
+    if not any(below):
+        return None
+    last = len(below) - 1 - below[::-1].index(True)
+    if last == len(below) - 1:
+        return None  # still below when the load ended
+    return int(after["t_us"].tolist()[last + 1])
+
+
+def _area(after: pd.DataFrame, per_slot: float, slot_us: int, recover_us: int | None) -> float | None:
+    """Records that were due and not yet acknowledged, summed over time: a queue that grows and is worked off.
+
+    Until service was back; to the end of the load if it was not.
+    """
+    part = after if recover_us is None else after[after["t_us"] < recover_us]
+    missing = 0.0
+    area = 0.0
+    for acked in part["acked"].tolist():
+        missing = max(0.0, missing + per_slot - float(acked))
+        area += missing * slot_us / 1e6
+    return round(area, 1)

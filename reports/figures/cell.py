@@ -1,0 +1,278 @@
+"""Everything that a reader sees of one cell. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reports.evidence.asked import achieved_ratio, unsent
+from reports.evidence.configuration import configuration_of
+from reports.figures.damage import KindOfDamage, OtherAnomaly, kinds_of_damage, other_anomalies
+from reports.figures.knobs import settings_text
+from reports.figures.latencies import CurvePoint, percentile_curve
+from reports.figures.over_time import OverTime, over_time
+from reports.figures.redelivery import redelivery_sentences
+from reports.figures.replica_logs import PartitionPicture, pictures
+from reports.figures.story import StoryFigures, stories_of
+from reports.figures.timeline import TimelineStep, timeline_steps
+from reports.figures.waterfall import CellStages, cell_stages
+from reports.judge.anomalies import ANOMALIES, BY_NAME
+from reports.judge.judged import Judged
+from reports.judge.noise import disturbance
+from reports.judge.verdict import PASS, Verdict
+from reports.read.cell import Cell
+from reports.read.model import PREDICTED_KINDS, CellFacts, Counts, IdentitySet, Latency, Recovery
+
+SLOTS_SHOWN: Final = 150  # longer time tables are in results/time.csv
+NOISE_SHOWN: Final = 12
+_CATALOGUE: Final = re.compile(r"S\d+")
+_EXPECTED_WORDS: Final = {
+    "none": "none",
+    "exact": "exactly those that the evidence predicts",
+    "predicted": "exactly those that the evidence predicts, and more than none",
+    "any": "any number",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a reader must know before the figures: what is done to the cluster, why this outcome, where it is from."""
+
+    scenario: str
+    because: str
+    expected: str
+    source: str
+    catalogue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRow:
+    """One slot of the time table; latencies in microseconds, None where nothing was measured."""
+
+    at_s: float
+    intended: int
+    sent: int
+    acked: int
+    received: int
+    corrected_mean_us: float | None
+    corrected_p99_us: float | None
+    corrected_max_us: float | None
+    uncorrected_p99_us: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryTime:
+    """Seconds; None: not seen."""
+
+    name: str
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """Of what the host sampler measured."""
+
+    name: str
+    mean: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellFigures:
+    """`facts` are those of the analysis; what is not in them was computed here."""
+
+    id: str
+    title: str
+    kind: str
+    client: str
+    scenario: str | None
+    case: str | None
+    path: str
+    seed: object
+    command: str
+    verdict: Verdict
+    counts: Counts
+    throughput_records_per_s: float
+    throughput_interval: tuple[float, float] | None
+    throughput_basis: str
+    steady_ratio: float | None
+    latency: Mapping[str, Latency]
+    lost: int | None
+    observed: Mapping[str, IdentitySet]
+    anomalies: Mapping[str, int]  # those that were seen
+    gap_us: int | None
+    gap_ms: float | None
+    gap_s: float | None
+    gap_at_s: float | None
+    records_per_batch: float | None
+    batches: int
+    compression_ratio: float | None
+    log_bytes: int
+    recovery: Recovery | None
+    recovery_times: tuple[RecoveryTime, ...]
+    achieved: float | None  # share of the schedule that was handed over in time
+    never_sent: int
+    censored: int  # failed or unknown: they rank above all others
+    window_s: float
+    slot_ms: int
+    slots: int
+    slot_rows: tuple[SlotRow, ...]  # the first of them
+    about: About | None
+    brief: str
+    settings: str
+    steps: tuple[TimelineStep, ...]
+    faults: tuple[TimelineStep, ...]
+    over_time: OverTime
+    curve: tuple[CurvePoint, ...]
+    stages: CellStages
+    damage: Mapping[str, KindOfDamage]
+    others: tuple[OtherAnomaly, ...]
+    looked_for: int  # anomalies beside those that are predicted
+    pictures: tuple[PartitionPicture, ...]
+    stories: tuple[StoryFigures, ...]
+    generator_cpu_share: float | None
+    redelivery: tuple[str, ...]
+    host: tuple[Noise, ...]
+    disturbed: str
+    is_read_to_end: bool
+    is_open: bool  # whether the page shows it unfolded
+
+    def set_count(self, kind: str) -> int:
+        return self.observed[kind].count if kind in self.observed else 0
+
+
+def cell_figures(item: Judged) -> CellFigures:
+    facts, cell = item.facts, item.facts.cell
+    configuration = configuration_of(cell)
+    damage = kinds_of_damage(facts, configuration)
+    steps = timeline_steps(cell)
+    faults = tuple(step for step in steps if not step.wait)
+    start_us, end_us = cell.window_us()
+    is_chaos = cell.kind == "chaos"
+    health = cell.outcome.get("health") or {}
+    return CellFigures(
+        id=cell.cell_id,
+        title=cell.title,
+        kind=cell.kind,
+        client=cell.record.client,
+        scenario=cell.record.scenario,
+        case=cell.record.case,
+        path=cell.record.path or "–",
+        seed=cell.document.get("seed", "unknown"),
+        command=cell.record.command,
+        verdict=item.verdict,
+        counts=facts.counts,
+        throughput_records_per_s=facts.throughput_records_per_s,
+        throughput_interval=facts.throughput_interval,
+        throughput_basis=facts.throughput_basis,
+        steady_ratio=facts.steady_ratio,
+        latency=facts.latency,
+        lost=facts.lost,
+        observed=facts.observed,
+        anomalies={name: facts.anomaly_count(name) for name in BY_NAME if facts.anomaly_count(name)},
+        gap_us=facts.gap_us,
+        gap_ms=None if facts.gap_us is None else round(facts.gap_us / 1000, 1),
+        gap_s=None if facts.gap_us is None else facts.gap_us / 1e6,
+        gap_at_s=None if facts.gap_start_us is None else (facts.gap_start_us - cell.span_us()[0]) / 1e6,
+        records_per_batch=facts.records_per_batch,
+        batches=facts.batches,
+        compression_ratio=facts.compression_ratio,
+        log_bytes=facts.log_bytes,
+        recovery=facts.recovery,
+        recovery_times=_recovery_times(facts.recovery),
+        achieved=achieved_ratio(facts),
+        never_sent=unsent(cell),
+        censored=facts.counts.failed + facts.counts.unknown,
+        window_s=(end_us - start_us) / 1e6,
+        slot_ms=facts.slot_us // 1000,
+        slots=len(facts.slots),
+        slot_rows=_slot_rows(facts),
+        about=_about(cell, damage) if is_chaos else None,
+        brief=configuration.text() if is_chaos else "",
+        settings=settings_text(cell) or configuration.text(),
+        steps=steps,
+        faults=faults,
+        over_time=over_time(facts, faults),
+        curve=percentile_curve(facts),
+        stages=cell_stages(item),
+        damage=damage,
+        others=other_anomalies(facts, configuration),
+        looked_for=len(ANOMALIES) - len(PREDICTED_KINDS),
+        pictures=tuple(pictures(facts)),
+        stories=stories_of(facts),
+        generator_cpu_share=_number(health.get("cpu_share")),
+        redelivery=tuple(redelivery_sentences(health)),
+        host=_host_noise(cell),
+        disturbed=disturbance(facts),
+        is_read_to_end=cell.is_read_to_end,
+        is_open=is_chaos or item.verdict.result != PASS,
+    )
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) else None
+
+
+def _about(cell: Cell, damage: Mapping[str, KindOfDamage]) -> About:
+    kinds: dict[str, list[str]] = {}
+    for kind, found in damage.items():
+        kinds.setdefault(_EXPECTED_WORDS[found.expected], []).append(kind)
+    return About(
+        scenario=cell.record.about,
+        because=cell.record.note,
+        expected="; ".join(f"{', '.join(names)}: {words}" for words, names in kinds.items()),
+        source=cell.record.source.rstrip("."),
+        catalogue=", ".join(str(tag) for tag in cell.document.get("tags") or () if _CATALOGUE.fullmatch(str(tag))),
+    )
+
+
+def _recovery_times(found: Recovery | None) -> tuple[RecoveryTime, ...]:
+    if found is None:
+        return ()
+    times = (
+        ("detected after", found.detect_us),
+        ("new leader after", found.elect_us),
+        ("first acknowledgement after", found.first_ack_us),
+        ("service back after", found.recover_us),
+    )
+    return tuple(RecoveryTime(name=name, seconds=None if us is None else us / 1e6) for name, us in times)
+
+
+def _slot_rows(facts: CellFacts) -> tuple[SlotRow, ...]:
+    first_us = facts.cell.span_us()[0]
+    return tuple(
+        SlotRow(
+            at_s=(slot["t_us"] - first_us) / 1e6,
+            intended=int(slot["intended"]),
+            sent=int(slot["sent"]),
+            acked=int(slot["acked"]),
+            received=int(slot["received"]),
+            corrected_mean_us=_measured(slot["corrected_mean_us"]),
+            corrected_p99_us=_measured(slot["corrected_p99_us"]),
+            corrected_max_us=_measured(slot["corrected_max_us"]),
+            uncorrected_p99_us=_measured(slot["uncorrected_p99_us"]),
+        )
+        for slot in facts.slots.head(SLOTS_SHOWN).to_dict("records")
+    )
+
+
+def _measured(value: float) -> float | None:
+    """None for what pandas says is missing."""
+    return None if value != value else float(value)
+
+
+def _host_noise(cell: Cell) -> tuple[Noise, ...]:
+    samples: dict[str, list[float]] = {}
+    for line in cell.stats:
+        if not str(line.get("source", "")).startswith("host"):
+            continue
+        values = line.get("values") if isinstance(line.get("values"), dict) else {line.get("name"): line.get("value")}
+        for name, value in (values or {}).items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                samples.setdefault(str(name), []).append(float(value))
+    return tuple(
+        Noise(name=name, mean=sum(found) / len(found), max=max(found))
+        for name, found in sorted(samples.items())[:NOISE_SHOWN]
+    )

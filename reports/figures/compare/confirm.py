@@ -1,0 +1,123 @@
+"""A recommendation put to the test: what the sweep predicted of a configuration beside what a new run of it measured.
+
+Pure. A sweep on several clusters (`forks`) predicts where one more cluster lies, and that interval alone decides, as
+long as the new run has as many cells on its cluster as the prediction is of. A sweep on one cluster gives the interval
+of a mean, and so does the new run: both are needed to say whether they differ, and what differs from cluster to cluster
+is in neither. What changes from hour to hour never is, so that a difference below `relevant` counts as confirmed in any
+case. Shown by tests/reports/test_reports_confirm.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from reports.figures.measurements import Measurement, with_compiler
+from reports.figures.statistics.variance import interval
+from reports.figures.sweep.observations import BY_NAME, MEASURES
+
+RELEVANT: Final = 0.05
+CONFIRMED, BETTER, WORSE, UNDECIDED, UNKNOWN = "confirmed", "better", "worse", "undecided", "not measured"
+_REPETITIONS_MIN: Final = 2  # one says nothing of its own scatter
+_DOUBT_MAX: Final = math.log(2)  # an interval that holds half and double of a figure confirms nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """One measure, in its unit. `measured` is a geometric mean with its 95 % interval; None if there was no figure."""
+
+    measure: str
+    title: str
+    unit: str
+    predicted: tuple[float, float | None, float | None]  # value, low, high; None: the sweep could not tell
+    measured: tuple[float, float, float] | None
+    repetitions: int
+    result: str
+
+
+def values_of(predicted: Mapping[str, Mapping[str, Any]], cells: Sequence[Measurement]) -> dict[str, list[float]]:
+    """Measure -> what each cell of the new run has; broker CPU contains the compilers' part if the prediction does."""
+    contained = "compiler" not in predicted.get("broker_cpu", {})
+    values: dict[str, list[float]] = {}
+    for cell in cells:
+        for measure, value in (with_compiler(cell) if contained else cell).values.items():
+            values.setdefault(measure, []).append(value)
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilerAside:
+    """What the brokers' compilers took, microseconds a record: beside the judged figure, and not judged."""
+
+    predicted: float
+    measured: float | None
+
+
+def compiler_aside(predicted: Mapping[str, Mapping[str, Any]], cells: Sequence[Measurement]) -> CompilerAside | None:
+    """None if the prediction does not tell."""
+    of_sweep = predicted.get("broker_cpu", {}).get("compiler")
+    if of_sweep is None:
+        return None
+    found = [cell.compiler_us_per_record for cell in cells if cell.compiler_us_per_record is not None]
+    return CompilerAside(predicted=float(of_sweep), measured=sum(found) / len(found) if found else None)
+
+
+def confirm(
+    predicted: Mapping[str, Mapping[str, Any]], measured: Mapping[str, Sequence[float]], *, relevant: float = RELEVANT
+) -> list[Confirmation]:
+    """`predicted` is `recommendation.predicted` of sweep.json; `measured` has the values of measurements.json."""
+    return [
+        _one(measure.name, predicted[measure.name], measured, relevant)
+        for measure in MEASURES
+        if measure.name in predicted
+    ]
+
+
+def exit_code(confirmations: Sequence[Confirmation]) -> int:
+    """0 as predicted or better, 1 worse, 4 if there is nothing to judge by."""
+    results = {each.result for each in confirmations}
+    if WORSE in results:
+        return 1
+    return 0 if results and results <= {CONFIRMED, BETTER} else 4
+
+
+def _one(
+    name: str, predicted: Mapping[str, Any], measured: Mapping[str, Sequence[float]], relevant: float
+) -> Confirmation:
+    measure = BY_NAME[name]
+    expected = (float(predicted["value"]), _number(predicted["low"]), _number(predicted["high"]))
+    values = [value * measure.scale for value in measured.get(name, ()) if value > 0]
+    if len(values) < _REPETITIONS_MIN or expected[0] <= 0:
+        return Confirmation(
+            measure=name, title=measure.title, unit=measure.unit, predicted=expected, measured=None,
+            repetitions=len(values), result=UNKNOWN,
+        )  # fmt: skip
+    logs = np.log(values)
+    error = float(logs.std(ddof=1)) / math.sqrt(len(values))
+    found = interval(float(logs.mean()), error, len(values) - 1)
+    value, low, high = found.ratio
+    difference = found.value - math.log(expected[0])
+    measured_half, predicted_half = (found.high - found.low) / 2, _half_width(expected[1], expected[2])
+    of_new_cluster = int(predicted.get("forks", 1)) > 1 and len(values) >= int(predicted.get("rounds", 1))
+    allowed = predicted_half if of_new_cluster else math.hypot(measured_half, predicted_half)
+    if abs(difference) <= max(allowed, math.log1p(relevant)):
+        result = CONFIRMED if allowed <= _DOUBT_MAX else UNDECIDED
+    else:
+        result = BETTER if (difference > 0) == measure.more_is_better else WORSE
+    return Confirmation(
+        measure=name, title=measure.title, unit=measure.unit, predicted=expected, measured=(value, low, high),
+        repetitions=len(values), result=result,
+    )  # fmt: skip
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _half_width(low: float | None, high: float | None) -> float:
+    """Of an interval, in logarithms; endless where it is not known."""
+    return math.log(high / low) / 2 if low and high else math.inf

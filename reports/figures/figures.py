@@ -1,0 +1,113 @@
+"""All that a reader sees of a run, computed once: the page, the tables and the documents are written from it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from reports.figures.cell import CellFigures, cell_figures
+from reports.figures.generator import GeneratorFigures, generator_figures
+from reports.figures.headline import Headline, headline_of
+from reports.figures.knobs import KnobRow, Limits, knob_rows, limits_of
+from reports.figures.measurements import Measurement, measure
+from reports.figures.price import PricePoint, price_of_safety
+from reports.figures.search import SearchFigures, search_figures
+from reports.figures.settings import Settings, settings_of
+from reports.figures.sweep.analysis import analyse_sweep
+from reports.figures.sweep.figures import RatioLimits, SweepFigures, ratio_limits, sweep_figures
+from reports.figures.sweep.observations import observe
+from reports.figures.waterfall import WaterfallFigures, waterfall_figures
+from reports.judge.judged import Judged, exit_code, overall
+from reports.read.cell import Json, Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """What the run says of itself; None and empty where it does not."""
+
+    analysis_id: str
+    title: str
+    name: str  # of the run, else of its directory
+    run_id: str | None
+    engine: str | None
+    seed: object
+    t0_wall: str | None
+    versions: Mapping[str, object] | None
+    host: Mapping[str, object]
+    command: str
+    notes: tuple[str, ...]
+    problems: tuple[str, ...]
+    verdict: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    run: RunFigures
+    cells: tuple[CellFigures, ...]
+    headline: Headline
+    price: tuple[PricePoint, ...]
+    knobs: Mapping[str, tuple[KnobRow, ...]]
+    knob_limits: Limits
+    sweep: SweepFigures | None
+    effect_limits: RatioLimits
+    generator: GeneratorFigures
+    waterfall: WaterfallFigures
+    search: SearchFigures | None
+    settings: Settings
+    measurements: tuple[Measurement, ...]
+    slots: pd.DataFrame  # of all cells, results/time.csv; empty where nothing was measured
+
+
+def figures_of(run: Run, judged: Sequence[Judged], search: Json | None = None) -> Figures:
+    """`search` is the document of a rate search, if the run is one."""
+    observations = observe(judged)
+    analysis = analyse_sweep(judged, observations)
+    sweep = sweep_figures(analysis) if analysis else None
+    knobs = knob_rows(judged)
+    return Figures(
+        run=_run(run, judged),
+        cells=tuple(cell_figures(item) for item in judged),
+        headline=headline_of(judged, analysis),
+        price=price_of_safety(judged),
+        knobs=knobs,
+        knob_limits=limits_of(knobs),
+        sweep=sweep,
+        effect_limits=sweep.limits if sweep else ratio_limits(()),
+        generator=generator_figures(judged, run.manifest),
+        waterfall=waterfall_figures(judged),
+        search=search_figures(search, judged) if search else None,
+        settings=settings_of(judged),
+        measurements=tuple(measure(judged, observations)),
+        slots=_slots(judged),
+    )
+
+
+def _run(run: Run, judged: Sequence[Judged]) -> RunFigures:
+    manifest = run.manifest
+    directory = Path(run.directory).name
+    return RunFigures(
+        analysis_id=run.analysis_id,
+        title=str(manifest.get("suite") or manifest.get("run_id") or directory),
+        name=str(manifest.get("run_id") or directory),
+        run_id=manifest.get("run_id"),
+        engine=manifest.get("engine"),
+        seed=manifest.get("seed"),
+        t0_wall=manifest.get("t0_wall"),
+        versions=manifest.get("versions"),
+        host=manifest.get("host") or {},
+        command=shlex.join(str(word) for word in manifest.get("argv", [])),
+        notes=tuple(run.notes),
+        problems=tuple(run.problems),
+        verdict=overall(judged, run.problems),
+        exit_code=exit_code(judged, run.problems),
+    )
+
+
+def _slots(judged: Sequence[Judged]) -> pd.DataFrame:
+    slots = [item.facts.slots.assign(cell_id=item.facts.cell.cell_id) for item in judged if len(item.facts.slots)]
+    return pd.concat(slots, ignore_index=True) if slots else pd.DataFrame()

@@ -1,0 +1,120 @@
+"""The effect of each knob: the baseline cells beside those that differ from the baseline in this knob alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reports.figures.latencies import p99_of
+from reports.judge.judged import Judged
+from reports.read.cell import Cell
+from reports.read.model import CellFacts
+
+KNOBS = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
+_ROOM = 1.05  # of an axis beyond the largest value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnobRow:
+    """p99 in milliseconds; `low` and `high` are the ends of 95 % intervals, the value itself where there is none."""
+
+    title: str
+    cell_id: str
+    value: str
+    role: str
+    throughput: float
+    throughput_low: float
+    throughput_high: float
+    p99: float | None
+    p99_low: float | None
+    p99_high: float | None
+    basis: str
+    records_per_batch: float | None
+    records_per_batch_low: float | None
+    records_per_batch_high: float | None
+    compression_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Upper ends of the axes that the charts of all knobs share."""
+
+    p99_ms: float
+    throughput: float
+    records_per_batch: float
+
+
+def settings_text(cell: Cell) -> str:
+    return " ".join(f"{name}={value}" for name, value in cell.part("knobs").items())
+
+
+def knob_rows(judged: Sequence[Judged]) -> dict[str, tuple[KnobRow, ...]]:
+    """Knob -> rows by value. A knob whose cells all have one value is left out."""
+    sweep = [item.facts for item in judged if item.facts.cell.kind == "sweep" and item.facts.cell.part("knobs")]
+    baselines = [facts for facts in sweep if facts.cell.document.get("baseline") is True]
+    if not baselines:
+        return {}
+    reference = _knobs(baselines[0].cell)
+    changed = [str(facts.cell.document.get("changed") or "") for facts in sweep]
+    others = dict.fromkeys(name for name in changed if name and name not in reference)
+    result: dict[str, tuple[KnobRow, ...]] = {}
+    for knob in (*reference, *others):
+        rows = [_row(facts, knob) for facts in sweep if _differs_only_in(knob, facts.cell, reference)]
+        if len({row.value for row in rows}) > 1:
+            result[knob] = tuple(sorted(rows, key=_by_value))
+    return {knob: result[knob] for knob in (*KNOBS, *(k for k in result if k not in KNOBS)) if knob in result}
+
+
+def limits_of(knobs: Mapping[str, Sequence[KnobRow]]) -> Limits:
+    rows = [row for group in knobs.values() for row in group]
+    return Limits(
+        p99_ms=_top([row.p99_high for row in rows]),
+        throughput=_top([row.throughput_high for row in rows]),
+        records_per_batch=_top([row.records_per_batch for row in rows]),
+    )
+
+
+def _top(values: Sequence[float | None]) -> float:
+    return max([float(value) for value in values if value is not None], default=1.0) * _ROOM
+
+
+def _differs_only_in(knob: str, cell: Cell, reference: Mapping[str, str]) -> bool:
+    """By the plan's word where it is there: `acks` may need another setting with it, which is no knob of its own."""
+    if cell.document.get("baseline") is True:
+        return True
+    if cell.document.get("changed"):
+        return str(cell.document["changed"]) == knob
+    return all(_knobs(cell).get(other) == value for other, value in reference.items() if other != knob)
+
+
+def _knobs(cell: Cell) -> dict[str, str]:
+    return {str(name): str(value) for name, value in cell.part("knobs").items()}
+
+
+def _by_value(row: KnobRow) -> tuple[int, float, str]:
+    try:
+        return (0, float(row.value), "")
+    except ValueError:
+        return (1, 0.0, {"none": ""}.get(row.value, row.value))
+
+
+def _row(facts: CellFacts, knob: str) -> KnobRow:
+    p99 = p99_of(facts)
+    low, high = facts.throughput_interval or (facts.throughput_records_per_s, facts.throughput_records_per_s)
+    return KnobRow(
+        title=facts.cell.title,
+        cell_id=facts.cell.cell_id,
+        value=_knobs(facts.cell).get(knob) or str(facts.cell.part("properties").get(knob, "")),
+        role="baseline" if facts.cell.document.get("baseline") is True else "changed",
+        throughput=facts.throughput_records_per_s,
+        throughput_low=low,
+        throughput_high=high,
+        p99=p99.ms,
+        p99_low=p99.low_ms,
+        p99_high=p99.high_ms,
+        basis=p99.basis,
+        records_per_batch=facts.records_per_batch,
+        records_per_batch_low=facts.records_per_batch,
+        records_per_batch_high=facts.records_per_batch,
+        compression_ratio=facts.compression_ratio,
+    )

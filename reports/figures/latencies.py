@@ -1,0 +1,72 @@
+"""Percentile curves, and the p99 that a cell can offer. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reports.figures.over_time import drawn_ms
+from reports.read.model import CellFacts
+
+_SERIES = (("corrected", "corrected"), ("uncorrected", "uncorrected"), ("end_to_end", "end to end"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    inverse: float  # 1 / (1 - quantile)
+    percentile: float
+    ms: float
+    series: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class P99:
+    """Microseconds with the 95 % interval; `basis` is corrected, or end to end where nobody acknowledges."""
+
+    us: float | None
+    interval_us: tuple[float, float] | None
+    basis: str
+    n: int
+
+    @property
+    def ms(self) -> float | None:
+        return None if self.us is None else round(self.us / 1000, 3)
+
+    @property
+    def low_ms(self) -> float | None:
+        return round(self.interval_us[0] / 1000, 3) if self.interval_us else self.ms
+
+    @property
+    def high_ms(self) -> float | None:
+        return round(self.interval_us[1] / 1000, 3) if self.interval_us else self.ms
+
+
+def p99_of(facts: CellFacts) -> P99:
+    kind = "end_to_end" if facts.throughput_basis != "acknowledged" else "corrected"
+    latency = facts.latency[kind]
+    return P99(
+        us=latency.quantiles.get("p99"),
+        interval_us=latency.p99_interval_us,
+        basis=kind.replace("_", " "),
+        n=latency.n,
+    )
+
+
+def percentile_curve(facts: CellFacts) -> tuple[CurvePoint, ...]:
+    """As far as the sample carries; the last point of a series is the maximum."""
+    points: list[CurvePoint] = []
+    for kind, series in _SERIES:
+        latency = facts.latency.get(kind)
+        if latency is None or not latency.curve:
+            continue
+        points += [_point(quantile, us, series, digits=4) for quantile, us in latency.curve]
+        if latency.max_us is not None:
+            # The largest of n samples stands at 1 - 1/n: beyond what carries a percentile, but the user felt it.
+            place = min(1 - 1 / max(2, latency.n), latency.quantile_of_maximum)
+            points.append(_point(place, latency.max_us, series, digits=5))
+    return tuple(points)
+
+
+def _point(quantile: float, us: float, series: str, *, digits: int) -> CurvePoint:
+    return CurvePoint(
+        inverse=round(1 / (1 - quantile), 2), percentile=round(quantile * 100, digits), ms=drawn_ms(us), series=series
+    )

@@ -1,0 +1,116 @@
+"""Each cell's figures with what they may be used for: what `harness compare` sets side by side. Pure.
+
+`render/measurements.py` writes them into a file and reads them back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reports.evidence.configuration import configuration_of
+from reports.figures.sweep.observations import Observation, observe
+from reports.judge.judged import Judged
+from reports.judge.noise import host_noise
+from reports.read.model import PREDICTED_KINDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One cell. `name` is the cell without its repetition: cells of two runs with one name are set side by side."""
+
+    cell_id: str
+    name: str
+    title: str
+    kind: str
+    round: int
+    state: str
+    reason: str
+    verdict: str
+    verdict_reason: str
+    values: dict[str, float]  # of sweep cells
+    gap_ms: float | None
+    damage: dict[str, int]
+    client: str
+    engine: str
+    path: str
+    durability: dict[str, str]
+    load: dict[str, Any]  # the workload as cell.json has it
+    properties: dict[str, str]
+    compiler_us_per_record: float | None = None  # not part of broker_cpu; None: part of it, if there is a compiler
+    noise: dict[str, float] = field(default_factory=dict)  # means of what the host sampler saw
+    fork: int = 1  # number of the cluster that a sweep's cell ran on
+
+
+def knows_compiler(cells: Sequence[Measurement]) -> bool:
+    """Whether broker CPU is without the compilers' part in all cells that have it."""
+    return all(cell.compiler_us_per_record is not None for cell in cells if "broker_cpu" in cell.values)
+
+
+def with_compiler(cell: Measurement) -> Measurement:
+    """The same with broker CPU as runs have it that did not record the compiler's part."""
+    cpu = cell.values.get("broker_cpu")
+    if cell.compiler_us_per_record is None or cpu is None:
+        return cell
+    values = {**cell.values, "broker_cpu": cpu + cell.compiler_us_per_record}
+    return replace(cell, values=values, compiler_us_per_record=None)
+
+
+def configuration_name(cell_id: str) -> str:
+    """Without the number of the repetition, which a cell that ran once does not have."""
+    return re.sub(r"-r\d+$", "", cell_id)
+
+
+def measure(judged: Sequence[Judged], observations: Sequence[Observation] | None = None) -> list[Measurement]:
+    """`observations` are of the sweep's cells, if the caller has them already."""
+    by_cell = {item.cell_id: item for item in (observe(judged) if observations is None else observations)}
+    return [_measurement(item, by_cell.get(item.facts.cell.cell_id)) for item in judged]
+
+
+def _measurement(item: Judged, observation: Observation | None) -> Measurement:
+    facts, cell = item.facts, item.facts.cell
+    return Measurement(
+        cell_id=cell.cell_id,
+        name=configuration_name(cell.cell_id),
+        title=cell.title,
+        kind=cell.kind,
+        round=int(cell.document.get("repetition") or 1),
+        state=observation.state if observation else "ok",
+        reason=observation.reason if observation else "",
+        verdict=item.verdict.result,
+        verdict_reason=item.verdict.reasons[0] if item.verdict.reasons else "",
+        values=dict(observation.values) if observation else {},
+        gap_ms=facts.gap_us / 1000 if facts.gap_us is not None else None,
+        damage={kind: facts.set_count(kind) for kind in PREDICTED_KINDS},
+        client=cell.record.client,
+        engine=cell.record.engine,
+        path=cell.record.path,
+        durability=_durability(item),
+        load={str(name): value for name, value in cell.part("workload").items()},
+        properties={str(name): str(value) for name, value in cell.part("properties").items()},
+        compiler_us_per_record=observation.behaviour.compiler_us_per_record if observation else None,
+        noise=host_noise(item.facts),
+        fork=observation.fork if observation else 1,
+    )
+
+
+def _durability(item: Judged) -> dict[str, str]:
+    """What an acknowledgement promises: two runs that differ here measure two different services."""
+    cell = item.facts.cell
+    own = configuration_of(cell)
+    effective = cell.outcome.get("effective") or {}
+    flush = {}
+    for group, name in (("broker", "log.flush.interval.messages"), ("topic", "flush.messages")):
+        settings = effective.get(group)
+        if isinstance(settings, dict) and name in settings:
+            flush[name] = str(settings[name])
+    return {
+        "acks": own.acks,
+        "idempotence": "on" if own.idempotence else "off",
+        "replication factor": str(own.replication_factor),
+        "min.insync.replicas": str(own.min_isr),
+        "unclean election": "on" if own.unclean_election else "off",
+        **flush,
+    }

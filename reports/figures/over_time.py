@@ -1,0 +1,230 @@
+"""What the chart of a cell over time shows: rates, latencies, in-sync replicas, leaders, brokers and faults. Pure.
+
+Seconds count from the cell's start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pandas as pd
+
+from reports.figures.timeline import TimelineStep, seconds
+from reports.read.cell import Cell, Json
+from reports.read.model import CellFacts
+
+LANES_MAX = 6
+LATENCIES: Final = ("corrected p99", "corrected mean", "uncorrected p99")
+LATENCIES_UNACKNOWLEDGED: Final = ("end to end p99", "end to end mean")  # with acks=0
+MS_MIN: Final = 0.001  # a logarithmic axis has no zero
+_STATE_AFTER = {
+    "started": "up",
+    "resumed": "up",
+    "restarted": "up",
+    "killed": "down",
+    "stopped": "down",
+    "terminated": "down",
+    "paused": "paused",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    t: float
+    rate: int  # records a second
+    series: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyPoint:
+    t: float
+    ms: float | None
+    series: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Least and largest latency of a slot, in milliseconds."""
+
+    t: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrPoint:
+    t: float
+    size: int
+    members: str
+    partition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderSpan:
+    lane: str
+    t: float
+    t_end: float
+    broker: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSpan:
+    lane: str
+    t: float
+    t_end: float
+    state: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverTime:
+    """The data sets of the chart. `latencies` are the series that were measured: with acks=0 those from end to end,
+    none where nothing was measured."""
+
+    rates: tuple[Rate, ...]
+    latency: tuple[LatencyPoint, ...]
+    spread: tuple[Spread, ...]
+    faults: tuple[TimelineStep, ...]
+    isr: tuple[IsrPoint, ...]
+    leaders: tuple[LeaderSpan, ...]
+    brokers: tuple[BrokerSpan, ...]
+    latencies: tuple[str, ...]
+
+
+def over_time(facts: CellFacts, faults: Sequence[TimelineStep]) -> OverTime:
+    first_us, last_us = facts.cell.span_us()
+    at = ((facts.slots["t_us"] - first_us) / 1e6).round(3).tolist() if len(facts.slots) else []
+    names = LATENCIES if facts.throughput_basis == "acknowledged" else LATENCIES_UNACKNOWLEDGED
+    latency = _latency(facts, at, names)
+    return OverTime(
+        rates=_rates(facts, at),
+        latency=latency,
+        spread=_spread(facts, at),
+        faults=tuple(faults),
+        isr=_isr(facts.cell, first_us, last_us),
+        leaders=_leaders(facts.cell, first_us, last_us),
+        brokers=_brokers(facts.cell, first_us, last_us),
+        latencies=names if any(point.ms is not None for point in latency) else (),
+    )
+
+
+def _rates(facts: CellFacts, at: Sequence[float]) -> tuple[Rate, ...]:
+    if not at:
+        return ()
+    per_second = 1e6 / facts.slot_us
+    columns = (("intended", "asked"), ("sent", "sent"), ("acked", "acked"), ("received", "received"))
+    return tuple(
+        Rate(t=t, rate=round(n * per_second), series=series)
+        for column, series in columns
+        for t, n in zip(at, facts.slots[column].tolist(), strict=True)
+    )
+
+
+def _latency(facts: CellFacts, at: Sequence[float], names: Sequence[str]) -> tuple[LatencyPoint, ...]:
+    if not at:
+        return ()
+    return tuple(
+        LatencyPoint(t=t, ms=None if pd.isna(us) else drawn_ms(us), series=series)
+        for series in names
+        for t, us in zip(at, facts.slots[f"{series.replace(' ', '_')}_us"].tolist(), strict=True)
+    )
+
+
+def _spread(facts: CellFacts, at: Sequence[float]) -> tuple[Spread, ...]:
+    if not at:
+        return ()
+    kind = "corrected" if facts.throughput_basis == "acknowledged" else "end_to_end"
+    lows, highs = facts.slots[f"{kind}_min_us"].tolist(), facts.slots[f"{kind}_max_us"].tolist()
+    return tuple(
+        Spread(t=t, low=drawn_ms(low), high=drawn_ms(high))
+        for t, low, high in zip(at, lows, highs, strict=True)
+        if not pd.isna(low)
+    )
+
+
+def drawn_ms(us: float) -> float:
+    """Milliseconds as they are drawn on a logarithmic axis."""
+    return max(round(us / 1000, 3), MS_MIN)
+
+
+def _topic_events(cell: Cell, *kinds: str) -> list[Json]:
+    topic = cell.part("topic").get("name")
+    return [
+        event
+        for event in cell.events
+        if event.get("kind") in kinds
+        and isinstance(event.get("partition"), int)
+        and (topic is None or event.get("topic", topic) == topic)
+    ]
+
+
+def _chosen_partitions(events: Sequence[Json]) -> list[int]:
+    """The partitions with most events: there something happened."""
+    counts: dict[int, int] = {}
+    for event in events:
+        counts[event["partition"]] = counts.get(event["partition"], 0) + 1
+    return sorted(sorted(counts, key=lambda partition: (-counts[partition], partition))[:LANES_MAX])
+
+
+def _isr(cell: Cell, first_us: int, last_us: int) -> tuple[IsrPoint, ...]:
+    events = [event for event in _topic_events(cell, "isr_changed", "leader") if isinstance(event.get("isr"), list)]
+    end = round((last_us - first_us) / 1e6, 3)
+    rows: list[IsrPoint] = []
+    for partition in _chosen_partitions(events):
+        last: IsrPoint | None = None
+        for event in events:
+            if event["partition"] != partition:
+                continue
+            members = ", ".join(str(member) for member in event["isr"])
+            if last is None or last.members != members:
+                at = max(0.0, seconds(event, first_us))
+                last = IsrPoint(t=at, size=len(event["isr"]), members=members, partition=f"partition {partition}")
+                rows.append(last)
+        if last is not None:
+            rows.append(replace(last, t=end))
+    return tuple(rows)
+
+
+def _leaders(cell: Cell, first_us: int, last_us: int) -> tuple[LeaderSpan, ...]:
+    """Who led each partition when: by the journals if they say so, else by the probe."""
+    events = _topic_events(cell, "became_leader") or _topic_events(cell, "leader")
+    end = round((last_us - first_us) / 1e6, 3)
+    rows: list[LeaderSpan] = []
+    for partition in _chosen_partitions(events):
+        own: list[LeaderSpan] = []
+        for event in events:
+            if event["partition"] != partition:
+                continue
+            broker = str(event.get("leader", event.get("broker")))
+            label = f"{broker}, epoch {event.get('leader_epoch', '?')}"
+            if own and own[-1].label == label:
+                continue
+            at = max(0.0, seconds(event, first_us))
+            if own:
+                own[-1] = replace(own[-1], t_end=at)
+            own.append(LeaderSpan(lane=f"p{partition}", t=at, t_end=end, broker=broker, label=label))
+        rows += own
+    return tuple(rows)
+
+
+def _brokers(cell: Cell, first_us: int, last_us: int) -> tuple[BrokerSpan, ...]:
+    end = round((last_us - first_us) / 1e6, 3)
+    spans: dict[str, list[BrokerSpan]] = {}
+    told = [event for event in cell.events if event.get("kind") in _STATE_AFTER and event.get("broker") is not None]
+    process = [event for event in told if event.get("source") == "process"]
+    for event in process or told:
+        broker = str(event["broker"])
+        own = spans.setdefault(broker, [])
+        state = _STATE_AFTER[str(event["kind"])]
+        if own and own[-1].state == state:
+            continue
+        at = max(0.0, seconds(event, first_us))
+        if own:
+            own[-1] = replace(own[-1], t_end=at)
+        elif at > 0 and state != "up":
+            own.append(BrokerSpan(lane=broker, t=0.0, t_end=at, state="up", label="up"))
+        own.append(BrokerSpan(lane=broker, t=at, t_end=end, state=state, label=state))
+    return tuple(sorted((span for own in spans.values() for span in own), key=lambda span: (span.lane, span.t)))

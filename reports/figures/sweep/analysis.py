@@ -1,0 +1,190 @@
+"""Puts the analysis of a sweep together, and turns it into JSON, CSV tables and the rows behind the charts. No I/O.
+
+Shown by tests/reports/test_reports_sweep.py on planted effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reports.evidence.asked import schedule_kind
+from reports.figures.sweep.cell_means import CellMeans, cell_means
+from reports.figures.sweep.effects import FACTORIAL, Effects, estimate_effects, smooth
+from reports.figures.sweep.fork_scatter import ForkScatter, fork_scatters
+from reports.figures.sweep.front import Point, surface
+from reports.figures.sweep.observations import MEASURES, OK, Configuration, Observation, observe
+from reports.figures.sweep.recommend import Inputs, Recommendation, choose, recommend, significant
+from reports.figures.sweep.sensitivity import Sensitivity, sensitivities
+from reports.judge.judged import Judged
+from runlog.quality.criteria import Criteria
+from runlog.quality.steadiness import CHANGING_KINDS, CLOSED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepAnalysis:
+    observations: tuple[Observation, ...]
+    baseline: Configuration | None
+    means: Mapping[str, CellMeans]
+    effects: Mapping[str, Effects]
+    points: tuple[Point, ...]
+    sensitivities: tuple[Sensitivity, ...]
+    fork_scatters: tuple[ForkScatter, ...]  # empty: one cluster
+    recommendation: Recommendation
+    warnings: tuple[str, ...]  # cells whose figures are not what they seem
+
+    @property
+    def design(self) -> str:
+        return next((effects.design for effects in self.effects.values()), "")
+
+    @property
+    def repetitions(self) -> int:
+        return max((item.round for item in self.observations), default=0)
+
+    @property
+    def forks(self) -> int:
+        """Clusters that the rounds were dealt over."""
+        return len({item.fork for item in self.observations})
+
+
+def analyse_sweep(
+    judged: Sequence[Judged], observations: Sequence[Observation] | None = None, criteria: Criteria | None = None
+) -> SweepAnalysis | None:
+    """None if the run has fewer than two sweep configurations. `observations` are of the sweep's cells, if the caller
+    has them already."""
+    observations = observe(judged, criteria) if observations is None else observations
+    if len({item.configuration for item in observations}) < 2:
+        return None
+    baseline = next((item.configuration for item in observations if item.baseline), None)
+    means, effects = _estimate(observations, baseline)
+    points = surface(observations, means, judged)
+    factorial = any(own.design == FACTORIAL for own in effects.values())
+    smallest = sensitivities(means, factorial=factorial)
+    inputs = Inputs(
+        points=points,
+        observations=observations,
+        means=means,
+        effects=effects,
+        sensitivities=smallest,
+        baseline=baseline,
+        load=_load(judged),
+        chosen_without=_chosen_without(observations, baseline, judged),
+    )
+    return SweepAnalysis(
+        observations=tuple(observations),
+        baseline=baseline,
+        means=means,
+        effects=effects,
+        points=points,
+        sensitivities=smallest,
+        fork_scatters=fork_scatters(means),
+        recommendation=recommend(inputs),
+        warnings=tuple(_warnings(observations)),
+    )
+
+
+def _estimate(
+    observations: Sequence[Observation], baseline: Configuration | None
+) -> tuple[Mapping[str, CellMeans], Mapping[str, Effects]]:
+    """By measure."""
+    means = {
+        measure.name: found
+        for measure in MEASURES
+        if (found := cell_means(observations, measure.name)) is not None and len(found.configurations) > 1
+    }
+    effects = {name: estimate_effects(one, baseline) for name, one in means.items()}
+    # A rate never exceeds what was asked for; a model of products would let it.
+    smoothed = {
+        name: one if name == "throughput" else smooth(one, effects[name], baseline) for name, one in means.items()
+    }
+    return smoothed, effects
+
+
+def _chosen_without(
+    observations: Sequence[Observation], baseline: Configuration | None, judged: Sequence[Judged]
+) -> dict[int, Configuration]:
+    """Cluster -> what the same rule chooses from the others; empty on one cluster. Faults know nothing of clusters
+    that were measured, so damage counts in every choice."""
+    forks = sorted({item.fork for item in observations})
+    found: dict[int, Configuration] = {}
+    for fork in forks if len(forks) > 1 else ():
+        others = [item for item in observations if item.fork != fork]
+        means, _ = _estimate(others, baseline)
+        choice = choose(surface(others, means, judged), others, means)
+        if choice is not None:
+            found[fork] = choice.chosen.configuration
+    return found
+
+
+def _load(judged: Sequence[Judged]) -> str:
+    """The load of the sweep in words; a figure that varies within the sweep is left out."""
+    workloads = [item.facts.cell.part("workload") for item in judged if item.facts.cell.kind == "sweep"]
+
+    def common(name: str) -> object:
+        values = {str(workload.get(name)) for workload in workloads}
+        return workloads[0].get(name) if len(values) == 1 else None
+
+    parts = []
+    rate, size, compressibility = common("rate_per_s"), common("record_size_bytes"), common("compressibility")
+    kinds = {schedule_kind(item.facts.cell) for item in judged if item.facts.cell.kind == "sweep"}
+    if isinstance(rate, int | float):
+        parts.append(_rate_text(kinds, significant(rate)))
+    if isinstance(size, int):
+        parts.append(f"{size:,} B a record")
+    if isinstance(compressibility, int | float):
+        parts.append(f"of which a codec can take away {compressibility:.0%}")
+    return ", ".join(parts) or "the loads of the cells"
+
+
+def _rate_text(kinds: set[str], rate: str) -> str:
+    """`rate_per_s` is what is asked for only where the rate is the same all along."""
+    if kinds == {CLOSED}:
+        return f"a closed loop of at most {rate} records/s"
+    if not kinds & {CLOSED, *CHANGING_KINDS}:
+        return f"{rate} records/s asked"
+    return f"a load that follows its schedule ({', '.join(sorted(kinds))})"
+
+
+def _warnings(observations: Sequence[Observation]) -> list[str]:
+    repeated = any(item.round > 1 for item in observations)
+
+    def name(item: Observation) -> str:
+        return f"{item.title}, repetition {item.round}" if repeated else item.title
+
+    lines = [
+        f"{name(item)}: {item.reason if item.state in item.reason else f'{item.state}, {item.reason}'}"
+        for item in observations
+        if item.state != OK
+    ]
+    disturbed = [item for item in observations if item.disturbed]
+    if disturbed:
+        lines.append(
+            f"{len(disturbed)} of {len(observations)} cells were disturbed by the host (first {name(disturbed[0])}: "
+            f"{disturbed[0].disturbed}); their scatter is in the intervals"
+        )
+    warming = [item for item in observations if item.warming]
+    if warming:
+        lines.append(
+            f"{len(warming)} of {len(observations)} cells ran on brokers that were still warming (first "
+            f"{name(warming[0])}: {warming[0].warming}); CPU per record is compared without it, p99 with it"
+        )
+    if any(item.compiler_unknown for item in observations):
+        lines.append(
+            "what the brokers' just-in-time compilers took was not recorded: broker CPU per record contains it and "
+            "depends on the age of the brokers"
+        )
+    carried = [item for item in observations if item.state == OK and item.asked_per_s]
+    if carried and len(carried) == len(observations):
+        lines.append(
+            "every cell carried the rate that was asked for: throughput says nothing about capacity here, "
+            "compare p99, CPU and bytes"
+        )
+    no_p99 = [item for item in observations if item.state == OK and "p99" not in item.values]
+    lines += [f"{item.title}: its p99 is not compared: {_why_no_p99(item)}" for item in no_p99]
+    return list(dict.fromkeys(lines))
+
+
+def _why_no_p99(item: Observation) -> str:
+    if item.safety.startswith("promises nothing"):
+        return "with acks=0 nobody acknowledges, only the end-to-end latency exists"
+    return "too few samples carry a p99"

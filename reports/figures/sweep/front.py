@@ -1,0 +1,170 @@
+"""The Pareto front over throughput, p99, CPU, wire bytes and damage, and what each kind of setting may lose.
+
+A configuration is on the front if no other is better in one thing and no worse in the rest. Figures closer than a
+margin count as equal, and the whole comparison is drawn again from the intervals, because a front of noisy points is
+mostly noise. Pure numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from reports.evidence.configuration import configuration_of
+from reports.figures.statistics.variance import Estimate, FloatArray
+from reports.figures.sweep.cell_means import CellMeans
+from reports.figures.sweep.observations import BY_NAME, MAY_LOSE, MEASURES, NO_PROMISE, SAFE, Configuration, Observation
+from reports.judge.judged import Judged
+from reports.read.cell import Cell
+from reports.read.model import PREDICTED_KINDS, CellFacts
+
+MARGIN: Final = 0.02  # differences below 2 % count as none
+_DRAWS: Final = 400
+_RISK: Final = {SAFE: 0.0, MAY_LOSE: 1.0, NO_PROMISE: 2.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """What faults did to chaos cells that make the same promises (acks and ISR, idempotence, requests in flight)."""
+
+    cells: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    # Each kind of damage is judged by cells of its own, those whose settings promise the same of it.
+    sent: Mapping[str, int] = field(default_factory=dict)  # kind -> records that those cells sent
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"lost": self.lost, "duplicated": self.duplicated, "reordered": self.reordered}
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def per_million(self) -> float:
+        """Of a million records sent under faults, all kinds added up."""
+        return sum(count * 1e6 / self.sent[kind] for kind, count in self.counts.items() if self.sent.get(kind))
+
+    def text(self) -> str:
+        if not self.cells:
+            return "not tried under faults"
+        numbers = sorted(set(self.sent.values()))
+        if len(numbers) == 1:
+            return f"{', '.join(f'{count:,} {kind}' for kind, count in self.counts.items())} of {numbers[0]:,} sent"
+        parts = (f"{count:,} {kind} of {self.sent.get(kind, 0):,}" for kind, count in self.counts.items())
+        return f"{', '.join(parts)} sent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One configuration on the surface."""
+
+    configuration: Configuration
+    title: str
+    cell_id: str
+    levels: Mapping[str, Estimate]  # measure -> ln(value) with interval
+    standing: Mapping[str, Estimate]  # the same as it counts beside the others: without what all of them share
+    safety: str
+    contract: str
+    damage: Damage
+    comparable: bool  # no cell of it fell out
+    share_on_front: float  # of the draws; 1.0 = surely on the front
+
+    @property
+    def on_front(self) -> bool:
+        return self.share_on_front >= 0.5
+
+
+def surface(
+    observations: Sequence[Observation], means: Mapping[str, CellMeans], judged: Sequence[Judged]
+) -> tuple[Point, ...]:
+    """Every configuration that has a figure, with its damage and its place on the front."""
+    first: dict[Configuration, Observation] = {}
+    for item in observations:
+        first.setdefault(item.configuration, item)
+    cells = {item.facts.cell.cell_id: item.facts.cell for item in judged}
+    chaos = [item.facts for item in judged if item.facts.cell.kind == "chaos"]
+    rows = []
+    for configuration, item in first.items():
+        levels = {name: level for name, one in means.items() if (level := one.level(configuration)) is not None}
+        standing = {name: own for name, one in means.items() if (own := one.standing(configuration)) is not None}
+        if levels:
+            rows.append((item, levels, standing, _damage(cells[item.cell_id], chaos)))
+    shares = _shares([(standing, item.safety, damage) for item, _, standing, damage in rows])
+    return tuple(
+        Point(
+            configuration=item.configuration,
+            title=item.title,
+            cell_id=item.cell_id,
+            levels=levels,
+            standing=standing,
+            safety=item.safety,
+            contract=item.contract,
+            damage=damage,
+            comparable="p99" in levels,
+            share_on_front=share,
+        )
+        for (item, levels, standing, damage), share in zip(rows, shares, strict=True)
+    )
+
+
+def _promise(kind: str, cell: Cell) -> tuple[object, ...]:
+    """The settings that decide whether a fault can cause this kind of damage; speed settings do not."""
+    own = configuration_of(cell)
+    if kind == "lost":
+        # A minimum ISR only refuses writes that ask for all of it.
+        return own.acks, own.replication_factor, own.min_isr if own.acks == "all" else 0
+    if kind == "duplicated":
+        return own.idempotence, own.acks == "0"
+    return (own.max_in_flight > 1 and not own.idempotence,)
+
+
+def _damage(cell: Cell, chaos: Sequence[CellFacts]) -> Damage:
+    """What faults did to cells whose settings make the same promise, kind by kind."""
+    like = {
+        kind: [facts for facts in chaos if _promise(kind, facts.cell) == _promise(kind, cell)]
+        for kind in PREDICTED_KINDS
+    }
+    counts = {kind: sum(facts.set_count(kind) for facts in group) for kind, group in like.items()}
+    sent = {kind: sum(facts.counts.sent_total for facts in group) for kind, group in like.items()}
+    return Damage(cells=len({facts.cell.cell_id for group in like.values() for facts in group}), sent=sent, **counts)
+
+
+def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]]) -> list[float]:
+    """In what share of the draws each row is on the front. A figure that is missing is the worst of all; one whose
+    scatter is unknown stands as it was measured."""
+    if not rows:
+        return []
+    generator = np.random.default_rng(20_240_917)
+    names = [measure.name for measure in MEASURES if any(measure.name in levels for levels, _, _ in rows)]
+    count = np.zeros(len(rows))
+    for _ in range(_DRAWS):
+        table = np.full((len(rows), len(names) + 2), math.inf)
+        for row, (levels, safety, damage) in enumerate(rows):
+            for column, name in enumerate(names):
+                level = levels.get(name)
+                if level is not None:
+                    error = level.standard_error if level.is_bounded else 0.0
+                    drawn = level.value + error * generator.standard_normal()
+                    table[row, column] = -drawn if BY_NAME[name].more_is_better else drawn
+            table[row, -2] = _RISK[safety]
+            table[row, -1] = math.log1p(damage.per_million)
+        count += ~dominated(table)
+    return [float(share) for share in count / _DRAWS]
+
+
+def dominated(table: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which rows another row beats: no worse than the margin in any column, better by more than it in one. Less is
+    better in every column."""
+    with np.errstate(invalid="ignore"):
+        gap = table[None, :, :] - table[:, None, :]  # [i, j]: j minus i; negative: j is better
+    gap = np.nan_to_num(gap, nan=0.0, posinf=math.inf, neginf=-math.inf)
+    beats = np.all(gap <= MARGIN, axis=2) & np.any(gap < -MARGIN, axis=2)
+    return np.asarray(np.any(beats, axis=1), dtype=np.bool_)

@@ -1,0 +1,220 @@
+"""A sweep's cells as observations: which settings, which figures, how noisy, and whether the figures may be used.
+
+A cell that did not carry its load, whose client was the limit, or that was disturbed, stays in the list and says so:
+what is not comparable is left out of the estimates by name, never silently. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reports.evidence.asked import achieved_ratio, asked_per_s, unsent
+from reports.evidence.configuration import Configuration as Promised
+from reports.evidence.configuration import configuration_of
+from reports.figures.sweep.behaviour import Behaviour, behaviour_of
+from reports.judge.broker_cpu import still_warming
+from reports.judge.judged import Judged
+from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
+from reports.judge.noise import disturbance
+from reports.judge.verdict import FAIL
+from reports.read.cell import Cell
+from reports.read.model import CellFacts
+from runlog.quality.criteria import Criteria
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    name: str
+    title: str
+    unit: str
+    more_is_better: bool
+    scale: float = 1.0  # value shown = value * scale
+
+
+MEASURES: Final = (
+    Measure(name="throughput", title="throughput", unit="records/s", more_is_better=True),
+    Measure(name="p99", title="p99 latency", unit="ms", more_is_better=False, scale=1e-3),
+    Measure(name="broker_cpu", title="broker CPU per record", unit="µs", more_is_better=False),
+    Measure(name="wire_bytes", title="wire bytes per record", unit="B", more_is_better=False),
+)
+BY_NAME: Final = {measure.name: measure for measure in MEASURES}
+
+OK, UNSTEADY, NOT_SUSTAINED, CLIENT_BOUND = "ok", "unsteady", "not sustained", "client-bound"
+FAILED, UNUSABLE = "failed", "unusable"
+NO_FIGURES: Final = (FAILED, UNUSABLE)
+SUSTAINED_MIN: Final = 0.95
+P99_MISSING_MAX: Final = 0.01  # with more sends that never were answered, the p99 is one of them
+JVM_ENGINES: Final = frozenset({"kafka"})
+
+SAFE, MAY_LOSE, NO_PROMISE = "loses none by contract", "may lose acknowledged records", "promises nothing (acks=0)"
+Configuration = tuple[tuple[str, str], ...]  # sorted (setting, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    cell_id: str
+    title: str
+    configuration: Configuration
+    round: int
+    baseline: bool
+    state: str
+    reason: str  # why the state is not ok
+    values: dict[str, float]  # measure -> value; absent: not to be used
+    log_errors: dict[str, float]  # measure -> standard error of ln(value) inside this one cell
+    safety: str  # whether an acknowledged record may be lost
+    contract: str  # the same with duplicates and order
+    asked_per_s: float | None
+    behaviour: Behaviour
+    disturbed: str = ""  # how the host was taken from it; the figures stay in
+    warming: str = ""  # how much the brokers' compilers took; the figures stay in
+    compiler_unknown: bool = False  # brokers on a JVM, and its compiler's part of their CPU was not recorded
+    note: str = ""
+    fork: int = 1  # number of the cluster that it ran on, among those that the sweep's rounds are dealt over
+
+
+def observe(judged: Sequence[Judged], criteria: Criteria | None = None) -> list[Observation]:
+    """One observation a sweep cell, in the run's order."""
+    criteria = criteria or Criteria()
+    sweep = [item for item in judged if item.facts.cell.kind == "sweep"]
+    factors = _factors([item.facts.cell for item in sweep])
+    return [_observation(item, tuple(sorted(own.items())), criteria) for item, own in zip(sweep, factors, strict=True)]
+
+
+def _factors(cells: Sequence[Cell]) -> list[dict[str, str]]:
+    """The swept settings of each cell. `factors` of cell.json says them; older cells only have the five knobs."""
+    declared = [{str(k): str(v) for k, v in (c.part("factors") or c.part("knobs")).items()} for c in cells]
+    names = {name for one in declared for name in one}
+    varying = {name for name in names if len({one.get(name) for one in declared}) > 1}
+    return [{name: value for name, value in one.items() if name in varying} for one in declared]
+
+
+def _observation(item: Judged, configuration: Configuration, criteria: Criteria) -> Observation:
+    facts = item.facts
+    cell = facts.cell
+    behaviour = behaviour_of(facts)
+    state, reason = _state(item, criteria)
+    values, errors = _values(facts, behaviour, state)
+    promised = configuration_of(cell)
+    safety = {LAWFUL: MAY_LOSE, IMPOSSIBLE: NO_PROMISE}.get(rule("lost", promised).lawful, SAFE)
+    return Observation(
+        cell_id=cell.cell_id,
+        title=cell.title,
+        configuration=configuration,
+        round=int(cell.document.get("repetition") or 1),
+        baseline=cell.document.get("baseline") is True,
+        state=state,
+        reason=reason,
+        values=values,
+        log_errors=errors,
+        safety=safety,
+        contract=_contract(safety, promised),
+        asked_per_s=asked_per_s(facts),
+        behaviour=behaviour,
+        disturbed=disturbance(facts, criteria),
+        warming=still_warming(facts, criteria),
+        compiler_unknown="broker_cpu" in values
+        and cell.record.engine in JVM_ENGINES
+        and behaviour.compiler_us_per_record is None,
+        note=cell.record.note,
+        fork=int(cell.document.get("fork") or 1),
+    )
+
+
+def _contract(safety: str, promised: Promised) -> str:
+    """What else the settings permit, in a few words."""
+    if safety == NO_PROMISE:
+        return safety
+    kinds = (("duplicated", "duplicate"), ("reordered", "reorder"))
+    permitted = [verb for kind, verb in kinds if rule(kind, promised).lawful == LAWFUL]
+    if safety == SAFE:
+        return f"loses none, may {' and '.join(permitted)}" if permitted else "each record once, in order, none lost"
+    return f"may lose, {' and '.join(permitted)}" if permitted else "may lose acknowledged records"
+
+
+def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
+    """How far the figures of a cell may be used, and why no further."""
+    facts = item.facts
+    if item.verdict.result == FAIL:
+        return FAILED, f"failed: {item.verdict.reasons[0]}"
+    if facts.cell.outcome.get("status") != "done":
+        return UNUSABLE, f"not measured: {item.verdict.reasons[0]}"
+    if not facts.throughput_records_per_s:
+        return UNUSABLE, "no acknowledgement came in the measured window"
+    asked = asked_per_s(facts)
+    reached = facts.throughput_records_per_s
+    sent = achieved_ratio(facts)
+    share = _share_of_a_core(facts)
+    bound = next((c.reason for c in item.verdict.checks if c.result != "pass" and "client-bound" in c.reason), "")
+    if bound:
+        return CLIENT_BOUND, bound
+    if asked and min(reached / asked, 1.0 if sent is None else sent) < SUSTAINED_MIN:
+        reason = f"reached {reached:,.0f} of the {asked:,.0f} records/s asked for"
+        if share is not None and share >= criteria.generator_cpu_share_max:
+            return CLIENT_BOUND, f"{reason}, with the generator at {share:.0%} of a core"
+        return NOT_SUSTAINED, reason
+    if facts.throughput_basis == "acknowledged" and (share_without := _share_without_answer(facts)) > P99_MISSING_MAX:
+        return NOT_SUSTAINED, f"{share_without:.1%} of the records never were acknowledged, so that none is the p99"
+    unsteady = next((c.reason for c in item.verdict.checks if c.name == "steady" and c.result != "pass"), "")
+    return (UNSTEADY, unsteady) if unsteady else (OK, "")
+
+
+def _share_without_answer(facts: CellFacts) -> float:
+    """Of the records due in the window, those that failed, whose fate is unknown, or that never were sent."""
+    counts, never = facts.counts, unsent(facts.cell)
+    return (counts.failed + counts.unknown + never) / (counts.sent + never) if counts.sent else 0.0
+
+
+def _share_of_a_core(facts: CellFacts) -> float | None:
+    """CPU share of the busiest load process: one process can use one core."""
+    health = facts.cell.outcome.get("health") or {}
+    shares = health.get("cpu_share_by_process")
+    if isinstance(shares, list) and shares and all(isinstance(share, int | float) for share in shares):
+        return float(max(shares))
+    share = health.get("cpu_share")
+    return float(share) if isinstance(share, int | float) else None
+
+
+def _values(facts: CellFacts, behaviour: Behaviour, state: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Figures that may be compared. Behind a queue that grows without end a p99 only tells how long the run was; a
+    client at its limit tells nothing of the cluster; acks=0 has no acknowledgement whose latency could be compared.
+    More acknowledgements than records were asked for are a backlog of before the window, which is no merit."""
+    if state in (*NO_FIGURES, CLIENT_BOUND):
+        return {}, {}
+    asked = asked_per_s(facts)
+    values = {"throughput": min(facts.throughput_records_per_s, asked or math.inf)}
+    errors: dict[str, float] = {}
+    if facts.throughput_interval:
+        errors["throughput"] = _log_error(*facts.throughput_interval)
+    latency = facts.latency.get("corrected")
+    p99 = latency.quantiles.get("p99") if latency else None
+    if latency and p99 and state != NOT_SUSTAINED and facts.throughput_basis == "acknowledged":
+        values["p99"] = p99
+        if latency.p99_interval_us:
+            errors["p99"] = _log_error(*latency.p99_interval_us)
+    if behaviour.broker_cpu_without_compiler_us_per_record:
+        values["broker_cpu"] = behaviour.broker_cpu_without_compiler_us_per_record
+        if behaviour.broker_cpu_log_error is not None:
+            errors["broker_cpu"] = behaviour.broker_cpu_log_error
+    if behaviour.wire_bytes_per_record:
+        values["wire_bytes"] = behaviour.wire_bytes_per_record
+    return values, errors
+
+
+def _log_error(low: float, high: float) -> float:
+    """Standard error of the logarithm from a 95 % interval."""
+    return math.log(high / low) / (2 * 1.96) if 0 < low <= high else 0.0
+
+
+def configuration_text(configuration: Configuration) -> str:
+    return " ".join(f"{name}={value}" for name, value in configuration) or "the one configuration"
+
+
+def by_value(text: str) -> tuple[int, float, str]:
+    """Numbers by size before words by name; `none` first among the words."""
+    try:
+        return (0, float(text), "")
+    except ValueError:
+        return (1, 0.0, "" if text == "none" else text)

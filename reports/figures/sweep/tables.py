@@ -1,0 +1,119 @@
+"""The analysis of a sweep as tables: the same figures that stand behind the charts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reports.figures.sweep.analysis import SweepAnalysis
+from reports.figures.sweep.behaviour import Behaviour
+from reports.figures.sweep.effects import judgement
+from reports.figures.sweep.observations import MEASURES, configuration_text
+
+Table = tuple[list[str], list[list[object]]]  # header, rows
+
+
+EFFECTS = ["measure", "setting", "reference", "value", "ratio", "low", "high", "judgement", "basis"]
+INTERACTIONS = ["measure", "first", "second", "ratio", "low", "high", "clear", "inseparable"]
+_SURFACE = [
+    "settings",
+    "contract",
+    "faults_tried",
+    "lost",
+    "duplicated",
+    "reordered",
+    "damaged_per_million",
+    "on_front",
+]
+_FORKS = ["measure", "clusters", "rounds_on_each", "between_clusters", "within_a_cluster", "cluster", "offset"]
+_SENSITIVITY = ["measure", "scatter_of_one_repetition", "repetitions", "smallest_effect", "repetitions_for_5_percent"]
+
+
+def effect_table(analysis: SweepAnalysis) -> Table:
+    rows: list[list[object]] = []
+    for effects in analysis.effects.values():
+        for effect in effects.effects:
+            ratio, low, high = _rounded_all((effect.estimate.ratio[0], *effect.estimate.bounds), 5)
+            basis = "between repetitions" if effect.repeated else "inside one run only"
+            rows.append(
+                [
+                    *(effect.measure, effect.setting, effect.reference, effect.value),
+                    *(ratio, low, high, judgement(effect), basis),
+                ]
+            )
+    return EFFECTS, rows
+
+
+def interaction_table(analysis: SweepAnalysis) -> Table:
+    rows: list[list[object]] = []
+    for effects in analysis.effects.values():
+        for item in effects.interactions:
+            ratio, low, high = _rounded_all((item.estimate.ratio[0], *item.estimate.bounds), 5)
+            rows.append(
+                [
+                    *(item.measure, item.first, item.second, ratio, low, high),
+                    *(item.estimate.excludes_zero, "; ".join(item.inseparable)),
+                ]
+            )
+    return INTERACTIONS, rows
+
+
+def surface_table(analysis: SweepAnalysis) -> Table:
+    header = [*_SURFACE, *(f"{m.name}_{part}" for m in MEASURES for part in ("value", "low", "high"))]
+    rows: list[list[object]] = []
+    for point in analysis.points:
+        damage = point.damage
+        row: list[object] = [configuration_text(point.configuration), point.contract, damage.cells, damage.lost]
+        row += [damage.duplicated, damage.reordered, round(damage.per_million, 1), round(point.share_on_front, 3)]
+        for measure in MEASURES:
+            level = point.levels.get(measure.name)
+            row += [None] * 3 if level is None else _rounded_all((level.ratio[0], *level.bounds), 5, measure.scale)
+        rows.append(row)
+    return header, rows
+
+
+def sensitivity_table(analysis: SweepAnalysis) -> Table:
+    return _SENSITIVITY, [
+        [s.measure, round(s.scatter, 5), s.repetitions, round(s.smallest_effect, 5), s.repetitions_for_target]
+        for s in analysis.sensitivities
+    ]
+
+
+def fork_table(analysis: SweepAnalysis) -> Table:
+    """One row a cluster and measure."""
+    return _FORKS, [
+        [s.measure, s.forks, s.rounds, round(s.between, 5), round(s.within, 5), number, round(offset, 5)]
+        for s in analysis.fork_scatters
+        for number, offset in zip(s.numbers, s.offsets, strict=True)
+    ]
+
+
+def behaviour_table(analysis: SweepAnalysis) -> Table:
+    names = list(Behaviour.__dataclass_fields__)
+    return (
+        ["cell_id", "title", "round", "fork", "state", *names],
+        [
+            [item.cell_id, item.title, item.round, item.fork, item.state]
+            + [_rounded(getattr(item.behaviour, name)) for name in names]
+            for item in analysis.observations
+        ],
+    )
+
+
+def _rounded_all(numbers: Sequence[float | None], digits: int, scale: float = 1.0) -> list[float | None]:
+    return [None if number is None else round(number * scale, digits) for number in numbers]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")
+
+
+def tables(analysis: SweepAnalysis) -> dict[str, Table]:
+    """File name below results/ -> table."""
+    return {
+        "effects.csv": effect_table(analysis),
+        "interactions.csv": interaction_table(analysis),
+        "surface.csv": surface_table(analysis),
+        "sensitivity.csv": sensitivity_table(analysis),
+        "forks.csv": fork_table(analysis),
+        "behaviour.csv": behaviour_table(analysis),
+    }

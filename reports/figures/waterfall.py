@@ -1,0 +1,279 @@
+"""Where the time of a record goes: the stages between its times, as waterfalls and their tables.
+
+The figures are those that the load processes counted in the measured window (`outcome.health.stages`). Means add up, so
+the chart over all cells is made of means; a percentile of a whole is not the sum of the percentiles of its parts, and
+the charts of single cells, which show both, mark the whole beside them. Pure.
+Shown by tests/reports/test_reports_waterfall.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reports.figures.sweep.behaviour import mean_record_queue_us
+from reports.judge.judged import Judged
+from reports.read.cell import Json
+
+LABELS_MAX: Final = 40  # of the chart over all cells; the table has all
+LEVELS: Final = (
+    ("mean", "mean_us"), ("p50", "p50_us"), ("p90", "p90_us"), ("p99", "p99_us"), ("p99.9", "p999_us"),
+)  # fmt: skip
+LAG, QUEUE, WIRE, REPLICATION, FETCH, UNSPLIT = (
+    "schedule lag", "queue and linger", "wire and broker", "replication, way back", "fetch wait and poll", "not split",
+)  # fmt: skip
+SERIES: Final = (LAG, QUEUE, WIRE, UNSPLIT, REPLICATION, FETCH)  # as they follow one another
+STAGE_WORDS: Final[Mapping[str, str]] = {
+    "schedule_lag": "due to handed over: schedule lag, the generator's own",
+    "send_to_append": "handed over to appended: queue, linger, wire, the leader's append",
+    "append_to_ack": "appended to acknowledged: replication and the way back",
+    "send_to_ack": "handed over to acknowledged",
+    "append_to_poll": "appended to polled: fetch wait and poll",
+    "intended_to_ack": "due to acknowledged: the corrected latency",
+    "intended_to_poll": "due to polled: end to end",
+}
+ACKED, POLLED = "to the acknowledgement", "to the reader"
+UNDER_FAULTS: Final = "under faults"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    series: str
+    us: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A stage in a chart, in milliseconds."""
+
+    label: str
+    stage: str
+    start: float
+    end: float
+    ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    label: str
+    whole: float  # ms
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """The data sets of one chart."""
+
+    stages: tuple[Bar, ...]
+    wholes: tuple[Whole, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRow:
+    """One stage as the load processes counted it, in microseconds; None: the sample does not carry it."""
+
+    stage: str
+    words: str
+    n: int | None
+    us: tuple[float | None, ...]  # by LEVELS, then the maximum
+    negative: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellStages:
+    rows: tuple[StageRow, ...]
+    bars: Bars  # all levels on both ways
+    failed: int | None  # sends without an end: they are in no percentile
+    unknown: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanRow:
+    """Means of one title; `parts` are by SERIES."""
+
+    path: str
+    label: str
+    parts: tuple[float | None, ...]
+    whole_us: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayChart:
+    """Means of all cells on one way."""
+
+    name: str
+    heading: str
+    bars: Bars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaterfallFigures:
+    charts: tuple[WayChart, ...]
+    rows: tuple[MeanRow, ...]
+    more: int  # bars of the longest chart that are in the table only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waterfall:
+    """One way at one level. `whole_us` is measured by itself; only of means is it the sum of the parts."""
+
+    path: str
+    level: str
+    parts: tuple[Part, ...]
+    whole_us: float
+    n: int
+
+
+def stages_of(item: Judged) -> Json:
+    health = item.facts.cell.outcome.get("health")
+    found = health.get("stages") if isinstance(health, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _figure(stages: Json, stage: str, column: str) -> float | None:
+    found = stages.get(stage)
+    value = found.get(column) if isinstance(found, dict) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def waterfalls(item: Judged) -> list[Waterfall]:
+    """Every level that the sample carries, on both ways."""
+    stages = stages_of(item)
+    queue_us = mean_record_queue_us(item.facts) or 0.0
+    found = []
+    for level, column in LEVELS:
+        for path, whole in ((ACKED, "intended_to_ack"), (POLLED, "intended_to_poll")):
+            whole_us, lag_us = _figure(stages, whole, column), _figure(stages, "schedule_lag", column)
+            if whole_us is None or lag_us is None:
+                continue
+            rest = _rest(stages, path, level, column, queue_us, whole_us - lag_us)
+            parts = (Part(series=LAG, us=lag_us), *(part for part in rest if part.us > 0))
+            n = int(_figure(stages, whole, "n") or 0)
+            found.append(Waterfall(path=path, level=level, parts=parts, whole_us=whole_us, n=n))
+    return found
+
+
+def _rest(stages: Json, path: str, level: str, column: str, queue_us: float, left_us: float) -> Iterable[Part]:
+    """What follows the hand-over. A client tells the time in its queue as a mean only, so percentiles keep it in."""
+    appended_us = _figure(stages, "send_to_append", column)
+    after_us = _figure(stages, "append_to_ack" if path == ACKED else "append_to_poll", column)
+    if appended_us is not None and after_us is not None:
+        return (
+            *_split(appended_us, queue_us, level),
+            Part(series=REPLICATION if path == ACKED else FETCH, us=after_us),
+        )
+    if path == ACKED:
+        acked_us = _figure(stages, "send_to_ack", column)
+        return () if acked_us is None else _split(acked_us, queue_us, level)
+    # Without the leader's time of appending, and of percentiles nothing can be subtracted.
+    return _split(left_us, 0.0, level) if level == "mean" else ()
+
+
+def _split(us: float, queue_us: float, level: str) -> tuple[Part, ...]:
+    if level == "mean" and 0 < queue_us < us:
+        return (Part(series=QUEUE, us=queue_us), Part(series=WIRE, us=us - queue_us))
+    return (Part(series=UNSPLIT, us=us),)
+
+
+def bars_of(labelled: Iterable[tuple[str, Waterfall]]) -> Bars:
+    stages: list[Bar] = []
+    wholes: list[Whole] = []
+    for label, fall in labelled:
+        at_us = 0.0
+        for part in fall.parts:
+            stages.append(
+                Bar(
+                    label=label,
+                    stage=part.series,
+                    start=round(at_us / 1000, 4),
+                    end=round((at_us + part.us) / 1000, 4),
+                    ms=round(part.us / 1000, 3),
+                )
+            )
+            at_us += part.us
+        wholes.append(Whole(label=label, whole=round(fall.whole_us / 1000, 4), n=fall.n))
+    return Bars(stages=tuple(stages), wholes=tuple(wholes))
+
+
+def cell_stages(item: Judged) -> CellStages:
+    stages = stages_of(item)
+    censored = stages.get("censored") or {}
+    columns = (*(column for _, column in LEVELS), "max_us")
+    rows = tuple(
+        StageRow(
+            stage=stage,
+            words=words,
+            n=stages[stage].get("n"),
+            us=tuple(stages[stage].get(column) for column in columns),
+            negative=stages[stage].get("negative"),
+        )
+        for stage, words in STAGE_WORDS.items()
+        if stage in stages
+    )
+    bars = bars_of((f"{fall.level}, {fall.path}", fall) for fall in in_order(waterfalls(item)))
+    return CellStages(rows=rows, bars=bars, failed=censored.get("failed"), unknown=censored.get("unknown"))
+
+
+def waterfall_figures(judged: Sequence[Judged]) -> WaterfallFigures:
+    """Over all cells; without charts where nothing was measured."""
+    drawn = _over_cells(judged)
+    return WaterfallFigures(
+        charts=tuple(
+            WayChart(name=name, heading=heading, bars=bars_of(falls[:LABELS_MAX])) for name, heading, falls in drawn
+        ),
+        rows=tuple(_mean_row(heading, label, fall) for _, heading, falls in drawn for label, fall in falls),
+        more=max(0, *(len(falls) - LABELS_MAX for _, _, falls in drawn)) if drawn else 0,
+    )
+
+
+def _mean_row(heading: str, label: str, fall: Waterfall) -> MeanRow:
+    return MeanRow(
+        path=heading,
+        label=label,
+        parts=tuple(sum(part.us for part in fall.parts if part.series == name) or None for name in SERIES),
+        whole_us=fall.whole_us,
+        n=fall.n,
+    )
+
+
+def in_order(falls: Sequence[Waterfall]) -> list[Waterfall]:
+    return [fall for path in (ACKED, POLLED) for fall in falls if fall.path == path and len(fall.parts) > 1]
+
+
+def _over_cells(judged: Sequence[Judged]) -> list[tuple[str, str, list[tuple[str, Waterfall]]]]:
+    """Name, heading and bars of each chart over cells. Cells under faults have charts of their own: seconds without a
+    leader would flatten the milliseconds of the others."""
+    undisturbed = [item for item in judged if item.facts.cell.kind != "chaos"]
+    faulted = [item for item in judged if item.facts.cell.kind == "chaos"]
+    found = []
+    for name, path in (("acked", ACKED), ("polled", POLLED)):
+        found.append((name, path, _means(undisturbed, path)))
+        found.append((f"{name}-under-faults", f"{path}, {UNDER_FAULTS}", _means(faulted, path)))
+    return [chart for chart in found if chart[2]]
+
+
+def _means(judged: Sequence[Judged], path: str) -> list[tuple[str, Waterfall]]:
+    """One a title: repetitions are joined, each with the weight of its records."""
+    by_title: dict[str, list[Waterfall]] = {}
+    for item in judged:
+        for fall in waterfalls(item):
+            if fall.level == "mean" and fall.path == path and fall.n:
+                by_title.setdefault(item.facts.cell.title, []).append(fall)
+    return [(title, _joined(falls)) for title, falls in by_title.items()]
+
+
+def _joined(falls: Sequence[Waterfall]) -> Waterfall:
+    total = sum(fall.n for fall in falls)
+    sums = dict.fromkeys(SERIES, 0.0)
+    for fall in falls:
+        for part in fall.parts:
+            sums[part.series] += part.us * fall.n / total
+    return Waterfall(
+        path=falls[0].path,
+        level=falls[0].level,
+        parts=tuple(Part(series=name, us=us) for name, us in sums.items() if us),
+        whole_us=sum(fall.whole_us * fall.n for fall in falls) / total,
+        n=total,
+    )

@@ -1,0 +1,289 @@
+"""Rules of what happens to records: durability, duplication and order. `anomalies.py` says how to read them."""
+
+from __future__ import annotations
+
+from reports.evidence.history import COMMIT_SLACK_US
+from reports.judge.anomaly import EVENTS, HISTORY, JOURNAL, READER, RECV, Anomaly, readers_of
+
+_READERS = f"""readers AS {readers_of("recv")},
+delivered AS (SELECT DISTINCT cell, {READER} AS reader, partition, "offset", producer, incarnation, seq FROM recv)"""
+_POLLS = """polls AS (SELECT cell, consumer, partition, polled_us, min("offset") AS low,
+  lag(max("offset")) OVER (PARTITION BY cell, consumer, partition ORDER BY polled_us) AS before
+  FROM recv GROUP BY cell, consumer, partition, polled_us)"""
+
+ANOMALIES_OF_RECORDS: tuple[Anomaly, ...] = (
+    # --- durability ---
+    Anomaly(
+        name="lost",
+        family="durability",
+        title="Lost after acknowledgement",
+        rule="The client got a success for the record, and the final read of the log finds it at no offset.",
+        sql="""SELECT DISTINCT cell, producer, incarnation, seq FROM send WHERE status = 0
+EXCEPT SELECT cell, producer, incarnation, seq FROM log""",
+    ),
+    Anomaly(
+        name="offset_reused",
+        family="durability",
+        title="Acknowledged offset holds another record",
+        rule="The final read finds another record at the partition and offset of the record's acknowledgement.",
+        sql="""SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq
+FROM send s JOIN log l USING (cell, partition, "offset")
+WHERE s.status = 0 AND s."offset" >= 0
+  AND NOT (s.producer = l.producer AND s.incarnation = l.incarnation AND s.seq = l.seq)""",
+    ),
+    Anomaly(
+        name="ack_misplaced",
+        family="durability",
+        title="Acknowledged where nothing is",
+        rule="The final read finds the record, but not at the partition and offset of its acknowledgement, and nothing "
+        "else there either: behind the log's end, in a hole, or in a partition that the topic does not have. (Another "
+        "record there is offset_reused; a record that is nowhere is lost.)",
+        sql="""SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq FROM send s
+WHERE s.status = 0 AND s."offset" >= 0
+  AND EXISTS (SELECT 1 FROM log l WHERE l.cell = s.cell AND l.producer = s.producer AND l.incarnation = s.incarnation
+    AND l.seq = s.seq)
+  AND NOT EXISTS (SELECT 1 FROM log l WHERE l.cell = s.cell AND l.partition = s.partition
+    AND l."offset" = s."offset")""",
+    ),
+    Anomaly(
+        name="answered_twice",
+        family="durability",
+        title="Answered twice",
+        rule="The client told two outcomes of one send: acknowledged twice, or acknowledged and failed. The same "
+        "outcome written down twice is a fault of the run log, which then contradicts itself.",
+        evidence="acknowledgements",
+        sql="""SELECT cell, producer, incarnation, seq FROM send GROUP BY cell, producer, incarnation, seq
+HAVING count(DISTINCT (status, partition, "offset", acked_us)) > 1""",
+    ),
+    Anomaly(
+        name="lost_in_delivery",
+        family="durability",
+        title="Passed over in delivery",
+        rule="The final read has the record at or below the last offset that a reader got of the partition, and the "
+        "reader never got it there. Of a reader that begins at the end of the log (start: latest) only what lies "
+        "between its first and its last offset counts. A reader is all consumers of one name, of fixed partitions or "
+        "in a group.",
+        evidence=RECV,
+        sql=f"""WITH {_READERS}
+SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN readers r USING (cell, partition)
+WHERE l."offset" BETWEEN r.first AND r.last AND NOT EXISTS (SELECT 1 FROM delivered d WHERE d.cell = l.cell
+  AND d.reader = r.reader AND d.partition = l.partition AND d."offset" = l."offset" AND d.producer = l.producer
+  AND d.incarnation = l.incarnation AND d.seq = l.seq)""",
+    ),
+    Anomaly(
+        name="unseen_pending",
+        family="durability",
+        title="Not delivered yet",
+        rule="The final read has the record behind the last offset that a reader got of the partition. No damage: a "
+        "reader that was stopped.",
+        evidence=RECV,
+        sql=f"""WITH {_READERS}
+SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN readers r USING (cell, partition)
+WHERE l."offset" > r.last""",
+    ),
+    Anomaly(
+        name="unread",
+        family="durability",
+        title="Never delivered",
+        rule="The final read has the record in a partition of which a reader got nothing at all, though it got records "
+        "of other partitions and begins at the log's start. Partitions that were added to the topic count for groups "
+        "only. No damage by itself, but whether delivery works there cannot be said.",
+        evidence=RECV,
+        sql=f"""WITH {_READERS}
+SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN early_readers e ON l.cell = e.cell
+WHERE l.partition < e.end_partition
+  AND EXISTS (SELECT 1 FROM readers r WHERE r.cell = e.cell AND r.reader = e.reader)
+  AND NOT EXISTS (SELECT 1 FROM readers r WHERE r.cell = e.cell AND r.reader = e.reader
+    AND r.partition = l.partition)""",
+    ),
+    Anomaly(
+        name="acked_below_min_isr",
+        family="durability",
+        title="Acknowledged below min.insync.replicas",
+        rule="With acks=all, a batch that the leader appended while it knew of fewer in-sync replicas than "
+        "min.insync.replicas, acknowledged before it knew of enough.",
+        evidence=JOURNAL,
+    ),
+    Anomaly(
+        name="hw_regression",
+        family="durability",
+        title="High watermark went back",
+        rule="The end offset that consumers are shown is lower than one that the same broker showed them before. Two "
+        "brokers are not compared: a new leader knows the high watermark of its last fetch, and may show less for a "
+        "moment. A topic that is created anew begins again.",
+        evidence=EVENTS,
+    ),
+    Anomaly(
+        name="read_above_hw",
+        family="durability",
+        title="Delivered and then gone",
+        rule="A consumer got an intact record at an offset where the final read does not have it.",
+        evidence=RECV,
+        sql="""SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r WHERE r.crc_ok = 1 AND NOT EXISTS (
+  SELECT 1 FROM log l WHERE l.cell = r.cell AND l.partition = r.partition AND l."offset" = r."offset"
+  AND l.producer = r.producer AND l.incarnation = r.incarnation AND l.seq = r.seq)""",
+    ),
+    Anomaly(
+        name="lost_unacked",
+        family="durability",
+        title="Lost, never acknowledged",
+        rule="The client counted the record as sent without a broker's word (acks=0: the outcome is unknown, without "
+        "an error), and the final read finds it at no offset. A loss, and no breach of promise: nobody had said that "
+        "it arrived. A send that ended with an error is not among them.",
+        sql="""SELECT DISTINCT cell, producer, incarnation, seq FROM send WHERE status = 2 AND error = 0
+EXCEPT SELECT cell, producer, incarnation, seq FROM log""",
+    ),
+    Anomaly(
+        name="recovered",
+        family="durability",
+        title="Recovered",
+        rule="The client could not know, and the final read finds the record. No damage: neither lost nor promised.",
+        sql="""SELECT cell, producer, incarnation, seq FROM send WHERE status = 2
+INTERSECT SELECT cell, producer, incarnation, seq FROM log
+EXCEPT SELECT cell, producer, incarnation, seq FROM send WHERE status <> 2""",
+    ),
+    Anomaly(
+        name="phantom",
+        family="durability",
+        title="Failed for certain, yet there",
+        rule="The client got a failure that means that nothing was appended, and the final read finds the record.",
+        sql="""SELECT cell, producer, incarnation, seq FROM send WHERE status = 1
+INTERSECT SELECT cell, producer, incarnation, seq FROM log
+EXCEPT SELECT cell, producer, incarnation, seq FROM send WHERE status = 0""",
+    ),
+    Anomaly(
+        name="unexpected",
+        family="durability",
+        title="Never sent",
+        rule="The final read finds a record that no producer of this cell sent.",
+        sql="""SELECT cell, producer, incarnation, seq FROM log
+EXCEPT SELECT cell, producer, incarnation, seq FROM send""",
+    ),
+    Anomaly(
+        name="foreign",
+        family="durability",
+        title="Not of this run",
+        rule="The final read finds records whose value no producer of the harness can have made. They have no "
+        "identity: they are counted, and no set holds them. Markers of transactions are no records.",
+        evidence="final read",
+    ),
+    Anomaly(
+        name="corrupt",
+        family="durability",
+        title="Corrupt",
+        rule="The final read finds the record with content that does not match its own checksum, or in a batch with a "
+        "wrong CRC. A record that a reader got damaged counts too, and so does a batch with a wrong CRC whose records "
+        "nobody can read.",
+        sql="SELECT DISTINCT cell, producer, incarnation, seq FROM log WHERE crc_ok = 0",
+    ),
+    # --- duplication ---
+    Anomaly(
+        name="duplicated",
+        family="duplication",
+        title="Duplicated in the log",
+        rule="The final read finds the record at two offsets or more.",
+        sql="""SELECT cell, producer, incarnation, seq FROM log
+GROUP BY cell, producer, incarnation, seq HAVING count(DISTINCT (partition, "offset")) > 1""",
+    ),
+    Anomaly(
+        name="dup_delivered",
+        family="duplication",
+        title="Delivered twice",
+        rule="One consumer received the same offset of the same partition more than once.",
+        evidence=RECV,
+        sql="""SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r JOIN (
+  SELECT cell, consumer, partition, "offset" FROM recv GROUP BY cell, consumer, partition, "offset" HAVING count(*) > 1
+) twice ON r.cell = twice.cell AND r.consumer = twice.consumer AND r.partition = twice.partition
+  AND r."offset" = twice."offset" """,
+    ),
+    Anomaly(
+        name="redelivered",
+        family="duplication",
+        title="Delivered again to its group",
+        rule="A reader got the same offset of the same partition more than once, by whichever of its consumers.",
+        evidence=RECV,
+        sql=f"""SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r JOIN (
+  SELECT cell, {READER} AS reader, partition, "offset" FROM recv GROUP BY ALL HAVING count(*) > 1
+) twice ON r.cell = twice.cell AND coalesce(r.reader, 0) = twice.reader AND r.partition = twice.partition
+  AND r."offset" = twice."offset" """,
+    ),
+    Anomaly(
+        name="redelivered_overdue",
+        family="duplication",
+        title="Delivered again, though its commit was due",
+        rule="A group got a record again, and the consumer that had it first was given later records of the partition "
+        f"longer than the commit interval and {COMMIT_SLACK_US // 1_000_000} s after it: its offset should have been "
+        "committed. So redelivery is bounded by commit interval times rate. Judged of groups whose members are "
+        "processes and no copiers, where faults act on clients only; the longest freeze of a client counts as well.",
+        evidence=RECV,
+        sql=f"""WITH again AS (SELECT cell, consumer, {READER} AS reader, partition, producer, incarnation, seq,
+  "offset", polled_us,
+  min(polled_us) OVER (PARTITION BY cell, {READER}, partition, "offset" ORDER BY polled_us
+    RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS next_us FROM recv)
+SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq FROM again a
+JOIN commit_limits l ON a.cell = l.cell AND a.reader = l.reader
+JOIN recv x ON x.cell = a.cell AND x.consumer = a.consumer AND x.partition = a.partition
+WHERE x."offset" > a."offset" AND x.polled_us < a.next_us AND x.polled_us - a.polled_us > l.limit_us""",
+    ),
+    Anomaly(
+        name="dup_bound_exceeded",
+        family="duplication",
+        title="Delivered again below the commit",
+        rule="A member of a group begins, after an assignment, at an offset below what its group had committed: more "
+        "than the uncommitted window comes again.",
+        evidence=HISTORY,
+    ),
+    # --- order ---
+    Anomaly(
+        name="reordered",
+        family="order",
+        title="Reordered in the log",
+        rule="The record's first offset comes after the first offset of a record that the same producer sent later "
+        "to the same partition.",
+        sql="""WITH firsts AS (SELECT cell, partition, producer, incarnation, seq, min("offset") AS first_offset
+  FROM log GROUP BY cell, partition, producer, incarnation, seq),
+running AS (SELECT *, max(seq) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY first_offset) AS top
+  FROM firsts)
+SELECT DISTINCT cell, producer, incarnation, seq FROM running WHERE seq < top""",
+    ),
+    Anomaly(
+        name="nonmonotonic_poll",
+        family="order",
+        title="Poll went back",
+        rule="A consumer polls an offset that is not above the highest one of its poll before, of the same partition.",
+        evidence=RECV,
+        sql=f"""WITH {_POLLS}
+SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r JOIN polls p
+  USING (cell, consumer, partition, polled_us)
+WHERE p.low <= p.before AND r."offset" <= p.before""",
+    ),
+    Anomaly(
+        name="poll_skip",
+        family="order",
+        title="Poll left a gap",
+        rule="The final read has the record between the highest offset of one poll and the lowest of the next, of "
+        "one consumer. It may come later. Holes in the log are no gaps.",
+        evidence=RECV,
+        sql=f"""WITH {_POLLS}
+SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN polls p USING (cell, partition)
+WHERE l."offset" > p.before AND l."offset" < p.low""",
+    ),
+    Anomaly(
+        name="send_realtime_violation",
+        family="order",
+        title="Offset from the past",
+        rule="The record is acknowledged at an offset that is not above one that was acknowledged before the record "
+        "was handed to the client. Times count in whole steps of 10 ms.",
+        sql="""SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq FROM send s
+WHERE s.status = 0 AND s."offset" >= 0 AND s.sent_us >= 0 AND EXISTS (SELECT 1 FROM send a WHERE a.cell = s.cell
+  AND a.partition = s.partition AND a.status = 0 AND a."offset" >= s."offset" AND a.sent_us >= 0
+  AND a.acked_us // 10000 < s.sent_us // 10000)""",
+    ),
+    Anomaly(
+        name="epoch_regression",
+        family="order",
+        title="Leader epoch went back",
+        rule="In the final log a batch has a lower leader epoch than one before it, or two epochs share offsets.",
+        evidence="final read",
+    ),
+)

@@ -1,0 +1,144 @@
+"""Rules of transactions: copies in the copiers' topic, and who reads them. `anomalies.py` says how to read them."""
+
+from __future__ import annotations
+
+from reports.judge.anomaly import HISTORY, JOURNAL, READER, Anomaly, readers_of
+
+_COPIES = "copies in the copiers' topic and their markers"
+_AUDITORS = f"auditors AS {readers_of('audit')}"
+
+ANOMALIES_OF_TRANSACTIONS: tuple[Anomaly, ...] = (
+    # --- transactions ---
+    Anomaly(
+        name="copy_missing",
+        family="transactions",
+        title="Not copied",
+        rule="The final read finds the record, and no committed copy of it is in the copiers' topic.",
+        evidence=_COPIES,
+        sql="""SELECT cell, producer, incarnation, seq FROM log JOIN copying USING (cell)
+EXCEPT SELECT cell, producer, incarnation, seq FROM copies WHERE outcome = 1""",
+    ),
+    Anomaly(
+        name="copied_twice",
+        family="transactions",
+        title="Copied twice",
+        rule="The copiers' topic holds two committed copies of the record or more.",
+        evidence=_COPIES,
+        sql="""SELECT cell, producer, incarnation, seq FROM copies WHERE outcome = 1
+GROUP BY cell, producer, incarnation, seq HAVING count(*) > 1""",
+    ),
+    Anomaly(
+        name="copy_reordered",
+        family="transactions",
+        title="Copied out of order",
+        rule="The record's first committed copy comes after the first one of a record that the same producer sent "
+        "later to the same partition.",
+        evidence=_COPIES,
+        sql="""WITH firsts AS (SELECT cell, partition, producer, incarnation, seq, min("offset") AS first_offset
+  FROM copies WHERE outcome = 1 GROUP BY cell, partition, producer, incarnation, seq),
+running AS (SELECT *, max(seq) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY first_offset) AS top
+  FROM firsts)
+SELECT DISTINCT cell, producer, incarnation, seq FROM running WHERE seq < top""",
+    ),
+    Anomaly(
+        name="aborted_read",
+        family="transactions",
+        title="Aborted, yet delivered (G1a)",
+        rule="A read_committed consumer got a copy whose transaction the log does not show as committed.",
+        evidence=_COPIES,
+        sql="""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
+FROM audit a JOIN copies c USING (cell, partition, "offset") WHERE c.outcome <> 1""",
+    ),
+    Anomaly(
+        name="precommitted_read",
+        family="transactions",
+        title="Delivered before the commit",
+        rule="A read_committed consumer got a copy before its copier asked for the commit.",
+        evidence=_COPIES,
+        sql="""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq
+FROM audit a JOIN copies c USING (cell, partition, "offset") JOIN transactions t
+  ON t.cell = c.cell AND t.copier = c.copier AND t.copier_incarnation = c.copier_incarnation AND t.txn = c.txn
+WHERE c.outcome = 1 AND a.polled_us < t.asked_us""",
+    ),
+    Anomaly(
+        name="torn_txn",
+        family="transactions",
+        title="Transaction torn",
+        rule="A copy that is not committed, of a transaction of which other copies are or which the copier was told "
+        "is committed; or a committed one of a transaction which the copier was told is aborted.",
+        evidence=_COPIES,
+        sql="""WITH fates AS (SELECT cell, copier, copier_incarnation, txn, max(outcome) AS best FROM copies
+  WHERE txn >= 0 GROUP BY ALL)
+SELECT DISTINCT c.cell, c.producer, c.incarnation, c.seq
+FROM copies c JOIN fates f USING (cell, copier, copier_incarnation, txn)
+LEFT JOIN transactions t USING (cell, copier, copier_incarnation, txn)
+WHERE (c.outcome <> 1 AND (f.best = 1 OR t.is_committed = 1)) OR (c.outcome = 1 AND t.is_committed = 0)""",
+    ),
+    Anomaly(
+        name="copy_passed_over",
+        family="transactions",
+        title="Committed, yet passed over",
+        rule="The copiers' topic holds a committed copy at or below the last offset that a read_committed reader got "
+        "of the partition, and the reader never got it there: it saw a part of the transaction, or nothing of it. Of a "
+        "reader that begins at the end of the log only what lies above its first offset counts.",
+        evidence=_COPIES,
+        sql=f"""WITH {_AUDITORS}
+SELECT DISTINCT c.cell, c.producer, c.incarnation, c.seq FROM copies c JOIN auditors r USING (cell, partition)
+WHERE c.outcome = 1 AND c."offset" BETWEEN r.first AND r.last AND NOT EXISTS (SELECT 1 FROM audit a
+  WHERE a.cell = c.cell AND coalesce(a.reader, 0) = r.reader AND a.partition = c.partition AND a."offset" = c."offset"
+  AND a.producer = c.producer AND a.incarnation = c.incarnation AND a.seq = c.seq)""",
+    ),
+    Anomaly(
+        name="copy_delivered_twice",
+        family="transactions",
+        title="Copy delivered twice",
+        rule="A read_committed reader got the same offset of the copiers' topic more than once.",
+        evidence=_COPIES,
+        sql=f"""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq FROM audit a JOIN (
+  SELECT cell, {READER} AS reader, partition, "offset" FROM audit GROUP BY ALL HAVING count(*) > 1
+) twice ON a.cell = twice.cell AND coalesce(a.reader, 0) = twice.reader AND a.partition = twice.partition
+  AND a."offset" = twice."offset" """,
+    ),
+    Anomaly(
+        name="copy_gone",
+        family="transactions",
+        title="Copy delivered and then gone",
+        rule="A read_committed reader got an intact copy at an offset where the copiers' topic does not have it.",
+        evidence=_COPIES,
+        sql="""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq FROM audit a WHERE a.crc_ok = 1 AND NOT EXISTS (
+  SELECT 1 FROM copies c WHERE c.cell = a.cell AND c.partition = a.partition AND c."offset" = a."offset"
+  AND c.producer = a.producer AND c.incarnation = a.incarnation AND c.seq = a.seq)""",
+    ),
+    Anomaly(
+        name="copy_corrupt",
+        family="transactions",
+        title="Copy corrupt",
+        rule="A copy in the copiers' topic, or as a reader got it, does not match the checksum of its content.",
+        evidence=_COPIES,
+        sql="""SELECT DISTINCT cell, producer, incarnation, seq FROM copies WHERE crc_ok = 0
+UNION SELECT DISTINCT cell, producer, incarnation, seq FROM audit WHERE crc_ok = 0""",
+    ),
+    Anomaly(
+        name="copy_unexpected",
+        family="transactions",
+        title="Copy of nothing",
+        rule="The copiers' topic holds an intact committed copy of a record that no producer of this cell sent.",
+        evidence=_COPIES,
+        sql="""SELECT cell, producer, incarnation, seq FROM copies WHERE outcome = 1 AND crc_ok = 1
+EXCEPT SELECT cell, producer, incarnation, seq FROM send""",
+    ),
+    Anomaly(
+        name="zombie_write",
+        family="transactions",
+        title="Fenced producer wrote",
+        rule="A batch is appended with a producer epoch below one that the partition had of that producer id before.",
+        evidence=JOURNAL,
+    ),
+    Anomaly(
+        name="conservation",
+        family="transactions",
+        title="Sum not kept",
+        rule="A total that every transaction keeps is read with another value than at first.",
+        evidence=HISTORY,
+    ),
+)

@@ -1,0 +1,24 @@
+"""A cell with its verdict, and what all cells of a run come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.judge.verdict import EXIT_CODES, INCONCLUSIVE, Verdict, worst
+from reports.read.model import CellFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    facts: CellFacts
+    verdict: Verdict
+
+
+def overall(judged: Sequence[Judged], problems: Sequence[str] = ()) -> str:
+    """Of the cells and of the run as a whole: what is wrong with that keeps it from being a pass."""
+    return worst([*(item.verdict.result for item in judged), *(INCONCLUSIVE for _ in problems)])
+
+
+def exit_code(judged: Sequence[Judged], problems: Sequence[str] = ()) -> int:
+    return EXIT_CODES[overall(judged, problems)]

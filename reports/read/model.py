@@ -1,0 +1,299 @@
+"""Values that analysis, verdict and page exchange. No I/O, no Spark.
+
+The harness imports it at its start, so it imports pandas (a third of a second) only where a frame is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reports.read.cell import Cell, Json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+QUANTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999))
+LATENCY_KINDS: tuple[str, ...] = ("corrected", "uncorrected", "end_to_end", "schedule_lag")
+PREDICTED_KINDS: tuple[str, ...] = ("lost", "duplicated", "reordered")
+DELIVERY_KINDS: tuple[str, ...] = (
+    "dup_delivered",
+    "redelivered",
+    "redelivered_overdue",
+    "lost_in_delivery",
+    "unseen_pending",
+    "unread",
+    "read_above_hw",
+    "nonmonotonic_poll",
+    "poll_skip",
+)
+INTERVAL_KINDS: tuple[str, ...] = ("acked_below_min_isr", "two_leaders_ack")
+TRANSACTION_KINDS: tuple[str, ...] = (
+    "copy_missing",
+    "copied_twice",
+    "copy_reordered",
+    "aborted_read",
+    "precommitted_read",
+    "torn_txn",
+    "copy_passed_over",
+    "copy_delivered_twice",
+    "copy_gone",
+    "copy_corrupt",
+    "copy_unexpected",
+)
+SET_KINDS: tuple[str, ...] = (
+    *PREDICTED_KINDS,
+    "lost_unacked",
+    "recovered",
+    "phantom",
+    "unexpected",
+    "corrupt",
+    "offset_reused",
+    "ack_misplaced",
+    "answered_twice",
+    "send_realtime_violation",
+    *DELIVERY_KINDS,
+    *INTERVAL_KINDS,
+    *TRANSACTION_KINDS,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class IdentityRange:
+    """Identities (producer, incarnation, first_seq .. last_seq), both ends included."""
+
+    producer: int
+    incarnation: int
+    first_seq: int
+    last_seq: int
+
+    @property
+    def count(self) -> int:
+        return self.last_seq - self.first_seq + 1
+
+    def text(self) -> str:
+        head = f"{self.producer}/{self.incarnation}/{self.first_seq}"
+        return head if self.first_seq == self.last_seq else f"{head}-{self.last_seq}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentitySet:
+    """A set of identities: exact count, order-free hash, and its ranges up to a limit."""
+
+    count: int = 0
+    hash: int = 0
+    ranges: tuple[IdentityRange, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return sum(item.count for item in self.ranges) == self.count
+
+    def as_json(self) -> Json:
+        return {
+            "count": self.count,
+            "hash": f"{self.hash & 0xFFFF_FFFF_FFFF_FFFF:016x}",
+            "ranges": [item.text() for item in self.ranges],
+            "ranges_complete": self.complete,
+        }
+
+
+def union_of_disjoint(sets: Iterable[IdentitySet]) -> IdentitySet:
+    """The union of sets that share no identity; neighbouring ranges are joined."""
+    parts = list(sets)
+    merged: list[IdentityRange] = []
+    for item in sorted(item for part in parts for item in part.ranges):
+        last = merged[-1] if merged else None
+        if last and (last.producer, last.incarnation, last.last_seq + 1) == (
+            item.producer,
+            item.incarnation,
+            item.first_seq,
+        ):
+            merged[-1] = IdentityRange(
+                producer=last.producer, incarnation=last.incarnation, first_seq=last.first_seq, last_seq=item.last_seq
+            )
+        else:
+            merged.append(item)
+    combined = 0
+    for part in parts:  # hashes of disjoint sets combine by exclusive or
+        combined ^= part.hash
+    return IdentitySet(count=sum(part.count for part in parts), hash=combined, ranges=tuple(merged))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetComparison:
+    both: IdentitySet = IdentitySet()
+    only_predicted: IdentitySet = IdentitySet()
+    only_observed: IdentitySet = IdentitySet()
+    how: str = "no prediction for this kind"
+
+    @property
+    def predicted(self) -> IdentitySet:
+        return union_of_disjoint((self.both, self.only_predicted))
+
+    @property
+    def observed(self) -> IdentitySet:
+        return union_of_disjoint((self.both, self.only_observed))
+
+    @property
+    def equal(self) -> bool:
+        return self.only_predicted.count == 0 and self.only_observed.count == 0
+
+    def as_json(self) -> Json:
+        names = ("predicted", "observed", "both", "only_predicted", "only_observed")
+        sets: dict[str, IdentitySet] = {name: getattr(self, name) for name in names}
+        return {
+            **{name: value.count for name, value in sets.items()},
+            "how": self.how,
+            "equal": self.equal,
+            "sets": {name: value.as_json() for name, value in sets.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Quantiles in microseconds; None where the sample does not carry the percentile, or it is a record that was never
+    acknowledged."""
+
+    n: int = 0
+    unanswered: int = 0  # records of the sample that never were acknowledged: they rank above those n
+    quantiles: Mapping[str, float | None] = field(default_factory=dict)
+    max_us: int | None = None
+    mean_us: float | None = None
+    p99_interval_us: tuple[float, float] | None = None  # 95 % block bootstrap
+    curve: tuple[tuple[float, float], ...] = ()  # (quantile, us) up to what the sample carries
+    negative: int = 0  # latencies below zero: the clocks disagree
+
+    @property
+    def quantile_of_maximum(self) -> float:
+        return self.n / (self.n + self.unanswered) if self.n else 0.0
+
+    def as_json(self) -> Json:
+        return {
+            **{name: self.quantiles.get(name) for name, _ in QUANTILES},
+            "max": self.max_us,
+            "mean": self.mean_us,
+            "n": self.n,
+            "unanswered": self.unanswered,
+            "p99_interval": list(self.p99_interval_us) if self.p99_interval_us else None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Sends whose intended time lies in the measured window, by outcome; `*_total` are of the whole cell."""
+
+    sent: int = 0
+    acked: int = 0
+    failed: int = 0
+    unknown: int = 0
+    sent_total: int = 0
+    acked_total: int = 0
+    failed_total: int = 0
+    unknown_total: int = 0
+    log_total: int = 0
+    log_in_window: int = 0
+    received_total: int = 0
+    received_in_window: int = 0
+    corrupt_received: int = 0
+    acked_bytes: int = 0
+    acks_in_window: int = 0  # acknowledgements that came within the window, whenever the record was due
+    intended_outside: int = 0  # sends whose intended time lies outside of the cell's life: no bucket of time has them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochRange:
+    """Offsets [first, end) of the final log that one leader epoch wrote."""
+
+    partition: int
+    leader_epoch: int
+    first_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """All rows that one identity left in the run log."""
+
+    kind: str
+    producer: int
+    incarnation: int
+    seq: int
+    send: tuple[Json, ...] = ()
+    log: tuple[Json, ...] = ()
+    recv: tuple[Json, ...] = ()
+    copies: tuple[Json, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What the events of a cell say of one anomaly that strikes no single record: how often, and the first cases."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """From the first fault on. None: it did not happen, or nobody could see it."""
+
+    fault: str
+    fault_us: int
+    detect_us: int | None = None  # until somebody acted on it: broker fenced, ISR changed, epoch moved
+    elect_us: int | None = None  # until another leader led
+    first_ack_us: int | None = None  # until the first acknowledgement after the longest silence that the fault began
+    recover_us: int | None = None  # until the rate of acknowledgements was back, for good
+    area_record_seconds: float | None = None  # records not acknowledged in time, over the time that they were not
+    service_level_records_per_s: float | None = None  # what counts as back
+
+
+def _no_rows() -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellFacts:
+    """What was observed and predicted for one cell; input of the verdict."""
+
+    cell: Cell
+    counts: Counts = Counts()
+    throughput_records_per_s: float = 0.0
+    throughput_interval: tuple[float, float] | None = None
+    throughput_basis: str = "acknowledged"  # "in the log" with acks=0
+    steady_ratio: float | None = None
+    latency: Mapping[str, Latency] = field(default_factory=dict)
+    observed: Mapping[str, IdentitySet] = field(default_factory=dict)
+    predictions: Mapping[str, SetComparison] = field(default_factory=dict)
+    dup_extra_copies: int = 0
+    gap_us: int | None = None
+    gap_start_us: int | None = None
+    records_per_batch: float | None = None
+    batches: int = 0
+    compression_ratio: float | None = None
+    log_bytes: int = 0
+    epochs: tuple[EpochRange, ...] = ()
+    stories: tuple[Story, ...] = ()
+    findings: Mapping[str, Finding] = field(default_factory=dict)
+    recovery: Recovery | None = None
+    missing_streams: tuple[str, ...] = ()
+    missing_beside: tuple[str, ...] = ()  # evidence that no record's fate rests on
+    contradictions: tuple[str, ...] = ()  # what the run log says against itself
+    unseen: int = 0  # acknowledged, and not in what was read of a log that was not read to its end
+    slots: pd.DataFrame = field(default_factory=_no_rows)
+    slot_us: int = 100_000
+
+    @property
+    def lost(self) -> int | None:
+        """None where a log that was not read to its end cannot tell."""
+        return self.set_count("lost") if self.cell.is_read_to_end else None
+
+    def set_count(self, kind: str) -> int:
+        return self.observed[kind].count if kind in self.observed else 0
+
+    def anomaly_count(self, name: str) -> int:
+        """Of any anomaly: identities where it strikes records, else cases."""
+        if name in self.findings:
+            return self.findings[name].count
+        return self.set_count(name)

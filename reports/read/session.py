@@ -1,0 +1,177 @@
+"""Makes the Spark session: of this process, of a standalone cluster, or of a Spark Connect server.
+
+The analysis itself gets a session and never makes one. Shown by tests/reports/test_reports_session.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from reports.read.spark_bounds import ServerWatch, bounded, end_process, timeout_s_of
+from reports.read.spark_needs import (
+    SparkUnavailableError,
+    addresses_of,
+    is_connect,
+    is_on_this_host,
+    require_what_it_takes,
+)
+
+SMALL_RUN_BYTES = 16 << 20  # 5 to 25 million rows; below this the JVM's second compiler costs more than it gives
+
+# What is settled when a JVM starts; a Connect server has its own and refuses to change them.
+_OF_THE_SERVER = (
+    "spark.driver.",
+    "spark.executor.",
+    "spark.ui.",
+    "spark.local.",
+    "spark.buffer.",
+    "spark.sql.warehouse.",
+)
+
+
+def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
+    """Settings of the session. The reasons of the unusual ones stand beside them."""
+    # As a URI: Spark divides the options at blanks, and a path with one ended as "class not found".
+    java_options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').resolve().as_uri()}"]
+    if small:
+        java_options.append("-XX:TieredStopAtLevel=1")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g" if small else "2g",
+        "spark.driver.extraJavaOptions": " ".join(java_options),
+        "spark.local.dir": scratch,
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2" if small else "4",
+        # Parquet is so small on disk that Spark would broadcast ten million rows: only hinted broadcasts are allowed.
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.adaptive.enabled": "false",
+        # Cell ids are text, also when they look like numbers or dates.
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.ansi.enabled": "false",
+    }
+    if small:
+        settings["spark.executor.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
+        # Every sort and hash table takes a page at least: with the default of 16 MB they cost more than their work.
+        settings["spark.buffer.pageSize"] = "1m"
+    return settings
+
+
+def utf8_locale(environment: Mapping[str, str]) -> dict[str, str]:
+    """What to set so that a JVM can name every file: it takes the encoding of paths from the locale. In the C locale it
+    ended over a path with an umlaut, and pyspark waited for it without end."""
+    value = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
+    is_utf8 = value.lower().replace("-", "").endswith("utf8")
+    return {} if is_utf8 else {"LC_ALL": "C.UTF-8"}
+
+
+def user_without_name() -> str | None:
+    """What to call the user of this process where the system's user database does not know it, as in a container that
+    was started with `--user N`. None if it has a name."""
+    uid = os.geteuid()
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return f"uid-{uid}"
+    return None
+
+
+def parquet_bytes(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.glob("*/cell=*/*.parquet"))
+
+
+class Session:
+    """A Spark session with a scratch directory; both are gone when the block ends.
+
+    Its start has a bound, and a server elsewhere must do one small job first: an application that gets no worker waits
+    for ever. Raises SparkUnavailableError.
+    """
+
+    def __init__(self, *, master: str, small: bool) -> None:
+        self._master = master
+        self._small = small
+        self._scratch = tempfile.TemporaryDirectory(prefix="reports-spark-")
+        self._open = ExitStack()
+        self.spark: SparkSession | None = None
+
+    def __enter__(self) -> SparkSession:
+        require_what_it_takes(self._master)
+        try:
+            with bounded(f"starting Spark on {self._master}", timeout_s_of(self._master), self._give_up):
+                self.spark = self._start()
+                if addresses_of(self._master):
+                    self.spark.range(1).count()
+        except SparkUnavailableError:
+            raise
+        except Exception as error:  # py4j, gRPC and Spark have families of their own; all mean that there is no Spark
+            self.__exit__()
+            first = next(iter(str(error).strip().splitlines()), "")
+            raise SparkUnavailableError(
+                f"Spark on {self._master} cannot be used: {type(error).__name__}: {first}"
+            ) from error
+        if is_connect(self._master):
+            self._open.enter_context(ServerWatch(self._master, end=self._give_up))
+        return self.spark
+
+    def _start(self) -> SparkSession:
+        settings = session_settings(small=self._small, scratch=self._scratch.name)
+        if not is_on_this_host(self._master):
+            del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
+        os.environ.update(utf8_locale(os.environ))
+        # Typed loosely: the builder's methods are decorated and lose their types.
+        builder: Any = SparkSession.builder
+        builder = builder.appName("reports")
+        if is_connect(self._master):
+            spark: SparkSession = builder.remote(self._master).getOrCreate()
+            for key, value in settings.items():
+                if not key.startswith(_OF_THE_SERVER):
+                    spark.conf.set(key, value)
+            return spark
+        if is_on_this_host(self._master):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        name = user_without_name()
+        if name is not None:
+            settings["spark.jars.ivy"] = f"{self._scratch.name}/ivy"  # else below a home that the JVM does not find
+            _start_jvm_as(name, settings)
+        builder = builder.master(self._master)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        started: SparkSession = builder.getOrCreate()
+        return started
+
+    def _give_up(self, text: str) -> None:
+        shutil.rmtree(self._scratch.name, ignore_errors=True)
+        end_process(text)
+
+    def __exit__(self, *_: object) -> None:
+        """A session whose server is gone cannot be stopped in order: then its process ends it."""
+        self._open.close()
+        if self.spark is not None:
+            what = f"stopping Spark on {self._master}"
+            with bounded(what, timeout_s_of(self._master), self._give_up), contextlib.suppress(Exception):
+                self.spark.stop()
+        self._scratch.cleanup()
+
+
+def _start_jvm_as(name: str, settings: Mapping[str, str]) -> None:
+    """Hadoop asks the system for the user's name and ends where there is none, so it is told before it asks."""
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
+    assert SparkContext._jvm is not None
+    users: Any = SparkContext._jvm.org.apache.hadoop.security.UserGroupInformation  # Java's, without types
+    users.setLoginUser(users.createRemoteUser(name))

@@ -1,0 +1,146 @@
+"""The CSV tables below results/: what stands behind every chart and table of the page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from reports.figures.cell import CellFigures
+from reports.figures.figures import Figures
+from reports.figures.generator import CERTIFICATE_COLUMNS, COLUMNS, GeneratorFigures
+from reports.figures.search import SearchFigures
+from reports.figures.sweep.tables import Table
+from reports.figures.waterfall import LEVELS
+from reports.read.model import QUANTILES
+from reports.render.files import write_csv
+from reports.render.plain import csv_cell
+
+_CELLS: Final = (
+    *("cell_id", "title", "kind", "verdict", "throughput_records_per_s", "throughput_low", "throughput_high"),
+    *(f"corrected_{name}_us" for name, _ in QUANTILES),
+    *("corrected_max_us", "corrected_n"),
+    *(f"uncorrected_{name}_us" for name, _ in QUANTILES),
+    *(f"end_to_end_{name}_us" for name, _ in QUANTILES),
+    *("lost", "duplicated", "reordered", "recovered", "unknown", "gap_ms", "records_per_batch", "compression"),
+)
+_CURVES: Final = ("cell_id", "kind", "quantile", "latency_us", "n")
+_SETS: Final = ("cell_id", "kind", "part", "producer", "incarnation", "first_seq", "last_seq")
+STAGES: Final = ("cell_id", "stage", "n", *(column for _, column in LEVELS), "max_us", "negative", "failed", "unknown")
+
+
+def write_tables(results: Path, figures: Figures) -> None:
+    """Into the directory `results`."""
+    cells = figures.cells
+    write_csv(results / "cells.csv", _CELLS, (_cell_row(cell) for cell in cells))
+    _write_slots(results / "time.csv", figures.slots)
+    write_csv(results / "latency_curves.csv", _CURVES, _curve_rows(cells))
+    write_csv(results / "sets.csv", _SETS, _set_rows(cells))
+    write_csv(results / "stages.csv", STAGES, stage_rows(cells))
+    for name, (header, rows) in _tables(figures).items():
+        write_csv(results / name, header, rows)
+
+
+def _tables(figures: Figures) -> Mapping[str, Table]:
+    """File below results/ -> header and rows; what no figure is behind is left out."""
+    found = {
+        "generator.csv": generator_table(figures.generator),
+        "certificates.csv": certificate_table(figures.generator),
+    }
+    by_knob: list[tuple[str, Any]] = [(knob, row) for knob, rows in figures.knobs.items() for row in rows]
+    if figures.price:
+        found["price.csv"] = (_names(figures.price[0]), [_values(point) for point in figures.price])
+    if by_knob:
+        found["knobs.csv"] = (["knob", *_names(by_knob[0][1])], [[knob, *_values(row)] for knob, row in by_knob])
+    return {**found, **search_tables(figures.search), **(figures.sweep.tables if figures.sweep else {})}
+
+
+def _names(row: Any) -> list[str]:
+    return [one.name for one in fields(row)]
+
+
+def _values(row: Any) -> list[object]:
+    return [getattr(row, one.name) for one in fields(row)]
+
+
+def _cell_row(cell: CellFigures) -> list[object]:
+    corrected, uncorrected = cell.latency["corrected"], cell.latency["uncorrected"]
+    low, high = cell.throughput_interval or (None, None)
+    row: list[object] = [cell.id, cell.title, cell.kind, cell.verdict.result]
+    row += [cell.throughput_records_per_s, low, high]
+    row += [corrected.quantiles.get(name) for name, _ in QUANTILES] + [corrected.max_us, corrected.n]
+    row += [uncorrected.quantiles.get(name) for name, _ in QUANTILES]
+    row += [cell.latency["end_to_end"].quantiles.get(name) for name, _ in QUANTILES]
+    row += [cell.lost, *(cell.set_count(kind) for kind in ("duplicated", "reordered", "recovered"))]
+    return [*row, cell.counts.unknown_total, cell.gap_ms, cell.records_per_batch, cell.compression_ratio]
+
+
+def _write_slots(path: Path, slots: pd.DataFrame) -> None:
+    if slots.empty:
+        return
+    temporary = path.with_name(f".{path.name}.tmp")
+    slots.map(csv_cell).to_csv(temporary, index=False)
+    os.replace(temporary, path)
+
+
+def _curve_rows(cells: Sequence[CellFigures]) -> Iterable[Sequence[object]]:
+    for cell in cells:
+        for kind, latency in cell.latency.items():
+            for quantile, value in latency.curve:
+                yield cell.id, kind, quantile, round(value, 1), latency.n
+            if latency.max_us is not None:
+                yield cell.id, kind, latency.quantile_of_maximum, round(latency.max_us, 1), latency.n
+
+
+def _set_rows(cells: Sequence[CellFigures]) -> Iterable[Sequence[object]]:
+    return (
+        (cell.id, kind, part, r.producer, r.incarnation, r.first_seq, r.last_seq)
+        for cell in cells
+        for kind, damage in cell.damage.items()
+        for part in ("both", "only_predicted", "only_observed")
+        for r in getattr(damage.comparison, part).ranges
+    )
+
+
+def stage_rows(cells: Sequence[CellFigures]) -> Iterable[Sequence[object]]:
+    """Sends without an end are counted beside: they are in no percentile."""
+    return (
+        (cell.id, row.stage, row.n, *row.us, row.negative, cell.stages.failed, cell.stages.unknown)
+        for cell in cells
+        for row in cell.stages.rows
+    )
+
+
+def generator_table(generator: GeneratorFigures) -> Table:
+    names = [name for _, name, _ in COLUMNS]
+    return ["cell_id", *names, "mark"], [
+        [row.cell_id, *(row.values[name] for name in names), row.mark] for row in generator.rows
+    ]
+
+
+def certificate_table(generator: GeneratorFigures) -> Table:
+    """What the generator reached by itself."""
+    names = [name for _, name, _ in CERTIFICATE_COLUMNS]
+    return ["id", "client", "shape", "settings", *names], [
+        [one.id, one.client, one.shape, one.settings, *(one.values[name] for name in names)]
+        for one in generator.certificates
+    ]
+
+
+def search_tables(search: SearchFigures | None) -> dict[str, Table]:
+    if search is None:
+        return {}
+    return {
+        "search.csv": (
+            ["try", "rate", "low", "high", "result", "why"],
+            [[one.number, one.rate, one.low, one.high, one.result, one.why] for one in search.trace],
+        ),
+        "load_curve.csv": (
+            ["rate", "percent", "repetition", "series", "ms"],
+            [[one.rate, one.percent, one.repetition, one.series, one.ms] for one in search.curve],
+        ),
+    }

@@ -1,0 +1,99 @@
+"""`python -m reports.render.lawful_page`: docs/reference/lawful.md, every anomaly with its rule and where it is lawful.
+
+Written from `anomalies.py`, from the cases of `lawful.py` and from `criteria.py`, all of them: what the code makes an
+exception of stands on the page. A test demands that the file in docs/ is what this prints.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from reports.evidence.contradictions import RULES as CONTRADICTIONS
+from reports.judge.anomalies import ANOMALIES, BY_NAME
+from reports.judge.lawful import ALWAYS, RULES, TYPICAL, rule
+from reports.judge.verdict import EVIDENCE_CHECKS, JUDGED_ELSEWHERE, NEEDS_WHOLE_STREAMS
+from reports.read.model import PREDICTED_KINDS
+from runlog.quality.criteria import Criteria
+
+
+def render() -> str:
+    return "\n".join([*_head(), *_verdict(), *_anomalies()]) + "\n"
+
+
+def _head() -> Iterator[str]:
+    yield from (
+        "# Anomalies, and what is lawful",
+        "",
+        "An anomaly is something that must not happen to a record without an account of it. This page gives each one",
+        "its exact rule, and says for which configuration it is lawful. Written by",
+        "`python -m reports.render.lawful_page > docs/reference/lawful.md` from the rules that the verdict applies.",
+        "",
+        "- **lawful**: the protocol permits it, a fault may cause it.",
+        "- **unlawful**: a promise was broken; the verdict is fail.",
+        "- **impossible**: it cannot be said of this configuration. A run that shows it contradicts this table, and",
+        "  fails.",
+        "",
+        "Six typical configurations, where nothing else happens in the cell:",
+        "",
+        "| anomaly | " + " | ".join(item.text() for item in TYPICAL) + " |",
+        "|---|" + "---|" * len(TYPICAL),
+    )
+    for anomaly in ANOMALIES:
+        rulings = [rule(anomaly.name, configuration).lawful for configuration in TYPICAL]
+        yield f"| [{anomaly.name}](#{anomaly.name}) | " + " | ".join(rulings) + " |"
+
+
+def _verdict() -> Iterator[str]:
+    """What stands between an anomaly and the verdict of its cell."""
+    seconds = Criteria().steady_window_us_min // 1_000_000
+    yield from ("", "## When a cell can be judged", "", "Each of these must hold. Else the cell is inconclusive:", "")
+    yield from (f"- **{name}**: {text}." for name, text in EVIDENCE_CHECKS.items())
+    yield from (
+        "",
+        "A run log contradicts itself where one of these holds:",
+        "",
+        *(f"- {text}" for text in CONTRADICTIONS),
+    )
+    yield from (
+        "",
+        "An anomaly that is seen and not lawful is a fail, whatever else is in doubt. There are these exceptions:",
+        "",
+        f"- {_names(PREDICTED_KINDS)} are judged by what the cell expects (`expect`): none, exactly the predicted "
+        "ones, or any number.",
+        f"- {_names(name for name in JUDGED_ELSEWHERE if name not in PREDICTED_KINDS)} are told and change no verdict "
+        "by themselves.",
+        f"- {_names(NEEDS_WHOLE_STREAMS)} make the cell inconclusive instead of a fail where one of the checks above "
+        "does not hold: what is missing from a stream with holes may have been there.",
+        "- A cell without faults is also held against its load: it must have acknowledged something in the window, "
+        "the generator must have kept up, and, in a window of "
+        f"{seconds} s or longer, the rate must be steady (`runlog/quality/criteria.py` has the limits with their "
+        "reasons).",
+    )
+
+
+def _names(names: Iterator[str] | tuple[str, ...]) -> str:
+    return ", ".join(f"[{name}](#{name})" if name in BY_NAME else name for name in names)
+
+
+def _anomalies() -> Iterator[str]:
+    family = ""
+    for anomaly in ANOMALIES:
+        if anomaly.family != family:
+            family = anomaly.family
+            yield from ("", f"## {family.capitalize()}")
+        yield from ("", f"### {anomaly.name}", "")
+        yield f"{anomaly.title}. {anomaly.rule} Evidence: {anomaly.evidence}."
+        yield ""
+        cases = RULES[anomaly.name]
+        if len(cases) > 1:
+            yield from ("The first that holds counts:", "")
+        for case in cases:
+            ruling = case.ruling
+            where = f", where {case.condition.text}" if case.condition is not ALWAYS else ""
+            otherwise = ", otherwise" if case.condition is ALWAYS and len(cases) > 1 else ""
+            yield f"- **{ruling.lawful}**{where}{otherwise}: {ruling.reason}. Source: {ruling.source}."
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

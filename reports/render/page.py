@@ -1,0 +1,89 @@
+"""Renders report.html: one offline file, Vega inlined once, styles and script inlined, a table behind every chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from reports.figures.definitions import DEFINITIONS
+from reports.figures.figures import Figures
+from reports.figures.generator import CERTIFICATE_COLUMNS, COLUMNS
+from reports.figures.sweep.figures import BEHAVIOUR
+from reports.figures.sweep.observations import MEASURES
+from reports.figures.waterfall import SERIES
+from reports.judge.anomalies import ANOMALIES
+from reports.judge.lawful import TYPICAL, table
+from reports.read.model import PREDICTED_KINDS
+from reports.render.chart_payload import charts_of, payload
+from reports.render.files import replace_text
+from reports.render.narrative import verdict_sentences
+from reports.render.publication import PAGE
+from reports.render.words import SIGNS, json_text, ms, number, percent, script_safe, seconds, three_digits
+from runlog.quality.criteria import Criteria
+
+# Only the embedder is called from the page.
+VEGA_GLOBALS: Final = "window.vegaEmbed = vegaEmbed;"
+
+
+def write_page(figures: Figures, into: Path) -> Path:
+    path = into / PAGE
+    replace_text(path, render(figures))
+    return path
+
+
+def environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("reports.render", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        number=number, ms=ms, percent=percent, seconds=seconds, json_text=json_text, three_digits=three_digits
+    )
+    return made
+
+
+def vega() -> Markup:
+    return Markup(script_safe(vl_convert.javascript_bundle(VEGA_GLOBALS)))
+
+
+def render(figures: Figures) -> str:
+    """The whole page."""
+    charts = charts_of(figures)
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            run=figures.run,
+            signs=SIGNS,
+            sentences=verdict_sentences(figures.headline),
+            generator=figures.generator,
+            generator_columns=[heading for heading, _, _ in COLUMNS],
+            certificate_columns=[heading for heading, _, _ in CERTIFICATE_COLUMNS],
+            search=figures.search,
+            waterfall=figures.waterfall,
+            series=SERIES,
+            criteria=Criteria(),
+            analysis=figures.sweep,
+            measures=MEASURES,
+            behaviour_columns=[heading for heading, _ in BEHAVIOUR.values()],
+            cells=figures.cells,
+            charts=charts,
+            kinds=PREDICTED_KINDS,
+            price=figures.price,
+            sweep=figures.knobs,
+            anomalies=ANOMALIES,
+            typical=TYPICAL,
+            lawfulness=table(),
+            definitions=DEFINITIONS,
+            settings=figures.settings,
+            payload=payload(figures, charts),
+            vega=vega(),
+        )
+    )

@@ -1,0 +1,156 @@
+"""The published JSON Schema of results/verdicts.json, for programs that read a run: `harness schema verdicts`.
+
+Owns the file's version. Every object is closed: a figure that is added without being told here fails
+tests/reports/test_reports_results_schema.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reports.judge.anomalies import BY_NAME
+from reports.read.model import LATENCY_KINDS, PREDICTED_KINDS, QUANTILES, SET_KINDS
+
+VERDICTS_VERSION: Final = 2  # 2: analysis, the id of the one that wrote the file
+Schema = dict[str, Any]  # a JSON Schema is any JSON
+_COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+_TEXT: Final[Schema] = {"type": "string"}
+_TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
+_NUMBER_OR_NULL: Final[Schema] = {"type": ["number", "null"]}
+_TEXT_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
+_RESULT: Final[Schema] = {"enum": ["pass", "fail", "inconclusive"]}
+_INTERVAL: Final[Schema] = {
+    "type": ["array", "null"], "items": {"type": "number"}, "minItems": 2, "maxItems": 2,
+    "description": "95 %: low, high",
+}  # fmt: skip
+
+
+def verdicts_schema() -> Schema:
+    run = {"run_id": _TEXT_OR_NULL, "engine": _TEXT_OR_NULL, "seed": _NUMBER_OR_NULL, "t0_wall": _TEXT_OR_NULL,
+           "versions": {"type": ["object", "null"]}, "notes": _TEXTS,
+           "problems": _about(_TEXTS, "of the run as a whole, which is no pass then")}  # fmt: skip
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "results/verdicts.json",
+        **_closed(
+            {
+                "schema_version": {"const": VERDICTS_VERSION},
+                "analysis": _closed({"id": _about(_TEXT, "which analysis wrote this"), "written_at": _TEXT}),
+                "run": _closed(run),
+                "cells": {"type": "array", "items": {"$ref": "#/$defs/cell"}},
+                "verdict": _RESULT,
+                "exit_code": {"enum": [0, 1, 4]},
+            }
+        ),
+        "$defs": {"cell": _cell(), "set": _set(), "comparison": _comparison(), "latency": _latency()},
+    }
+
+
+def _closed(properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _about(schema: Schema, description: str) -> Schema:
+    return {**schema, "description": description}
+
+
+def _cell() -> Schema:
+    counts = ("sent", "acked", "failed", "unknown")
+    damage = ("lost", "duplicated", "reordered", "recovered", "unexpected", "corrupt", "dup_delivered")
+    return _closed(
+        {
+            "cell_id": _TEXT,
+            "title": _TEXT,
+            "kind": {"enum": ["sweep", "chaos", "search"]},
+            "client": _TEXT,
+            "scenario": _TEXT_OR_NULL,
+            "case": _TEXT_OR_NULL,
+            "verdict": _RESULT,
+            "reasons": _about(_TEXTS, "why it is not a pass; of a pass, what was shown"),
+            "notes": _TEXTS,
+            "checks": {"type": "array", "items": _closed({"name": _TEXT, "result": _RESULT, "reason": _TEXT})},
+            "throughput_records_per_s": _about({"type": "number"}, "acknowledged within the measured window"),
+            "throughput_interval": _INTERVAL,
+            "throughput_basis": {"enum": ["acknowledged", "found in the log"]},
+            "achieved_ratio": _about(_NUMBER_OR_NULL, "records handed over, of those asked for"),
+            "latency_us": _closed({kind: {"$ref": "#/$defs/latency"} for kind in LATENCY_KINDS}),
+            **{name: _about(_COUNT, "of the whole cell") for name in counts},
+            "in_window": _closed(dict.fromkeys(counts, _COUNT)),
+            "in_log": _COUNT,
+            "received": _COUNT,
+            **dict.fromkeys(damage, _COUNT),
+            "lost": {
+                "type": ["integer", "null"], "minimum": 0,
+                "description": "null where the log was not read to its end, so that loss cannot be told",
+            },
+            "anomalies": {
+                "type": "object", "propertyNames": {"enum": sorted(BY_NAME)}, "additionalProperties": _COUNT,
+                "description": "those that were seen; `harness list` and docs/reference/lawful.md say what each is",
+            },
+            "recovery": {"anyOf": [{"type": "null"}, _recovery()]},
+            "observed_sets": _closed({kind: {"$ref": "#/$defs/set"} for kind in SET_KINDS}),
+            "gap_ms": _about(_NUMBER_OR_NULL, "longest time without an acknowledgement"),
+            "predicted": _closed({kind: {"$ref": "#/$defs/comparison"} for kind in PREDICTED_KINDS}),
+            "records_per_batch": _NUMBER_OR_NULL,
+            "compression_ratio": _NUMBER_OR_NULL,
+            "batches": _COUNT,
+            "log_bytes": _COUNT,
+        }
+    )  # fmt: skip
+
+
+def _recovery() -> Schema:
+    times = ("detect_us", "elect_us", "first_ack_us", "recover_us")
+    return _closed(
+        {
+            "fault": _TEXT,
+            "fault_us": {"type": "integer"},
+            **{name: _about(_NUMBER_OR_NULL, "from the fault on; null: not seen") for name in times},
+            "area_record_seconds": _NUMBER_OR_NULL,
+            "service_level_records_per_s": _NUMBER_OR_NULL,
+        }
+    )
+
+
+def _latency() -> Schema:
+    why_null = "null: the sample does not carry it, or it falls on sends that never were acknowledged"
+    quantiles = {name: _about(_NUMBER_OR_NULL, why_null) for name, _ in QUANTILES}
+    unanswered = _about(_COUNT, "never acknowledged or never sent: they rank above those n")
+    return _closed(
+        {
+            **quantiles,
+            "max": _NUMBER_OR_NULL,
+            "mean": _NUMBER_OR_NULL,
+            "n": _COUNT,
+            "unanswered": unanswered,
+            "p99_interval": _INTERVAL,
+        }
+    )
+
+
+def _set() -> Schema:
+    return _closed(
+        {
+            "count": _COUNT,
+            "hash": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
+            "ranges": _about(_TEXTS, "producer/incarnation/sequence, or first-last with both ends"),
+            "ranges_complete": _BOOLEAN,
+        }
+    )
+
+
+def _comparison() -> Schema:
+    names = ("predicted", "observed", "both", "only_predicted", "only_observed")
+    sets = _closed({name: {"$ref": "#/$defs/set"} for name in names})
+    return _closed(
+        {
+            "expected": _about(
+                {"enum": ["none", "predicted", "exact", "any"]}, "any: it is allowed, and held against no prediction"
+            ),
+            **dict.fromkeys(names, _COUNT),
+            "how": _TEXT,
+            "equal": _BOOLEAN,
+            "sets": sets,
+        }
+    )

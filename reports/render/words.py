@@ -1,0 +1,46 @@
+"""Figures in words of the page: numbers, milliseconds, percent; and text that is safe inside a script element."""
+
+from __future__ import annotations
+
+import json
+
+from markupsafe import Markup
+
+SIGNS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
+
+
+def script_safe(text: str) -> str:
+    """Nothing inside a script element may look like its end or like a comment's start."""
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def json_text(value: object) -> Markup:
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def ms(value: float | None) -> str:
+    """Microseconds as milliseconds, three significant digits."""
+    if value is None:
+        return "–"
+    milliseconds = value / 1000
+    return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
+
+
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{value * 100:.0f} %"
+
+
+def seconds(value: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f}"
+
+
+def three_digits(value: float | None) -> str:
+    """Three digits, all of those before the point."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
