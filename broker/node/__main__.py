@@ -6,10 +6,11 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
-import importlib
+import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import uvloop
@@ -18,12 +19,14 @@ from broker.log.disk_faults import FaultyFileSystem
 from broker.log.errors import LogError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.broker import Broker
-from broker.node.clock import set_wrong_by
-from broker.node.config import ConfigError, NodeConfig, load_config
-from broker.node.descriptors import raise_descriptor_limit
-from broker.node.failures import QuorumFailedError
-from broker.node.logs import Logger
-from broker.node.metadata_store import StorageMismatchError
+from broker.node.cluster.failures import QuorumFailedError
+from broker.node.cluster.metadata_store import StorageMismatchError
+from broker.node.process.clock import set_wrong_by
+from broker.node.process.descriptors import raise_descriptor_limit
+from broker.node.process.logs import Logger
+from broker.node.settings.config import NodeConfig
+from broker.node.settings.properties import ConfigError, load_config
+from broker.wire.record_check import PURE_VARIABLE, use_compiled
 
 GC_THRESHOLD = 20_000  # net allocations between two looks at the young ones; Python's own is 700
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of <malloc.h>
@@ -72,7 +75,14 @@ def _spare_memory_work() -> None:
     mallopt(M_TRIM_THRESHOLD, KEPT_MEMORY_BYTES)
 
 
-def main(arguments: list[str]) -> int:
+def _as_it_is(config: NodeConfig, logger: Logger) -> None:
+    """Refuses what only another entry can do: nothing here may depend on the wrong variants."""
+    if config.harness_mutant:
+        raise ConfigError(f"harness.mutant={config.harness_mutant}: start it by python -m broker.mutants")
+
+
+def main(arguments: list[str], prepare: Callable[[NodeConfig, Logger], None] = _as_it_is) -> int:
+    """`prepare` is called before anything of the broker is made. It may raise ConfigError."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m broker.node FILE.properties\n")
         return EXIT_CONFIGURATION
@@ -84,14 +94,13 @@ def main(arguments: list[str]) -> int:
     logger = Logger(config.node_id)
     for warning in warnings:
         logger.warning("configuration", message=repr(warning))
-    if config.harness_mutant:
-        # By name: a wrong variant replaces functions of this package, so nothing here may depend on it.
-        try:
-            importlib.import_module("broker.mutants").apply(config.harness_mutant)
-        except ValueError as error:
-            sys.stderr.write(f"{arguments[0]}: harness.mutant: {error}\n")
-            return EXIT_CONFIGURATION
-        logger.warning("mutant", name=config.harness_mutant, cause="harness.mutant: this broker is wrong on purpose")
+    try:
+        prepare(config, logger)
+    except ConfigError as error:
+        sys.stderr.write(f"{arguments[0]}: {error}\n")
+        return EXIT_CONFIGURATION
+    is_compiled = use_compiled(not os.environ.get(PURE_VARIABLE))
+    logger.info("record_check", compiled=is_compiled)
     raise_descriptor_limit()
     try:
         uvloop.run(serve(config, logger))

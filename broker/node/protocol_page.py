@@ -12,7 +12,7 @@ import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.node.handlers import HANDLERS
+from broker.node.handlers.table import TABLE
 from broker.wire.apis import APIS, ApiKey, Listener
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,10 @@ connection, but for ApiVersions, which is answered with UNSUPPORTED_VERSION (KIP
 """
 _LISTENERS = {Listener.CLIENT: "clients", Listener.INTER_BROKER: "brokers", Listener.CONTROLLER: "controllers"}
 _ELSEWHERE = {
-    ApiKey.ENVELOPE: ("broker/node/forwarding.py", "A request that a broker passes on to the controller (KIP-590)."),
+    ApiKey.ENVELOPE: (
+        "broker/node/handlers/forwarding.py",
+        "A request that a broker passes on to the controller (KIP-590).",
+    ),
 }
 
 
@@ -110,7 +113,7 @@ def _remarks(key: ApiKey) -> tuple[str, str]:
     """The handler's file and its docstring, without the name and versions that the row has already."""
     if key in _ELSEWHERE:
         return _ELSEWHERE[key]
-    module = importlib.import_module(HANDLERS[key].__module__)
+    module = importlib.import_module(TABLE[key].module)
     text = " ".join((module.__doc__ or "").split())
     head, _, rest = text.partition(":")
     if not rest:

@@ -23,20 +23,20 @@ from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect
 from broker.controller.topics import PARTITIONS_MAX
 from broker.kafka_settings import NAMES_FILE, kafka_settings
-from broker.node.broker_settings import support_of
-from broker.node.config import COARSER_KEYS, NodeConfig, key_of
-from broker.node.connection import ANSWERS_BYTES_MAX, IN_FLIGHT_REQUESTS_MAX
-from broker.node.descriptors import FILE_DESCRIPTORS_MIN, OTHER_FILES
-from broker.node.limits import ELEMENTS_MAX, ELEMENTS_MAX_OF, ELEMENTS_MAX_OF_PEERS
-from broker.node.memory import ORDINARY_REQUEST_BYTES
-from broker.node.produce_checks import RECORD_ERRORS_MAX, RECORDS_MAX, UNPACKED_BYTES_MAX
-from broker.node.server import (
+from broker.node.net.connection import ANSWERS_BYTES_MAX, IN_FLIGHT_REQUESTS_MAX
+from broker.node.net.limits import ELEMENTS_MAX, ELEMENTS_MAX_OF, ELEMENTS_MAX_OF_PEERS
+from broker.node.net.memory import ORDINARY_REQUEST_BYTES
+from broker.node.net.server import (
     PEER_CONNECTIONS,
     PEER_REQUEST_BYTES_MAX,
     PEER_UNREAD_BYTES_MAX,
     SLOW_REQUEST_S,
     STALLED_REQUEST_S,
 )
+from broker.node.process.descriptors import FILE_DESCRIPTORS_MIN, OTHER_FILES
+from broker.node.replicas.produce_checks import RECORD_ERRORS_MAX, RECORDS_MAX, UNPACKED_BYTES_MAX
+from broker.node.settings.broker_settings import support_of
+from broker.node.settings.config import COARSER_KEYS, NodeConfig, key_of
 from broker.wire.apis import ApiKey
 from broker.wire.encoder import STRING_BYTES_MAX
 
@@ -184,7 +184,7 @@ def _broker_rows(names: Iterable[str]) -> Iterable[str]:
     defaults = {key_of(each.name): each for each in fields(NodeConfig)}
     for name in names:
         support = support_of(name)
-        assert support is not None, f"{name} is in no table: broker/node/broker_settings.py"
+        assert support is not None, f"{name} is in no table: broker/node/settings/broker_settings.py"
         kafkas = kafka_settings("broker").get(name)
         notes = [note] if (note := support.note or _OWN_NOTES.get(name, "")) else []
         if name in DYNAMIC_BROKER_CONFIGS:

@@ -30,7 +30,7 @@ def free_ports(count: int) -> list[int]:
     return [ports.take() for _ in range(count)]
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 10.0) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> Any:
     """The first true value of `condition`; AssertionError after the time limit."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -140,7 +140,7 @@ class Cluster:
         process.send_signal(signal.SIGKILL)
         process.wait(10)
 
-    def terminate(self, broker: int, timeout_s: float = 10.0) -> int:
+    def terminate(self, broker: int, timeout_s: float = 60.0) -> int:
         """The exit code of a clean stop."""
         process = self.processes.pop(broker)
         process.send_signal(signal.SIGTERM)

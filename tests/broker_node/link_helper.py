@@ -79,7 +79,7 @@ class Link:
 class RawClient:
     """One connection; `call` sends one request and waits for its answer."""
 
-    def __init__(self, port: int, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, port: int, *, timeout_s: float = 60.0) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout_s)
         self._correlation_id = 0
 

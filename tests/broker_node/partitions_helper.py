@@ -8,10 +8,11 @@ from uuid import UUID
 
 from broker.controller.image import MetadataImage, PartitionState, TopicState
 from broker.log.filesystem import LOCAL, FileSystem
-from broker.node.config import Address, NodeConfig
-from broker.node.journal import Journal
-from broker.node.logs import Logger
-from broker.node.partitions import HostedPartition, Partitions
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.replicas import Replicas, open_replicas
+from broker.node.settings.config import Address, NodeConfig
 
 ME, PEER = 1, 2
 BOOT = "boot-1"
@@ -61,10 +62,10 @@ class Kept(Journal):
         return [facts for each, facts in self.events if each == kind]
 
 
-def open_partitions(
+def replicas_at(
     path: Path, *, filesystem: FileSystem = LOCAL, journal: Journal | None = None, boot_id: str = BOOT
-) -> Partitions:
-    return Partitions(
+) -> Replicas:
+    return open_replicas(
         config=node_config(path),
         logger=Logger(ME),
         journal=journal or Kept(),
@@ -75,7 +76,7 @@ def open_partitions(
     )
 
 
-def the(partitions: Partitions, name: str, index: int = 0) -> HostedPartition:
-    hosted = partitions.get(name, index)
+def the(replicas: Replicas, name: str, index: int = 0) -> HostedPartition:
+    hosted = replicas.partitions.get(name, index)
     assert hosted is not None
     return hosted

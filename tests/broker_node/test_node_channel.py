@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from broker.node import channel as module
-from broker.node.channel import Channel
-from broker.node.config import Address
+from broker.node.net import channel as module
+from broker.node.net.channel import Channel
+from broker.node.settings.config import Address
 from broker.wire.messages import Message
 
 SILENT: Any = type("Silent", (), {"warning": lambda *_, **__: None})()

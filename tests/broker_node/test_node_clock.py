@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.node import clock
+from broker.node.process import clock
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.node.config import Address, ConfigError, load_config
+from broker.node.settings.config import Address
+from broker.node.settings.properties import ConfigError, load_config
 
 MINIMAL = """node.id=1
 controller.quorum.voters=1@127.0.0.1:9093
@@ -80,6 +81,28 @@ def test_wrong_value_names_file_and_line(tmp_path: Path, line: str, expected: st
 def test_missing_setting_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"log\.dirs is missing"):
         load_config(written(tmp_path, MINIMAL.replace("log.dirs=/nowhere\n", "")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "mutant", "message"),
+    [
+        (
+            "broker.node",
+            "vote_not_persisted",
+            "harness.mutant=vote_not_persisted: start it by python -m",
+        ),
+        ("broker.mutants", "vote_not_persist", "no mutant 'vote_not_persist', nearest is 'vote_not_persisted'"),
+        ("broker.mutants", "", "no mutant ''"),
+    ],
+)
+def test_a_wrong_variant_starts_by_an_entry_of_its_own_or_not_at_all(
+    tmp_path: Path, module: str, mutant: str, message: str
+) -> None:
+    path = written(tmp_path, MINIMAL + f"harness.mutant={mutant}\n")
+    done = subprocess.run([sys.executable, "-m", module, str(path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert message in done.stderr
 
 
 @pytest.mark.slow

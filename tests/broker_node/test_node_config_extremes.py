@@ -7,8 +7,9 @@ import pytest
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS, broker_config_problem
 from broker.controller.topic_configs import TOPIC_SETTINGS, topic_config_problem
-from broker.node.config import Address, NodeConfig, with_dynamic
-from broker.node.topic_config import parse_topic_config, topic_defaults
+from broker.node.settings.config import Address, NodeConfig
+from broker.node.settings.properties import with_dynamic
+from broker.node.settings.topic_config import parse_topic_config, topic_defaults
 
 _WORDS = ("", " ", ",", "*", "1:2", "true", "TRUE", "false", "delete", "compact", "delete,compact", " delete ", "nan")
 _NAMES = ("inf", "producer", "uncompressed", "gzip", "snappy", "lz4", "zstd", "LogAppendTime", "CreateTime")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from broker.node.connection import IN_FLIGHT_REQUESTS_MAX, Connection, Request
-from broker.node.logs import Logger
-from broker.node.memory import RequestMemory
-from broker.node.unread import UnreadAnswers
+from broker.node.net.connection import IN_FLIGHT_REQUESTS_MAX, Connection
+from broker.node.net.memory import RequestMemory
+from broker.node.net.requests import Request
+from broker.node.net.unread import UnreadAnswers
+from broker.node.process.logs import Logger
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import encode_request
 from broker.wire.messages import request, response

@@ -28,12 +28,13 @@ from broker.coordinator.runtime import (
     StateRecord,
 )
 from broker.log.partition_log import PartitionLog
-from broker.node.config import Address, NodeConfig
-from broker.node.coordinators import CoordinatorHost, InternalTopic
-from broker.node.journal import Journal
-from broker.node.logs import Logger
-from broker.node.metadata import monotonic_ms
-from broker.node.partitions import Partitions
+from broker.node.cluster.metadata import monotonic_ms
+from broker.node.coordination.coordinators import CoordinatorHost
+from broker.node.coordination.topic_maker import InternalTopic
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+from broker.node.replicas.replicas import open_replicas
+from broker.node.settings.config import Address, NodeConfig
 from broker.replication import FollowerFetched
 from broker.wire.errors import ErrorCode
 from broker.wire.records import CodecId
@@ -115,13 +116,14 @@ class World:
         )
         logger = Logger(1)
         directory.mkdir(exist_ok=True)
-        self.partitions = Partitions(
+        self.replicas = open_replicas(
             config=config,
             logger=logger,
             journal=Journal(None, broker_id=1, with_appends=False),
             propose_isr=lambda *_: None,
             on_roles_changed=lambda: None,
         )
+        self.partitions = self.replicas.partitions
         self.image = MetadataImage()
         self.effects: list[object] = []
         self.shards: list[Counters] = []
@@ -133,7 +135,7 @@ class World:
             commit_timeout_ms=commit_timeout_ms,
             load_buffer_bytes=200,  # several reads a load
             codec=CodecId.NONE,
-            partitions=self.partitions,
+            replicas=self.replicas,
             control=no_control,
             image=lambda: self.image,
             logger=logger,
@@ -153,7 +155,7 @@ class World:
 
     def apply(self, new: MetadataImage) -> None:
         old, self.image = self.image, new
-        self.partitions.apply_image(old, new)
+        self.replicas.roles.apply_image(old, new)
         self.host.image_changed()
 
     async def ask(self, event: type[Add] | type[Read], key: str, **values: int) -> object:
@@ -174,7 +176,7 @@ class World:
     def follower_has_all(self, key: str) -> None:
         hosted = self.partitions.get(TOPIC, partition_for(key, 2))
         assert hosted is not None
-        self.partitions.perform(hosted, FollowerFetched(replica_id=2, fetch_offset=hosted.log.log_end_offset))
+        self.replicas.cores.perform(hosted, FollowerFetched(replica_id=2, fetch_offset=hosted.log.log_end_offset))
 
 
 @asynccontextmanager
@@ -184,7 +186,7 @@ async def world(directory: Path, **values: int) -> AsyncIterator[World]:
         yield made
     finally:
         made.host.close()
-        made.partitions.close()
+        made.replicas.close()
 
 
 def test_a_new_topic_is_served_at_once_and_a_restart_loads_what_was_answered(tmp_path: Path) -> None:

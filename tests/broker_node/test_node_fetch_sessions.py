@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.node.fetch_sessions import (
+from broker.node.replicas.fetch_sessions import (
     EVICTION_MS,
     AskedPartition,
     CachedPartition,
@@ -15,7 +15,7 @@ from broker.node.fetch_sessions import (
     FetchSessions,
     Reader,
 )
-from broker.node.wakes import Readers
+from broker.node.replicas.wakes import Readers
 from broker.wire.errors import ErrorCode
 
 

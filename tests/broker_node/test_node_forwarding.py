@@ -8,14 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from broker.node.channel import ChannelError
-from broker.node.control import ControllerClient
+from broker.controller.image import MetadataImage
+from broker.node.cluster.controller_client import ControllerClient
 from broker.node.handlers import api_19_create_topics
+from broker.node.handlers.forwarding import forward
+from broker.node.net.channel import ChannelError
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request, response
 
-VERSION = api_19_create_topics.FORWARD_VERSION
+VERSION = api_19_create_topics.FORWARD.version
 EXISTS, TIMED_OUT = ErrorCode.topic_already_exists, ErrorCode.request_timed_out
 
 
@@ -23,7 +25,9 @@ class ScriptedController(ControllerClient):
     """Answers with these error codes, one a call; None: the answer is lost."""
 
     def __init__(self, codes: list[ErrorCode | None], leader_ids: list[int]) -> None:
-        config = SimpleNamespace(controller_quorum_request_timeout_ms=2_000)
+        config = SimpleNamespace(
+            node_id=1, controller_listener="CONTROLLER", controller_quorum_request_timeout_ms=2_000
+        )
         super().__init__(
             config=cast(Any, config), metadata=cast(Any, self), logger=cast(Any, None), handle_locally=cast(Any, None)
         )
@@ -43,7 +47,9 @@ class ScriptedController(ControllerClient):
 
 def answers(codes: list[ErrorCode | None], leader_ids: list[int] | None = None) -> list[ErrorCode]:
     """What the client is told of its two topics."""
-    broker = SimpleNamespace(control=ScriptedController(codes, leader_ids or []))
+    services = SimpleNamespace(
+        control=ScriptedController(codes, leader_ids or []), metadata=SimpleNamespace(image=MetadataImage())
+    )
     told: list[Message] = []
     topics = [
         {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
@@ -53,7 +59,7 @@ def answers(codes: list[ErrorCode | None], leader_ids: list[int] | None = None) 
         message=request(ApiKey.CREATE_TOPICS, VERSION, topics=topics, timeout=10_000, validate_only=True),
         version=VERSION, listener=Listener.CLIENT, respond=told.append,
     )  # fmt: skip
-    asyncio.run(api_19_create_topics._forward(cast(Any, broker), cast(Any, asked)))
+    asyncio.run(forward(cast(Any, services), cast(Any, asked), ApiKey.CREATE_TOPICS, api_19_create_topics.FORWARD))
     return [topic.error_code for topic in told[0].topics]
 
 

@@ -14,9 +14,10 @@ import pytest
 from cluster_helper import Cluster
 from confluent_helper import create_topic, wait_brokers
 
-from broker.client import TopicPartition, read_batches
+from broker.client import TopicPartition
 from broker.wire.records import iter_batches
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.raw_log import read_batches
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(180)]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -53,7 +54,7 @@ def codecs_in_log(cluster: Cluster, topic: str) -> list[tuple[str, int]]:
     """Codec and number of records of each batch as the brokers keep it."""
     partition = TopicPartition(topic, 0)
     found = []
-    for batch in read_batches(cluster.bootstrap(), partition, timeout_ms=10_000):
+    for batch in read_batches(cluster.bootstrap(), partition):
         (header,) = [each.header for each in iter_batches(batch.buffer)]
         found.append((header.codec.name.lower(), header.record_count))
     return found

@@ -14,9 +14,9 @@ from typing import Any, cast
 
 import pytest
 
-from broker.node import broker as node
-from broker.node.channel import ChannelError
-from broker.node.lifecycle import Lifecycle
+from broker.node.cluster.lifecycle import Lifecycle
+from broker.node.net.channel import ChannelError
+from broker.node.process import tasks as module
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
@@ -86,14 +86,15 @@ def test_a_task_that_outlives_its_cancellation_is_named_and_not_waited_for(
 
     async def scenario() -> None:
         is_over = asyncio.Event()
-        tasks = [asyncio.create_task(stubborn(is_over)), asyncio.create_task(asyncio.sleep(60))]
+        running = module.Tasks(cast("Any", SimpleNamespace(warning=lambda event, **facts: warnings.append(facts))))
+        tasks = [running.spawn(stubborn(is_over)), running.spawn(asyncio.sleep(60))]
         await asyncio.sleep(0)
-        await node.end_tasks(tasks, cast("Any", SimpleNamespace(warning=lambda event, **facts: warnings.append(facts))))
+        await running.end()
         assert [task.done() for task in tasks] == [False, True]
         is_over.set()
         await tasks[0]
 
-    monkeypatch.setattr(node, "END_TASKS_S", 0.05)
+    monkeypatch.setattr(module, "END_TASKS_S", 0.05)
     asyncio.run(scenario())
     assert len(warnings) == 1
     assert ".stubborn" in str(warnings[0]["name"])

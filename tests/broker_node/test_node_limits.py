@@ -8,18 +8,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.node.control import LocalRequest, guarded
-from broker.node.descriptors import (
+from broker.node.cluster.links import LocalRequest
+from broker.node.coordination.markers import MARKERS_MAX, PARTITIONS_MAX
+from broker.node.coordination.verification import QUESTIONS_PER_REQUEST_MAX
+from broker.node.net.limits import ELEMENTS_MAX, ELEMENTS_MAX_OF, ELEMENTS_MAX_OF_PEERS, elements_max
+from broker.node.net.requests import guarded
+from broker.node.net.turns import in_turns
+from broker.node.process.descriptors import (
     FILE_DESCRIPTORS_MAX,
     OTHER_FILES,
     descriptors_for_connections,
     partitions_with_descriptors,
 )
-from broker.node.isr import PROPOSALS_MAX
-from broker.node.limits import ELEMENTS_MAX, ELEMENTS_MAX_OF, ELEMENTS_MAX_OF_PEERS, elements_max
-from broker.node.markers import MARKERS_MAX, PARTITIONS_MAX
-from broker.node.turns import in_turns
-from broker.node.verification import QUESTIONS_PER_REQUEST_MAX
+from broker.node.replicas.isr import PROPOSALS_MAX
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import RequestHeader, decode_request_body, decode_request_header, encode_request, encode_response
 from broker.wire.encoder import STRING_BYTES_MAX
@@ -102,7 +103,7 @@ def test_long_work_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) 
             yield
 
     async def run() -> list[str]:
-        monkeypatch.setattr("broker.node.turns.monotonic_ns", lambda: now_ns)
+        monkeypatch.setattr("broker.node.net.turns.monotonic_ns", lambda: now_ns)
         trace: list[str] = []
         in_turns(_request([]), work(trace), lambda: trace.append("done"))
         trace.append("other")

@@ -11,12 +11,12 @@ import pytest
 from cluster_helper import Cluster, wait_until
 from confluent_helper import QUIET, create_topic
 from confluent_kafka import Producer
-from partitions_helper import Kept, image, open_partitions, the, topic
+from partitions_helper import Kept, image, replicas_at, the, topic
 
 from broker.client import Admin, TopicPartition
 from broker.controller.image import MetadataImage
 from broker.log.filesystem import File, LocalFileSystem
-from broker.node.partitions import Partitions
+from broker.node.replicas.replicas import Replicas
 from broker.wire.records import encode_batch
 
 RECORD = encode_batch([b"value"], timestamps_ms=1)
@@ -24,50 +24,50 @@ RECORD = encode_batch([b"value"], timestamps_ms=1)
 
 def leave(path: Path, *names: str, is_clean: bool = False) -> None:
     """A life that had these topics, ids from 1 on, each with a record."""
-    partitions = open_partitions(path)
+    replicas = replicas_at(path)
     states = [topic(name, number) for number, name in enumerate(names, start=1)]
-    partitions.apply_image(MetadataImage(), image(*states))
+    replicas.roles.apply_image(MetadataImage(), image(*states))
     for name in names:
-        the(partitions, name).log.append(RECORD, leader_epoch=0)
+        the(replicas, name).log.append(RECORD, leader_epoch=0)
     if is_clean:
-        partitions.close()
+        replicas.close()
 
 
 def directories(path: Path) -> list[str]:
     return sorted(each.name for each in path.iterdir() if each.is_dir())
 
 
-def restarted(path: Path, now: MetadataImage) -> tuple[Partitions, Kept]:
+def restarted(path: Path, now: MetadataImage) -> tuple[Replicas, Kept]:
     """The next life, to where it has heard of its own registration and removed what goes."""
     journal = Kept()
-    partitions = open_partitions(path, journal=journal)
+    replicas = replicas_at(path, journal=journal)
 
     async def run() -> None:
-        await partitions.recovery.run(now)
-        partitions.apply_image(MetadataImage(), now)
-        partitions.recovery.discard_strays(now)
-        removals = asyncio.create_task(partitions.recovery.run_removals())
+        await replicas.recovery.run(now)
+        replicas.roles.apply_image(MetadataImage(), now)
+        replicas.recovery.discard_strays(now)
+        removals = asyncio.create_task(replicas.recovery.run_removals())
         while any(name.endswith("-delete") for name in directories(path)):
             await asyncio.sleep(0.001)
         removals.cancel()
 
     asyncio.run(run())
-    return partitions, journal
+    return replicas, journal
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_log_whose_topic_was_deleted_while_the_broker_was_down_goes(tmp_path: Path, is_clean: bool) -> None:
     leave(tmp_path, "kept", "gone", is_clean=is_clean)
-    partitions, journal = restarted(tmp_path, image(topic("kept", 1)))
+    replicas, journal = restarted(tmp_path, image(topic("kept", 1)))
     assert directories(tmp_path) == ["kept-0"]
     assert [each["topic"] for each in journal.of("stray_log_removed")] == ["gone"]
-    assert the(partitions, "kept").log.log_end_offset == 1
+    assert the(replicas, "kept").log.log_end_offset == 1
 
 
 def test_a_topic_made_anew_under_its_old_name_begins_empty(tmp_path: Path) -> None:
     leave(tmp_path, "t")
-    partitions, _ = restarted(tmp_path, image(topic("t", 77)))
-    assert the(partitions, "t").log.log_end_offset == 0
+    replicas, _ = restarted(tmp_path, image(topic("t", 77)))
+    assert the(replicas, "t").log.log_end_offset == 0
     assert directories(tmp_path) == ["t-0"]
 
 
@@ -76,9 +76,9 @@ def test_a_directory_that_is_none_of_ours_stays(tmp_path: Path) -> None:
     leave(tmp_path, "kept")
     (tmp_path / "backup-2024").mkdir()
     (tmp_path / "backup-2024" / "notes.txt").write_text("mine")
-    partitions, journal = restarted(tmp_path, image(topic("kept", 1)))
+    replicas, journal = restarted(tmp_path, image(topic("kept", 1)))
     assert directories(tmp_path) == ["backup-2024", "kept-0"]
-    partitions.recovery.discard_strays(image(topic("kept", 1), topic("other", 5)))
+    replicas.recovery.discard_strays(image(topic("kept", 1), topic("other", 5)))
     assert directories(tmp_path) == ["backup-2024", "kept-0"]
     assert journal.of("stray_log_removed") == []
 
@@ -108,11 +108,11 @@ class HeldFileSystem(LocalFileSystem):
 def test_a_long_recovery_does_not_hold_up_the_event_loop(tmp_path: Path) -> None:
     leave(tmp_path, "t")
     disk = HeldFileSystem()
-    partitions = open_partitions(tmp_path, filesystem=disk)
+    replicas = replicas_at(tmp_path, filesystem=disk)
     now = image(topic("t", 1))
 
     async def run() -> int:
-        recovery = asyncio.create_task(partitions.recovery.run(now))
+        recovery = asyncio.create_task(replicas.recovery.run(now))
         turns = 0
         while not (disk.begun.is_set() and turns > 100):
             await asyncio.sleep(0)
@@ -123,15 +123,15 @@ def test_a_long_recovery_does_not_hold_up_the_event_loop(tmp_path: Path) -> None
         return turns
 
     assert asyncio.run(run()) > 100
-    opened = partitions.recovery.untaken()
-    partitions.apply_image(MetadataImage(), now)
-    assert [the(partitions, "t").log] == opened, "it is not opened a second time"
+    opened = replicas.recovery.untaken()
+    replicas.roles.apply_image(MetadataImage(), now)
+    assert [the(replicas, "t").log] == opened, "it is not opened a second time"
 
 
 def test_a_stop_within_the_recovery_does_not_vouch_for_what_was_not_opened(tmp_path: Path) -> None:
     leave(tmp_path, "t", "u")
-    partitions = open_partitions(tmp_path)
-    partitions.close()
+    replicas = replicas_at(tmp_path)
+    replicas.close()
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 

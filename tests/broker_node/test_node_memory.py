@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from link_helper import RawClient
 
-from broker.node.memory import RequestMemory
+from broker.node.net.memory import RequestMemory
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.framing import INITIAL_BUFFER_BYTES, KEPT_BUFFER_BYTES, FrameReader
@@ -73,7 +73,7 @@ def test_a_large_buffer_is_let_go_once_it_is_empty() -> None:
 def test_a_request_waits_until_an_unfinished_one_is_gone(tmp_path: Path) -> None:
     settings = {"queued.max.request.bytes": 1_000_000}
     with Cluster(tmp_path, brokers=1, settings=settings) as running:
-        wait_brokers(running, timeout_s=30)
+        wait_brokers(running)
         create_topic(running, "t")
         hog = socket.create_connection(("127.0.0.1", running.ports[1]["DIRECT"]), 5)
         hog.sendall(struct.pack(">i", 2_000_000) + bytes(1000))  # and then nothing

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.node.metadata_store import (
+from broker.node.cluster.metadata_store import (
     METADATA_DIRECTORY,
     MetadataStore,
     StorageMismatchError,

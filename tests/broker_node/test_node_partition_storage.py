@@ -15,10 +15,11 @@ import pytest
 from broker.controller.image import MetadataImage, PartitionState, TopicState
 from broker.controller.records import replica_directory
 from broker.log.checkpoints import CLEAN_SHUTDOWN_FILE
-from broker.node.config import Address, NodeConfig
-from broker.node.journal import Journal
-from broker.node.logs import Logger
-from broker.node.partitions import HostedPartition, Partitions
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.replicas import open_replicas
+from broker.node.settings.config import Address, NodeConfig
 from broker.replication import Role
 from broker.sim.disk import Failure, SimDisk
 from broker.sim.scheduler import Scheduler
@@ -44,7 +45,7 @@ class Broker:
             advertised_listeners={},
             log_dirs=Path("/data"),
         )
-        self.partitions = Partitions(
+        self.replicas = open_replicas(
             config=config,
             logger=Logger(1),
             journal=Journal(None, broker_id=1, with_appends=False),
@@ -54,6 +55,7 @@ class Broker:
             filesystem=disk.mount(),
             boot_id=disk.boot_id,
         )
+        self.partitions = self.replicas.partitions
         self.image = MetadataImage()
 
     def _told(self) -> None:
@@ -61,7 +63,7 @@ class Broker:
 
     def apply(self, new: MetadataImage) -> None:
         old, self.image = self.image, new
-        self.partitions.apply_image(old, new)
+        self.replicas.roles.apply_image(old, new)
 
     def hosted(self, index: int) -> HostedPartition:
         found = self.partitions.get(TOPIC, index)
@@ -71,7 +73,8 @@ class Broker:
     def append(self, index: int) -> ErrorCode:
         buffer = memoryview(bytearray(encode_batch([b"value"] * 3, timestamps_ms=1)))
         headers = validate_batches(buffer)
-        return self.partitions.append(self.hosted(index), buffer, headers, client_id="c", correlation_id=1).error_code
+        appends = self.replicas.appends
+        return appends.append(self.hosted(index), buffer, headers, client_id="c", correlation_id=1).error_code
 
     def check_only_0_is_offline(self) -> None:
         assert self.partitions.get(TOPIC, 0) is None
@@ -89,8 +92,8 @@ def flush(broker: Broker) -> None:
     """As flush.ms has it."""
     hosted = broker.hosted(0)
     hosted.config = replace(hosted.config, flush_ms=1)
-    broker.partitions._flush_if_due(hosted, 0)
-    broker.partitions._flush_if_due(hosted, 1)
+    broker.replicas.upkeep.flush_if_due(hosted, 0)
+    broker.replicas.upkeep.flush_if_due(hosted, 1)
 
 
 CALLS: dict[str, tuple[Failure, Callable[[Broker], object]]] = {
@@ -154,7 +157,7 @@ def test_a_stop_with_an_offline_partition_leaves_no_mark_of_a_clean_one() -> Non
             if fails:
                 disk.failures.append(Failure(call="write", where="/t-0/", error=errno.ENOSPC))
                 assert broker.append(0) is ErrorCode.kafka_storage_error
-            broker.partitions.close()
+            broker.replicas.close()
             assert (f"/data/{CLEAN_SHUTDOWN_FILE}" in disk.files) is not fails
             again = Broker(disk)  # half of the batch is in the file: a scan cuts it
             again.apply(image(epoch=1))
@@ -185,7 +188,7 @@ def test_the_end_of_a_produce_that_waits_when_its_partition_goes_offline_is_told
         broker.apply(image())
         told: list[ErrorCode] = []
         hosted = broker.hosted(0)
-        broker.partitions.await_replication(hosted, required_offset=99, timeout_ms=60_000, done=told.append)
+        broker.replicas.cores.await_replication(hosted, required_offset=99, timeout_ms=60_000, done=told.append)
         disk.failures.append(Failure(call="write", where="/t-0/", error=errno.EIO))
         broker.append(0)
         assert told == [ErrorCode.not_leader_or_follower]
@@ -201,7 +204,7 @@ def test_many_partitions_that_go_at_once_go_in_turns_of_the_loop() -> None:
         state = PartitionState(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)
         topic = TopicState(name=TOPIC, topic_id=TOPIC_ID, partitions=(state,) * 23)
         broker.apply(MetadataImage(offset=1, topics={TOPIC: topic}, topic_names={TOPIC_ID: TOPIC}))
-        directory = broker.partitions.recovery._directory
+        directory = broker.replicas.recovery._directory
         broker.apply(MetadataImage(offset=2))
         assert broker.partitions.get(TOPIC, 0) is None  # served no more, at once
         left = [len(directory.partitions())]
@@ -224,10 +227,10 @@ def test_a_topic_of_the_same_name_does_not_wait_for_the_old_one_to_go_and_a_stop
         for _ in range(3):
             await asyncio.sleep(0)  # the turn that was left takes nothing of the new one
         assert broker.append(0) is ErrorCode.none
-        directory = broker.partitions.recovery._directory
+        directory = broker.replicas.recovery._directory
         assert len(directory.partitions()) == 2
         broker.apply(MetadataImage(offset=9))
-        broker.partitions.close()
+        broker.replicas.close()
         assert not directory.partitions()
 
     asyncio.run(run())

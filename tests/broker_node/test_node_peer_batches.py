@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from broker.coordinator.transactions.types import WriteMarkers
-from broker.node import markers
-from broker.node.isr import IsrSender
+from broker.node.coordination import markers
+from broker.node.replicas.isr import IsrSender
 from broker.replication import ProposeIsr
 from broker.wire.errors import ErrorCode
 
@@ -45,7 +45,7 @@ def test_the_markers_of_one_transaction_go_in_parts(monkeypatch: pytest.MonkeyPa
 
 
 def test_isr_proposals_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.node.isr.PROPOSALS_MAX", 2)
+    monkeypatch.setattr("broker.node.replicas.isr.PROPOSALS_MAX", 2)
 
     async def run() -> None:
         asked: list[int] = []

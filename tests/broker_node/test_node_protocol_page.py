@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from broker.node.handlers import HANDLERS
+from broker.node.handlers.table import TABLE
 from broker.node.protocol_page import NOT_IMPLEMENTED, PAGE, kafka_apis, page
 from broker.wire.apis import APIS, Listener
 
@@ -33,17 +33,17 @@ def test_no_version_is_offered_to_clients_that_kafka_does_not_have() -> None:
 
 
 def test_every_handler_says_what_it_leaves_out() -> None:
-    for key, handler in HANDLERS.items():
-        head = (__import__(handler.__module__, fromlist=["_"]).__doc__ or "").split("\n\n")[0]
-        assert f"key {int(key)})" in head, f"{handler.__module__}: the docstring names the key and the versions"
+    for key, row in TABLE.items():
+        head = (__import__(row.module, fromlist=["_"]).__doc__ or "").split("\n\n")[0]
+        assert f"key {int(key)})" in head, f"{row.module}: the docstring names the key and the versions"
 
 
 def test_what_a_handler_leaves_out_is_not_on_the_page_as_what_it_does() -> None:
     for row in PAGE.read_text().splitlines():
         remarks = row.rstrip(" |").rpartition("| ")[2]
         assert remarks.count("(") == remarks.count(")"), f"a piece of a docstring: {row}"
-    for key, handler in HANDLERS.items():
-        doc = " ".join((__import__(handler.__module__, fromlist=["_"]).__doc__ or "").split())
+    for key, row in TABLE.items():
+        doc = " ".join((__import__(row.module, fromlist=["_"]).__doc__ or "").split())
         left_out = doc.partition("Not done: ")[2]
         assert left_out in PAGE.read_text()
         if left_out:

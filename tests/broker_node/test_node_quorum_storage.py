@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.node.config import Address, NodeConfig
-from broker.node.failures import QuorumFailedError
-from broker.node.journal import Journal
-from broker.node.logs import Logger
-from broker.node.metadata import MetadataHost
-from broker.node.metadata_store import MetadataStore
+from broker.node.cluster.failures import QuorumFailedError
+from broker.node.cluster.metadata import MetadataHost
+from broker.node.cluster.metadata_store import MetadataStore
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+from broker.node.settings.config import Address, NodeConfig
 from broker.quorum import messages as quorum_messages
 from broker.quorum.types import LogEntry, VoteRequest
 from broker.sim.disk import Failure, SimDisk

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.node import quotas as quotas_module
-from broker.node.quotas import ClientQuotas
+from broker.node.net import quotas as quotas_module
+from broker.node.net.quotas import ClientQuotas
 
 LIMITS = {
     (("client-id", "a"),): {"producer_byte_rate": 1000.0},

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from broker.node.fetch_sessions import EPOCH_MAX
-from broker.node.partitions import HostedPartition
-from broker.node.replica_session import ReplicaSession
+from broker.node.replicas.fetch_sessions import EPOCH_MAX
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.replica_session import ReplicaSession
 from broker.wire.errors import ErrorCode
 from broker.wire.hot_fetch import FetchPartition
 

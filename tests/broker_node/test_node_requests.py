@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from broker.node import operations
 from broker.node.handlers import (
     api_03_metadata,
     api_18_api_versions,
     api_20_delete_topics,
     api_48_describe_client_quotas,
+    operations,
 )
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode

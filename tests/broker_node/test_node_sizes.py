@@ -14,12 +14,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 def test_one_broker_comes_back_with_everything_after_a_crash(tmp_path: Path) -> None:
     with Cluster(tmp_path, brokers=1) as running:
-        wait_brokers(running, timeout_s=30)
+        wait_brokers(running)
         create_topic(running, "t")
         produce(running, "t", ["a", "b"], acks="all")
         running.kill(1)
         running.start(1)
-        wait_brokers(running, timeout_s=30)
+        wait_brokers(running)
         assert leader(running, "t") == 1
         produce(running, "t", ["c"], acks="all")
         assert consume(running, "t", 3) == ["a", "b", "c"]
@@ -27,7 +27,7 @@ def test_one_broker_comes_back_with_everything_after_a_crash(tmp_path: Path) -> 
 
 def test_seven_brokers_survive_three(tmp_path: Path) -> None:
     with Cluster(tmp_path, brokers=7) as running:
-        wait_brokers(running, timeout_s=60)
+        wait_brokers(running)
         client = admin(running)
         client.create_topics([NewTopic("t", 7, 7, config={"min.insync.replicas": "4"})])["t"].result(30)
         assert {each.leader for each in metadata(client).topics["t"].partitions.values()} == set(running.ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.node.snapshots import SnapshotConfig, SnapshotPolicy
+from broker.node.cluster.snapshots import SnapshotConfig, SnapshotPolicy
 
 
 def policy(**config: int) -> SnapshotPolicy:

@@ -86,7 +86,7 @@ def test_a_vote_that_cannot_be_written_ends_the_voter(cluster: Cluster) -> None:
     cluster.start(old)
     wait_until(lambda: cluster.controller() in (old, other), "two of three elect a controller", 60)
     restart(cluster, voter)
-    wait_until(lambda: cluster.processes[voter].poll() is None, "it runs", 5)
+    wait_until(lambda: cluster.processes[voter].poll() is None, "it runs")
 
 
 def test_an_unreadable_log_costs_that_partition_only_and_comes_back_with_a_healed_disk(cluster: Cluster) -> None:

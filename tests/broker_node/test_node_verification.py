@@ -14,9 +14,9 @@ from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
 from broker.log.transactions import EndMarker
 from broker.log.verification import VerificationGuard
-from broker.node.channel import ChannelError
-from broker.node.config import Address, NodeConfig
-from broker.node.verification import Producer, TransactionVerifier, produce_error
+from broker.node.coordination.verification import Producer, TransactionVerifier, produce_error
+from broker.node.net.channel import ChannelError
+from broker.node.settings.config import Address, NodeConfig
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
@@ -213,7 +213,7 @@ def test_errors_are_what_the_version_of_the_client_knows() -> None:
 
 def test_many_questions_go_in_several_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as the coordinator takes in one: it closes the connection of a larger one, and nothing would go on."""
-    monkeypatch.setattr("broker.node.verification.QUESTIONS_PER_REQUEST_MAX", 3)
+    monkeypatch.setattr("broker.node.coordination.verification.QUESTIONS_PER_REQUEST_MAX", 3)
 
     async def run() -> None:
         rig = Rig(tmp_path, NONE)

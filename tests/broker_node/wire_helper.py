@@ -9,7 +9,7 @@ from typing import Any
 from broker.wire.codec import decode_response, encode_request
 from broker.wire.messages import request as make_request
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 def ask(port: int, api_key: int, version: int, /, **fields: object) -> Any:

@@ -8,17 +8,14 @@ done: tiered storage (-4 is the earliest, -5 nothing).
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from broker.log.errors import STORAGE_ERRORS
-from broker.node.control import AnyRequest
-from broker.node.partitions import HostedPartition
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.node.replicas.hosted import HostedPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 NOT_AVAILABLE_SINCE_VERSION = 5
@@ -26,7 +23,7 @@ READ_COMMITTED = 1  # isolation_level
 SPECIAL_SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     times = Counter((topic.name, each.partition_index) for topic in request.message.topics for each in topic.partitions)
     answers: dict[str, dict[int, dict[str, object]]] = {}
     for topic in request.message.topics:
@@ -34,20 +31,22 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             index = each.partition_index
             is_twice = times[topic.name, index] > 1
             answer = (
-                _failed(index, ErrorCode.invalid_request) if is_twice else _partition(broker, request, topic.name, each)
+                _failed(index, ErrorCode.invalid_request)
+                if is_twice
+                else _partition(services, request, topic.name, each)
             )
             answers.setdefault(topic.name, {})[index] = answer
     topics = [{"name": name, "partitions": list(found.values())} for name, found in answers.items()]
     request.respond(response(ApiKey.LIST_OFFSETS, request.version, topics=topics))
 
 
-def _partition(broker: Broker, request: AnyRequest, topic: str, asked: Message) -> dict[str, object]:
+def _partition(services: Services, request: AnyRequest, topic: str, asked: Message) -> dict[str, object]:
     index = asked.partition_index
     if asked.timestamp < 0 and SPECIAL_SINCE_VERSION.get(asked.timestamp, request.version + 1) > request.version:
         return _failed(index, ErrorCode.unsupported_version)
-    hosted = broker.partitions.get(topic, index)
+    hosted = services.partitions.get(topic, index)
     if hosted is None:
-        return _failed(index, broker.absent(topic, index))
+        return _failed(index, services.absent(topic, index))
     error = hosted.replica.check_leader_epoch(getattr(asked, "current_leader_epoch", -1))
     if error is ErrorCode.none and not hosted.replica.is_leader:
         error = ErrorCode.not_leader_or_follower
@@ -66,7 +65,7 @@ def _partition(broker: Broker, request: AnyRequest, topic: str, asked: Message) 
     try:
         timestamp, offset = _find(hosted, asked.timestamp, limit)
     except STORAGE_ERRORS as storage_error:
-        return _failed(index, broker.partitions.storage_failed(hosted, storage_error).error_code)
+        return _failed(index, services.partitions.storage_failed(hosted, storage_error).error_code)
     epoch = hosted.replica.leader_epoch if asked.timestamp == LATEST else hosted.log.epoch_at(max(offset, 0))
     return {
         "partition_index": index,

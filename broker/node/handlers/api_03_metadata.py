@@ -6,22 +6,18 @@ racks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.controller.image import MetadataImage, TopicState
 from broker.controller.topics import is_legal_name
-from broker.node import operations
-from broker.node.channel import ChannelError
-from broker.node.clock import monotonic_ms
-from broker.node.control import AnyRequest
-from broker.node.internal_topics import is_internal
+from broker.node.coordination.internal_topics import is_internal
+from broker.node.handlers import operations
+from broker.node.handlers.services import Services
+from broker.node.net.channel import ChannelError
+from broker.node.net.requests import AnyRequest
+from broker.node.process.clock import monotonic_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
 from broker.wire.messages import request as make_request
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 ALL_TOPICS_ARE_NULL_SINCE_VERSION = 1
 BY_ID_SINCE_VERSION = 12
@@ -29,17 +25,19 @@ CREATE_TOPICS_VERSION = 7
 CREATE_TIMEOUT_MS = 5_000
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
-    image = broker.metadata.image
+def handle(services: Services, request: AnyRequest) -> None:
+    image = services.metadata.image
     if not _is_sensible(request):
         request.respond(_refused(request))
         return
     missing = _missing_names(request, image)
-    may_create = broker.config.auto_create_topics_enable and getattr(request.message, "allow_auto_topic_creation", True)
+    may_create = services.config.auto_create_topics_enable and getattr(
+        request.message, "allow_auto_topic_creation", True
+    )
     if missing and may_create:
-        broker.serve(request, _create_then_answer(broker, request, missing))
+        services.serve(request, _create_then_answer(services, request, missing))
         return
-    request.respond(_answer(broker, request))
+    request.respond(_answer(services, request))
 
 
 def _is_sensible(request: AnyRequest) -> bool:
@@ -75,7 +73,7 @@ def _missing_names(request: AnyRequest, image: MetadataImage) -> list[str]:
     return [topic.name for topic in topics if topic.name is not None and topic.name not in image.topics]
 
 
-async def _create_then_answer(broker: Broker, request: AnyRequest, names: list[str]) -> None:
+async def _create_then_answer(services: Services, request: AnyRequest, names: list[str]) -> None:
     wanted = [
         {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": [], "configs": []}
         for name in names
@@ -86,33 +84,33 @@ async def _create_then_answer(broker: Broker, request: AnyRequest, names: list[s
     deadline_ms = monotonic_ms() + CREATE_TIMEOUT_MS
     errors: dict[str, ErrorCode] = {}
     try:
-        created = await broker.control.call(
+        created = await services.control.call(
             ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, message, timeout_ms=CREATE_TIMEOUT_MS
         )
         errors = {topic.name: topic.error_code for topic in created.topics}
     except ChannelError as error:
-        broker.logger.warning("auto_create_failed", topics=names, cause=repr(str(error)))
+        services.logger.warning("auto_create_failed", topics=names, cause=repr(str(error)))
     made = (ErrorCode.none, ErrorCode.topic_already_exists)
     expected = {name for name, error in errors.items() if error in made}
-    while expected - set(broker.metadata.image.topics) and monotonic_ms() < deadline_ms:
-        await broker.image_moves(max(1, deadline_ms - monotonic_ms()))
-    request.respond(_answer(broker, request, errors))
+    while expected - set(services.metadata.image.topics) and monotonic_ms() < deadline_ms:
+        await services.image_moves.wait(max(1, deadline_ms - monotonic_ms()))
+    request.respond(_answer(services, request, errors))
 
 
-def _answer(broker: Broker, request: AnyRequest, errors: dict[str, ErrorCode] | None = None) -> Message:
-    image = broker.metadata.image
+def _answer(services: Services, request: AnyRequest, errors: dict[str, ErrorCode] | None = None) -> Message:
+    image = services.metadata.image
     live = image.live_broker_ids()
     brokers = []
     for broker_id in live:
         endpoint = image.brokers[broker_id].endpoints.get(request.listener_name)
         if endpoint is not None:
             brokers.append({"node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "rack": None})
-    controller_id = broker.metadata.leader_id if broker.metadata.leader_id in live else -1
+    controller_id = services.metadata.leader_id if services.metadata.leader_id in live else -1
     return response(
         ApiKey.METADATA,
         request.version,
         brokers=brokers,
-        cluster_id=broker.config.harness_cluster_id,
+        cluster_id=services.config.harness_cluster_id,
         controller_id=controller_id,
         topics=_topics(request, image, errors or {}),
         cluster_authorized_operations=operations.asked(

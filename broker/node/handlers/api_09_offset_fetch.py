@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from broker.coordinator.groups.events import FetchedOffset, FetchOffsets, FetchResult
-from broker.node.control import guarded
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
 
 ALL_TOPICS_SINCE_VERSION = 2  # null: all; an empty list: none
 TOP_LEVEL_ERROR_SINCE_VERSION = 2
@@ -37,8 +34,8 @@ class _Asked:
     offsets: Mapping[tuple[str, int], FetchedOffset] = field(default_factory=dict)
 
 
-def handle(broker: Broker, request: Request) -> None:
-    asked = _asked(broker, request)
+def handle(services: Services, request: Request) -> None:
+    asked = _asked(services, request)
     waiting = len(asked)
     if not asked:
         request.respond(response(ApiKey.OFFSET_FETCH, request.version, groups=[]))
@@ -47,16 +44,16 @@ def handle(broker: Broker, request: Request) -> None:
         nonlocal waiting
         waiting -= 1
         if waiting == 0:
-            _answer(broker, request, asked)
+            _answer(services, request, asked)
 
     for each in asked:
-        _ask(broker, request, each, answered)
+        _ask(services, request, each, answered)
 
 
-def _asked(broker: Broker, request: Request) -> list[_Asked]:
+def _asked(services: Services, request: Request) -> list[_Asked]:
     message, version = request.message, request.version
     by_id = version >= TOPIC_IDS_SINCE_VERSION
-    names = broker.metadata.image.topic_names
+    names = services.metadata.image.topic_names
 
     def topics_of(topics: Any) -> list[tuple[Any, str | None, tuple[int, ...]]] | None:
         if topics is None:
@@ -81,7 +78,7 @@ def _asked(broker: Broker, request: Request) -> list[_Asked]:
     ]
 
 
-def _ask(broker: Broker, request: Request, each: _Asked, answered: Any) -> None:
+def _ask(services: Services, request: Request, each: _Asked, answered: Any) -> None:
     topics: dict[str, tuple[int, ...]] | None = None
     if each.topics is not None:
         topics = {}
@@ -107,16 +104,18 @@ def _ask(broker: Broker, request: Request, each: _Asked, answered: Any) -> None:
             require_stable=getattr(request.message, "require_stable", False),
         )
 
-    broker.groups.ask(each.group_id, event, FetchResult, done=guarded(request, done), refused=guarded(request, refused))
+    services.groups.ask(
+        each.group_id, event, FetchResult, done=guarded(request, done), refused=guarded(request, refused)
+    )
 
 
-def _answer(broker: Broker, request: Request, asked: list[_Asked]) -> None:
+def _answer(services: Services, request: Request, asked: list[_Asked]) -> None:
     version = request.version
     if version >= GROUPS_SINCE_VERSION:
         groups = [
             {
                 "group_id": each.group_id,
-                "topics": _topics(broker, each, by_id=version >= TOPIC_IDS_SINCE_VERSION),
+                "topics": _topics(services, each, by_id=version >= TOPIC_IDS_SINCE_VERSION),
                 "error_code": each.error_code,
             }
             for each in asked
@@ -125,11 +124,11 @@ def _answer(broker: Broker, request: Request, asked: list[_Asked]) -> None:
         return
     only = asked[0]
     error = only.error_code if version >= TOP_LEVEL_ERROR_SINCE_VERSION else ErrorCode.none
-    topics = _topics(broker, only, by_id=False, tells_error=version < TOP_LEVEL_ERROR_SINCE_VERSION)
+    topics = _topics(services, only, by_id=False, tells_error=version < TOP_LEVEL_ERROR_SINCE_VERSION)
     request.respond(response(ApiKey.OFFSET_FETCH, version, topics=topics, error_code=error))
 
 
-def _topics(broker: Broker, each: _Asked, *, by_id: bool, tells_error: bool = False) -> list[dict[str, object]]:
+def _topics(services: Services, each: _Asked, *, by_id: bool, tells_error: bool = False) -> list[dict[str, object]]:
     if each.error_code is not ErrorCode.none and not tells_error:
         return []
     absent = FetchedOffset(error_code=each.error_code)
@@ -138,7 +137,7 @@ def _topics(broker: Broker, each: _Asked, *, by_id: bool, tells_error: bool = Fa
         by_name: dict[str, list[int]] = {}
         for name, partition in sorted(each.offsets):
             by_name.setdefault(name, []).append(partition)
-        states = broker.metadata.image.topics
+        states = services.metadata.image.topics
         for name, found in by_name.items():
             if not by_id:
                 topics.append((name, name, tuple(found)))

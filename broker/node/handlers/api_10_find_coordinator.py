@@ -8,49 +8,46 @@ message says why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from broker.node.control import AnyRequest
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 KEYS_SINCE_VERSION = 4
 KEY_TYPE_OF_VERSION_0 = 0
 KEY_TYPE_MAX = 1
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     key_type = int(getattr(request.message, "key_type", KEY_TYPE_OF_VERSION_0))
     has_keys = request.version >= KEYS_SINCE_VERSION
     keys = tuple(request.message.coordinator_keys) if has_keys else (request.message.key,)
-    host = broker.coordinators.get(key_type)
+    host = services.coordinators.get(key_type)
     if host is None:
         is_known = 0 <= key_type <= KEY_TYPE_MAX
         error = ErrorCode.coordinator_not_available if is_known else ErrorCode.invalid_request
         _answer(request, [_failed(key, error, f"no coordinator of key type {key_type} here") for key in keys])
-    elif host.topic.name in broker.metadata.image.topics:
-        _answer(request, [_found(broker, request, key_type, key) for key in keys])
+    elif host.topic.name in services.metadata.image.topics:
+        _answer(request, [_found(services, request, key_type, key) for key in keys])
     else:
-        broker.serve(request, _make_topic_then_answer(broker, request, key_type, keys))
+        services.serve(request, _make_topic_then_answer(services, request, key_type, keys))
 
 
-async def _make_topic_then_answer(broker: Broker, request: AnyRequest, key_type: int, keys: Sequence[str]) -> None:
-    problem = await broker.coordinators[key_type].ensure_topic()
+async def _make_topic_then_answer(services: Services, request: AnyRequest, key_type: int, keys: Sequence[str]) -> None:
+    problem = await services.coordinators[key_type].ensure_topic()
     if problem is None:
-        _answer(request, [_found(broker, request, key_type, key) for key in keys])
+        _answer(request, [_found(services, request, key_type, key) for key in keys])
     else:
         _answer(request, [_failed(key, ErrorCode.coordinator_not_available, problem) for key in keys])
 
 
-def _found(broker: Broker, request: AnyRequest, key_type: int, key: str) -> dict[str, object]:
-    host = broker.coordinators[key_type]
+def _found(services: Services, request: AnyRequest, key_type: int, key: str) -> dict[str, object]:
+    host = services.coordinators[key_type]
     state = host.partition_state(key)
     leader = -1 if state is None else state.leader
-    registration = broker.metadata.image.brokers.get(leader)
+    registration = services.metadata.image.brokers.get(leader)
     if registration is None or registration.fenced:
         problem = f"partition {host.partition_of(key)} of {host.topic.name} has no leader now"
         return _failed(key, ErrorCode.coordinator_not_available, problem)

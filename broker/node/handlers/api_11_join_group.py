@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.groups.events import JoinGroup, JoinResult
-from broker.node.control import guarded
-from broker.node.groups import are_too_long
+from broker.node.coordination.groups import are_too_long
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response, to_ms
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
 
 NULL_PROTOCOL_SINCE_VERSION = 7
 MEMBER_ID_REQUIRED_SINCE_VERSION = 4
 SKIP_ASSIGNMENT_SINCE_VERSION = 9
 
 
-def handle(broker: Broker, request: Request) -> None:
+def handle(services: Services, request: Request) -> None:
     message, version = request.message, request.version
     instance_id = getattr(message, "group_instance_id", None)
     session_timeout_ms = to_ms(message.session_timeout)
@@ -72,6 +67,6 @@ def handle(broker: Broker, request: Request) -> None:
             can_skip_assignment=version >= SKIP_ASSIGNMENT_SINCE_VERSION,
         )
 
-    broker.groups.ask(
+    services.groups.ask(
         message.group_id, event, JoinResult, done=guarded(request, done), refused=guarded(request, refused)
     )

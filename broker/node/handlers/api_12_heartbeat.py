@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.groups.events import Heartbeat
-from broker.node.control import guarded
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
 
-
-def handle(broker: Broker, request: Request) -> None:
+def handle(services: Services, request: Request) -> None:
     message = request.message
 
     def done(error: ErrorCode) -> None:
@@ -31,7 +26,7 @@ def handle(broker: Broker, request: Request) -> None:
         )
 
     if message.group_id:
-        broker.groups.ask(
+        services.groups.ask(
             message.group_id, event, ErrorCode, done=guarded(request, done), refused=guarded(request, done)
         )
     else:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.groups.events import LeaveGroup, LeaveResult
-from broker.node.control import guarded
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
-
 MEMBERS_SINCE_VERSION = 3
 
 
-def handle(broker: Broker, request: Request) -> None:
+def handle(services: Services, request: Request) -> None:
     message = request.message
     if request.version >= MEMBERS_SINCE_VERSION:
         members = tuple((each.member_id, each.group_instance_id) for each in message.members)
@@ -44,6 +39,6 @@ def handle(broker: Broker, request: Request) -> None:
     def event(token: int) -> LeaveGroup:
         return LeaveGroup(token=token, group_id=message.group_id, members=members)
 
-    broker.groups.ask(
+    services.groups.ask(
         message.group_id, event, LeaveResult, done=guarded(request, done), refused=guarded(request, refused)
     )

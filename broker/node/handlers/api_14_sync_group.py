@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.groups.events import SyncGroup, SyncResult
-from broker.node.control import guarded
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
-
 PROTOCOL_SINCE_VERSION = 5
 
 
-def handle(broker: Broker, request: Request) -> None:
+def handle(services: Services, request: Request) -> None:
     message = request.message
 
     def done(result: SyncResult) -> None:
@@ -55,6 +50,6 @@ def handle(broker: Broker, request: Request) -> None:
             assignments={each.member_id: bytes(each.assignment) for each in message.assignments},
         )
 
-    broker.groups.ask(
+    services.groups.ask(
         message.group_id, event, SyncResult, done=guarded(request, done), refused=guarded(request, refused)
     )

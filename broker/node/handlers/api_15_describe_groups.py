@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.groups.events import DescribeClassicGroup, DescribedGroup
-from broker.node import operations
-from broker.node.control import guarded
+from broker.node.handlers import operations
 from broker.node.handlers.gather import Gather
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
-
 NOT_FOUND_SINCE_VERSION = 6
 
 
-def handle(broker: Broker, request: Request) -> None:
+def handle(services: Services, request: Request) -> None:
     group_ids = request.message.groups
 
     def done(groups: list[dict[str, object]]) -> None:
@@ -27,10 +22,10 @@ def handle(broker: Broker, request: Request) -> None:
 
     gather: Gather[dict[str, object]] = Gather(len(group_ids), done)
     for position, group_id in enumerate(group_ids):
-        _ask(broker, request, group_id, gather, position)
+        _ask(services, request, group_id, gather, position)
 
 
-def _ask(broker: Broker, request: Request, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
+def _ask(services: Services, request: Request, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
     put = gather.slot(position)
 
     def done(found: DescribedGroup) -> None:
@@ -42,7 +37,7 @@ def _ask(broker: Broker, request: Request, group_id: str, gather: Gather[dict[st
     def event(token: int) -> DescribeClassicGroup:
         return DescribeClassicGroup(token=token, group_id=group_id)
 
-    broker.groups.ask(group_id, event, DescribedGroup, done=guarded(request, done), refused=guarded(request, refused))
+    services.groups.ask(group_id, event, DescribedGroup, done=guarded(request, done), refused=guarded(request, refused))
 
 
 def _group(request: Request, group_id: str, found: DescribedGroup) -> dict[str, object]:

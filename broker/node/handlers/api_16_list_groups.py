@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from broker.coordinator.groups.events import ListedGroup, ListGroups
-from broker.node.control import guarded
 from broker.node.handlers.gather import Gather
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
 
-
-def handle(broker: Broker, request: Request) -> None:
-    host = broker.groups.host
+def handle(services: Services, request: Request) -> None:
+    host = services.groups.host
     states = {each.lower() for each in getattr(request.message, "states_filter", ())}
     types = {each.lower() for each in getattr(request.message, "types_filter", ())}
     if host.is_loading():  # half a list would look like a whole one

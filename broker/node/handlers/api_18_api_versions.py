@@ -8,9 +8,9 @@ UpdateFeatures.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from broker.node.control import AnyRequest
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey, advertised
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -21,13 +21,8 @@ FEATURES_EPOCH = 0  # features never change while a cluster lives
 SOFTWARE_SINCE_VERSION = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
-
-def handle(broker: Broker, request: AnyRequest) -> None:
-    from broker.node.handlers import HANDLERS  # the table imports this file
-
+def handle(services: Services, request: AnyRequest) -> None:
     message = request.message
     if request.version >= SOFTWARE_SINCE_VERSION:
         named = (message.client_software_name, message.client_software_version)
@@ -38,7 +33,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     keys = [
         {"api_key": key, "min_version": low, "max_version": high}
         for key, low, high in advertised(request.listener)
-        if ApiKey(key) in HANDLERS
+        if key in services.offered
     ]
     request.respond(
         response(

@@ -8,40 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
+from broker.controller.image import MetadataImage
 from broker.controller.types import CreateTopics, CreateTopicsResponse, NewTopic
-from broker.node.channel import ChannelError
-from broker.node.clock import monotonic_ms
-from broker.node.control import AnyRequest
-from broker.node.forwarding import request_as, response_as
-from broker.node.topic_config import topic_defaults
-from broker.wire.apis import ApiKey, Listener
+from broker.node.handlers.forwarding import Forward
+from broker.node.handlers.rows import ControllerApi, MakeEvent
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.node.settings.topic_config import topic_defaults
+from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response, to_ms
+from broker.wire.messages import Message, response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-
-FORWARD_VERSION = 7
-TIMEOUT_MS_MIN = 1_000
-TIMEOUT_MS_MAX = 60_000
 SOURCE_TOPIC, SOURCE_DEFAULT = 1, 5
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
-    if request.listener is not Listener.CONTROLLER:
-        broker.serve(request, _forward(broker, request))
-        return
-    message = request.message
-    topics = tuple(_new_topic(topic) for topic in message.topics)
-    is_dry = message.validate_only
+def event(services: Services, request: AnyRequest) -> MakeEvent:
+    topics = tuple(_new_topic(topic) for topic in request.message.topics)
+    is_dry = request.message.validate_only
+    return lambda token: CreateTopics(token=token, topics=topics, validate_only=is_dry)
 
-    def answer(result: Any) -> None:  # the response type of this request
-        names = [topic.name for topic in topics]
-        request.respond(_to_kio(request.version, result, names, topic_defaults(broker.config)))
 
-    broker.ask_controller(request, lambda token: CreateTopics(token=token, topics=topics, validate_only=is_dry), answer)
+def answer(services: Services, request: AnyRequest, result: CreateTopicsResponse) -> Message:
+    names = [topic.name for topic in request.message.topics]
+    return _to_kio(request.version, result, names, topic_defaults(services.config))
 
 
 def _new_topic(topic: Message) -> NewTopic:
@@ -98,32 +88,18 @@ def _failed(name: str, error: ErrorCode, message: str | None) -> dict[str, objec
     }
 
 
-async def _forward(broker: Broker, request: AnyRequest) -> None:
-    message = request.message
-    timeout_ms = min(max(to_ms(message.timeout), TIMEOUT_MS_MIN), TIMEOUT_MS_MAX)
-    deadline_ms = monotonic_ms() + timeout_ms
-    if request.version != FORWARD_VERSION:
-        message = request_as(ApiKey.CREATE_TOPICS, FORWARD_VERSION, message)
-    repeated: list[None] = []
-    try:
-        answer = await broker.control.call(
-            ApiKey.CREATE_TOPICS,
-            FORWARD_VERSION,
-            message,
-            timeout_ms=timeout_ms,
-            on_repeat=lambda: repeated.append(None),
-        )
-    except ChannelError as error:
-        topics = [_failed(topic.name, ErrorCode.request_timed_out, str(error)) for topic in message.topics]
-        request.respond(response(ApiKey.CREATE_TOPICS, request.version, topics=topics))
-        return
-    if not message.validate_only:
-        made = {topic.name for topic in answer.topics if topic.error_code is ErrorCode.none}
-        while made - set(broker.metadata.image.topics) and monotonic_ms() < deadline_ms:
-            await broker.image_moves(max(1, deadline_ms - monotonic_ms()))
-    if repeated:
-        answer = replace(answer, topics=tuple(_unsure(topic) for topic in answer.topics))
-    request.respond(response_as(ApiKey.CREATE_TOPICS, request.version, answer))
+def _all_failed(request: AnyRequest, error: ErrorCode, cause: str | None) -> Message:
+    topics = [_failed(topic.name, error, cause) for topic in request.message.topics]
+    return response(ApiKey.CREATE_TOPICS, request.version, topics=topics)
+
+
+def _shows(image: MetadataImage, message: Message, answered: Message) -> bool:
+    made = {topic.name for topic in answered.topics if topic.error_code is ErrorCode.none}
+    return message.validate_only or not made - set(image.topics)
+
+
+def _unsure_of_all(answered: Message) -> Message:
+    return replace(answered, topics=tuple(_unsure(topic) for topic in answered.topics))
 
 
 def _unsure(topic: Message) -> Message:
@@ -132,3 +108,7 @@ def _unsure(topic: Message) -> Message:
         return topic
     error = "the controller was asked more than once, and the topic may have been created by a request before the last"
     return replace(topic, error_code=ErrorCode.request_timed_out, error_message=error)
+
+
+CONTROLLER = ControllerApi(event=event, answer=answer)
+FORWARD = Forward(version=7, failed=_all_failed, is_visible=_shows, visible_within_ms=None, repeated=_unsure_of_all)

@@ -6,44 +6,42 @@ The answer of a forwarded request waits until this broker's image no longer hold
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from broker.controller.image import MetadataImage
 from broker.controller.types import DeleteTopics, DeleteTopicsResponse
-from broker.node.channel import ChannelError
-from broker.node.clock import monotonic_ms
-from broker.node.control import AnyRequest
-from broker.wire.apis import ApiKey, Listener
+from broker.node.handlers.forwarding import Forward
+from broker.node.handlers.rows import ControllerApi, MakeEvent
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response, to_ms
+from broker.wire.messages import Message, response
 from broker.wire.messages import request as make_request
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-
-FORWARD_VERSION = 6
-TIMEOUT_MS_MIN = 1_000
-TIMEOUT_MS_MAX = 60_000
+IDS_SINCE_VERSION = FORWARD_VERSION = 6
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
-    if not broker.config.delete_topic_enable:
-        asked = _asked(request.version, request.message)
-        request.respond(_all_failed(request.version, asked, ErrorCode.topic_deletion_disabled))
-        return
-    if request.listener is not Listener.CONTROLLER:
-        broker.serve(request, _forward(broker, request))
-        return
+def refusal(services: Services, request: AnyRequest) -> Message | None:
+    if services.config.delete_topic_enable:
+        return None
     asked = _asked(request.version, request.message)
-    names, topic_ids, refused = _sorted_out(asked)
+    return _all_failed(request.version, asked, ErrorCode.topic_deletion_disabled)
 
-    def answer(result: Any) -> None:  # the response type of this request
-        request.respond(_to_kio(request.version, result, asked, refused))
 
-    broker.ask_controller(request, lambda token: DeleteTopics(token=token, names=names, topic_ids=topic_ids), answer)
+def event(services: Services, request: AnyRequest) -> MakeEvent:
+    names, topic_ids, _ = _sorted_out(_asked(request.version, request.message))
+    return lambda token: DeleteTopics(token=token, names=names, topic_ids=topic_ids)
+
+
+def answer(services: Services, request: AnyRequest, result: DeleteTopicsResponse) -> Message:
+    asked = _asked(request.version, request.message)
+    _, _, refused = _sorted_out(asked)
+    return _to_kio(request.version, result, asked, refused)
 
 
 def _asked(version: int, message: Message) -> list[tuple[str | None, Any]]:
-    if version >= FORWARD_VERSION:
+    if version >= IDS_SINCE_VERSION:
         return [(topic.name, topic.topic_id) for topic in message.topics]
     return [(name, None) for name in message.topic_names]
 
@@ -82,19 +80,19 @@ def _all_failed(version: int, asked: list[tuple[str | None, Any]], error: ErrorC
     return response(ApiKey.DELETE_TOPICS, version, responses=responses)
 
 
-async def _forward(broker: Broker, request: AnyRequest) -> None:
-    timeout_ms = min(max(to_ms(request.message.timeout), TIMEOUT_MS_MIN), TIMEOUT_MS_MAX)
-    deadline_ms = monotonic_ms() + timeout_ms
-    asked = _asked(request.version, request.message)
-    topics = [{"name": name, "topic_id": topic_id} for name, topic_id in asked]
-    message = make_request(ApiKey.DELETE_TOPICS, FORWARD_VERSION, topics=topics, timeout=timeout_ms)
-    try:
-        answer = await broker.control.call(ApiKey.DELETE_TOPICS, FORWARD_VERSION, message, timeout_ms=timeout_ms)
-    except ChannelError:
-        request.respond(_all_failed(request.version, asked, ErrorCode.request_timed_out))
-        return
-    gone = {each.topic_id for each in answer.responses if each.error_code is ErrorCode.none}
-    while gone & set(broker.metadata.image.topic_names) and monotonic_ms() < deadline_ms:
-        await broker.image_moves(max(1, deadline_ms - monotonic_ms()))
-    responses = [_entry(each.name, each.topic_id, each.error_code) for each in answer.responses]
-    request.respond(response(ApiKey.DELETE_TOPICS, request.version, responses=responses))
+def _sent(request: AnyRequest, timeout_ms: int) -> Message:
+    topics = [{"name": name, "topic_id": topic_id} for name, topic_id in _asked(request.version, request.message)]
+    return make_request(ApiKey.DELETE_TOPICS, FORWARD_VERSION, topics=topics, timeout=timeout_ms)
+
+
+def _unanswered(request: AnyRequest, error: ErrorCode, cause: str | None) -> Message:
+    return _all_failed(request.version, _asked(request.version, request.message), error)
+
+
+def _shows(image: MetadataImage, message: Message, answered: Message) -> bool:
+    gone = {each.topic_id for each in answered.responses if each.error_code is ErrorCode.none}
+    return not gone & set(image.topic_names)
+
+
+CONTROLLER = ControllerApi(event=event, answer=answer)
+FORWARD = Forward(version=FORWARD_VERSION, failed=_unanswered, is_visible=_shows, visible_within_ms=None, sent=_sent)

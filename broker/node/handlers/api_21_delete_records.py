@@ -7,49 +7,46 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
-from broker.node.clock import monotonic_ms
-from broker.node.control import AnyRequest
-from broker.node.internal_topics import is_internal
-from broker.node.partitions import HostedPartition
-from broker.node.turns import in_turns
+from broker.node.coordination.internal_topics import is_internal
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.node.net.turns import in_turns
+from broker.node.process.clock import monotonic_ms
+from broker.node.replicas.hosted import HostedPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response, to_ms
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 POLL_MS = 10
 TIMEOUT_MS_MAX = 60_000
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     topics: list[dict[str, object]] = []
     in_turns(
         request,
-        _delete_all(broker, request.message.topics, topics),
-        lambda: broker.serve(request, _answer(broker, request, topics)),
+        _delete_all(services, request.message.topics, topics),
+        lambda: services.serve(request, _answer(services, request, topics)),
     )
 
 
-def _delete_all(broker: Broker, asked: Iterable[Message], topics: list[dict[str, object]]) -> Iterator[None]:
+def _delete_all(services: Services, asked: Iterable[Message], topics: list[dict[str, object]]) -> Iterator[None]:
     for topic in asked:
         if not topic.partitions:
             continue
         partitions: list[dict[str, object]] = []
         topics.append({"name": topic.name, "partitions": partitions})
         for each in topic.partitions:
-            partitions.append(_delete(broker, topic.name, each))
+            partitions.append(_delete(services, topic.name, each))
             yield
 
 
-def _delete(broker: Broker, topic: str, asked: Message) -> dict[str, object]:
+def _delete(services: Services, topic: str, asked: Message) -> dict[str, object]:
     result: dict[str, object] = {"partition_index": asked.partition_index, "low_watermark": -1}
-    hosted = broker.partitions.get(topic, asked.partition_index)
+    hosted = services.partitions.get(topic, asked.partition_index)
     if hosted is None:
-        result["error_code"] = broker.absent(topic, asked.partition_index)
+        result["error_code"] = services.absent(topic, asked.partition_index)
     elif is_internal(topic):
         result["error_code"] = ErrorCode.invalid_topic_exception
     elif not hosted.replica.is_leader:
@@ -57,27 +54,27 @@ def _delete(broker: Broker, topic: str, asked: Message) -> dict[str, object]:
     elif hosted.config.is_compacted and not hosted.config.is_deleted:
         result["error_code"] = ErrorCode.policy_violation
     else:
-        result["error_code"] = broker.partitions.delete_records(hosted, asked.offset)
+        result["error_code"] = services.log_starts.delete_records(hosted, asked.offset)
     return result
 
 
-async def _answer(broker: Broker, request: AnyRequest, topics: list[dict[str, object]]) -> None:
+async def _answer(services: Services, request: AnyRequest, topics: list[dict[str, object]]) -> None:
     deadline_ms = monotonic_ms() + min(max(0, to_ms(request.message.timeout)), TIMEOUT_MS_MAX)
     for topic in topics:
         partitions = topic["partitions"]
         assert isinstance(partitions, list)
         for partition in partitions:
-            hosted = broker.partitions.get(str(topic["name"]), partition["partition_index"])
+            hosted = services.partitions.get(str(topic["name"]), partition["partition_index"])
             if partition["error_code"] is ErrorCode.none and hosted is not None:
-                await _await_replicas(broker, hosted, partition, deadline_ms)
+                await _await_replicas(services, hosted, partition, deadline_ms)
     request.respond(response(ApiKey.DELETE_RECORDS, request.version, topics=topics))
 
 
 async def _await_replicas(
-    broker: Broker, hosted: HostedPartition, partition: dict[str, object], deadline_ms: int
+    services: Services, hosted: HostedPartition, partition: dict[str, object], deadline_ms: int
 ) -> None:
     required = hosted.log.log_start_offset
-    while broker.partitions.low_watermark(hosted) < required:
+    while services.log_starts.low_watermark(hosted) < required:
         if not hosted.replica.is_leader:
             partition["error_code"] = ErrorCode.not_leader_or_follower
             return
@@ -85,4 +82,4 @@ async def _await_replicas(
             partition["error_code"] = ErrorCode.request_timed_out
             return
         await asyncio.sleep(POLL_MS / 1000)
-    partition["low_watermark"] = broker.partitions.low_watermark(hosted)
+    partition["low_watermark"] = services.log_starts.low_watermark(hosted)

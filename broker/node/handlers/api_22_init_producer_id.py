@@ -7,32 +7,28 @@ With one, its coordinator does, which fences the predecessor (KIP-98, KIP-360). 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.transactions.types import InitProducer, ProducerResult
-from broker.node.control import AnyRequest
-from broker.node.transactions import call_with_producer_id, client_error
+from broker.node.coordination.transactions import client_error
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response, to_ms
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-
 FENCED_SINCE_VERSION = 4
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     message = request.message
     if (getattr(message, "producer_id", -1) == -1) != (getattr(message, "producer_epoch", -1) == -1):
         request.respond(_answer(request, ErrorCode.invalid_request, -1, -1))  # an id has an epoch
     elif message.transactional_id is not None:
-        _init_transactional(broker, request)
+        _init_transactional(services, request)
     else:
-        broker.serve(request, _fresh(broker, request))
+        services.serve(request, _fresh(services, request))
 
 
-def _init_transactional(broker: Broker, request: AnyRequest) -> None:
+def _init_transactional(services: Services, request: AnyRequest) -> None:
     message = request.message
 
     def answer(result: ProducerResult) -> None:
@@ -53,11 +49,11 @@ def _init_transactional(broker: Broker, request: AnyRequest) -> None:
             fresh_producer_id=fresh_producer_id,
         )
 
-    call_with_producer_id(broker, message.transactional_id, make_event, answer)
+    services.transactions.call_with_producer_id(message.transactional_id, make_event, answer)
 
 
-async def _fresh(broker: Broker, request: AnyRequest) -> None:
-    producer_id = await broker.producer_ids.take()
+async def _fresh(services: Services, request: AnyRequest) -> None:
+    producer_id = await services.producer_ids.take()
     if producer_id is None:
         request.respond(_answer(request, ErrorCode.coordinator_load_in_progress, -1, -1))
     else:

@@ -4,29 +4,25 @@ our own followers learn it from Fetch. Complete.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from broker.node.control import AnyRequest
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
-
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     topics = [
-        {"topic": topic.topic, "partitions": [_partition(broker, topic.topic, each) for each in topic.partitions]}
+        {"topic": topic.topic, "partitions": [_partition(services, topic.topic, each) for each in topic.partitions]}
         for topic in request.message.topics
     ]
     request.respond(response(ApiKey.OFFSET_FOR_LEADER_EPOCH, request.version, topics=topics))
 
 
-def _partition(broker: Broker, topic: str, asked: Message) -> dict[str, object]:
-    hosted = broker.partitions.get(topic, asked.partition)
+def _partition(services: Services, topic: str, asked: Message) -> dict[str, object]:
+    hosted = services.partitions.get(topic, asked.partition)
     if hosted is None:
-        error = broker.absent(topic, asked.partition)
+        error = services.absent(topic, asked.partition)
     elif not hosted.replica.is_leader:
         error = ErrorCode.not_leader_or_follower
     else:

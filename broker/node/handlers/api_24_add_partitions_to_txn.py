@@ -8,7 +8,6 @@ Complete.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from broker.coordinator.transactions.types import (
     EPOCH_BUMP_VERSION,
@@ -18,27 +17,25 @@ from broker.coordinator.transactions.types import (
     TopicPartition,
     VerifyPartitions,
 )
-from broker.node.control import AnyRequest, guarded
-from broker.node.transactions import KEY_TYPE, client_error
+from broker.node.coordination.transactions import KEY_TYPE, client_error
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 BATCHED_SINCE_VERSION = 4
 FENCED_SINCE_VERSION = 2
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     if request.version >= BATCHED_SINCE_VERSION:
-        _Batch(broker, request).start()
+        _Batch(services, request).start()
         return
     message = request.message
     transactional_id = message.v3_and_below_transactional_id
     partitions = _partitions(message.v3_and_below_topics)
-    missing = _missing_errors(broker, partitions)
+    missing = _missing_errors(services, partitions)
 
     def answer(error_of: dict[TopicPartition, ErrorCode]) -> None:
         topics = _topic_results(message.v3_and_below_topics, error_of, tells_empty=not missing)
@@ -57,7 +54,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     elif not transactional_id:
         refused(ErrorCode.invalid_request)
     else:
-        broker.coordinators[KEY_TYPE].call(
+        services.coordinators[KEY_TYPE].call(
             transactional_id,
             lambda token: AddPartitions(
                 token=token,
@@ -75,8 +72,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
 class _Batch:
     """Transactions are answered one by one by their shards, the request when all are."""
 
-    def __init__(self, broker: Broker, request: AnyRequest) -> None:
-        self._broker, self._request = broker, request
+    def __init__(self, services: Services, request: AnyRequest) -> None:
+        self._services, self._request = services, request
         self._results: list[dict[str, object]] = []
         self._waiting = 1
 
@@ -119,7 +116,7 @@ class _Batch:
                 transaction_version=EPOCH_BUMP_VERSION,
             )
 
-        missing = _missing_errors(self._broker, partitions)
+        missing = _missing_errors(self._services, partitions)
         if missing:
             result["topic_results"] = _topic_results(transaction.topics, missing, tells_empty=False)
             self._done()
@@ -127,7 +124,7 @@ class _Batch:
         if not transaction.transactional_id:
             finish(PartitionsResult(error_code=ErrorCode.invalid_request))
             return
-        self._broker.coordinators[KEY_TYPE].call(
+        self._services.coordinators[KEY_TYPE].call(
             transaction.transactional_id,
             make_event,
             done=guarded(self._request, done),
@@ -141,9 +138,9 @@ class _Batch:
             self._request.respond(response(ApiKey.ADD_PARTITIONS_TO_TXN, version, results_by_transaction=self._results))
 
 
-def _missing_errors(broker: Broker, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+def _missing_errors(services: Services, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
     """One that is not there fails its whole transaction; empty if all are there."""
-    image = broker.metadata.image
+    image = services.metadata.image
     missing = {each for each in partitions if image.partition(*each) is None}
     if not missing:
         return {}

@@ -5,43 +5,39 @@ That is: the partition of `__consumer_offsets` that holds the group is added as 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.transactions.types import LEGACY_VERSION, AddPartitions, PartitionsResult
-from broker.node.control import AnyRequest, guarded
-from broker.node.transactions import KEY_TYPE, client_error
+from broker.node.coordination.transactions import KEY_TYPE, client_error
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 GROUPS = 0  # FindCoordinator's key type
 FENCED_SINCE_VERSION = 2
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
-    groups = broker.coordinators.get(GROUPS)
+def handle(services: Services, request: AnyRequest) -> None:
+    groups = services.coordinators.get(GROUPS)
     if not request.message.transactional_id:
         _answer(request, ErrorCode.invalid_request)
     elif groups is None:
         _answer(request, ErrorCode.coordinator_not_available)
     elif groups.partition_of(request.message.group_id) is None:
-        broker.serve(request, _make_topic_then_add(broker, request))
+        services.serve(request, _make_topic_then_add(services, request))
     else:
-        _add(broker, request)
+        _add(services, request)
 
 
-async def _make_topic_then_add(broker: Broker, request: AnyRequest) -> None:
-    if await broker.coordinators[GROUPS].ensure_topic() is None:
-        _add(broker, request)
+async def _make_topic_then_add(services: Services, request: AnyRequest) -> None:
+    if await services.coordinators[GROUPS].ensure_topic() is None:
+        _add(services, request)
     else:
         _answer(request, ErrorCode.coordinator_not_available)
 
 
-def _add(broker: Broker, request: AnyRequest) -> None:
-    message, groups = request.message, broker.coordinators[GROUPS]
+def _add(services: Services, request: AnyRequest) -> None:
+    message, groups = request.message, services.coordinators[GROUPS]
     partition = groups.partition_of(message.group_id)
     if partition is None:
         _answer(request, ErrorCode.coordinator_not_available)
@@ -52,7 +48,7 @@ def _add(broker: Broker, request: AnyRequest) -> None:
         assert isinstance(result, PartitionsResult)
         _answer(request, client_error(result.error_code, has_fenced=request.version >= FENCED_SINCE_VERSION))
 
-    broker.coordinators[KEY_TYPE].call(
+    services.coordinators[KEY_TYPE].call(
         message.transactional_id,
         lambda token: AddPartitions(
             token=token,

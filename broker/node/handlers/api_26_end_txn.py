@@ -5,28 +5,24 @@ The answer comes when the decision is committed; the markers follow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.transactions.types import (
     EPOCH_BUMP_VERSION,
     LEGACY_VERSION,
     EndTransaction,
     ProducerResult,
 )
-from broker.node.control import AnyRequest
-from broker.node.transactions import call_with_producer_id, client_error
+from broker.node.coordination.transactions import client_error
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 EPOCH_BUMP_SINCE_VERSION = 5
 FENCED_SINCE_VERSION = 2
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     message = request.message
 
     def answer(result: ProducerResult) -> None:
@@ -50,4 +46,4 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             fresh_producer_id=fresh_producer_id,
         )
 
-    call_with_producer_id(broker, message.transactional_id, make_event, answer)
+    services.transactions.call_with_producer_id(message.transactional_id, make_event, answer)

@@ -9,31 +9,28 @@ are gone. While it loads, markers are refused: it reads the log to where it ende
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from broker.log.transactions import EndMarker
-from broker.node.control import AnyRequest, guarded
-from broker.node.groups import OFFSETS_TOPIC
-from broker.node.turns import in_turns
+from broker.node.coordination.groups import OFFSETS_TOPIC
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest, guarded
+from broker.node.net.turns import in_turns
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-
 ACKS_ALL = -1
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
-    _Markers(broker, request).start()
+def handle(services: Services, request: AnyRequest) -> None:
+    _Markers(services, request).start()
 
 
 class _Markers:
     """One request; answered when the outcome of every partition is known."""
 
-    def __init__(self, broker: Broker, request: AnyRequest) -> None:
-        self._broker, self._request = broker, request
+    def __init__(self, services: Services, request: AnyRequest) -> None:
+        self._services, self._request = services, request
         self._waiting = 1  # the request itself, until all partitions are handled
         self._answers: list[dict[str, object]] = []
 
@@ -60,22 +57,21 @@ class _Markers:
     def _is_of_nobody(self, asked: Message) -> bool:
         """A marker without a producer fits no log. Kafka notices as it builds the batch: the whole request fails."""
         is_someone = asked.producer_id >= 0 and asked.producer_epoch >= 0
-        image = self._broker.metadata.image
+        image = self._services.metadata.image
         named = [(topic.name, index) for topic in asked.topics for index in topic.partition_indexes]
         return not is_someone and any(image.partition(*each) is not None for each in named)
 
     def _write(self, asked: Message, topic: str, index: int) -> dict[str, object]:
         result: dict[str, object] = {"partition_index": index}
-        partitions = self._broker.partitions
-        hosted = partitions.get(topic, index)
+        hosted = self._services.partitions.get(topic, index)
         if hosted is None:
-            return {**result, "error_code": self._broker.absent(topic, index)}
+            return {**result, "error_code": self._services.absent(topic, index)}
         error = hosted.replica.check_append(acks=ACKS_ALL)
-        if error is ErrorCode.none and topic == OFFSETS_TOPIC and not self._broker.groups.host.is_serving(index):
+        if error is ErrorCode.none and topic == OFFSETS_TOPIC and not self._services.groups.host.is_serving(index):
             error = ErrorCode.coordinator_load_in_progress
         if error is not ErrorCode.none:
             return {**result, "error_code": error}
-        outcome = partitions.append_marker(
+        outcome = self._services.appends.append_marker(
             hosted,
             producer_id=asked.producer_id,
             producer_epoch=asked.producer_epoch,
@@ -88,7 +84,7 @@ class _Markers:
 
             def replicated(error: ErrorCode) -> None:
                 if error is ErrorCode.none and topic == OFFSETS_TOPIC:
-                    error = self._broker.groups.transaction_ended(
+                    error = self._services.groups.transaction_ended(
                         index,
                         producer_id=asked.producer_id,
                         producer_epoch=asked.producer_epoch,
@@ -97,8 +93,8 @@ class _Markers:
                 result["error_code"] = error
                 self._done()
 
-            timeout_ms = self._broker.config.replica_socket_timeout_ms
-            partitions.await_replication(
+            timeout_ms = self._services.config.replica_socket_timeout_ms
+            self._services.cores.await_replication(
                 hosted,
                 required_offset=outcome.required_offset,
                 timeout_ms=timeout_ms,

@@ -6,46 +6,42 @@ whether the group's partition belongs to it; since version 5 the question adds i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.groups.events import CommitOffsets, CommitResult, OffsetToCommit
 from broker.log.producers import Verdict
 from broker.log.verification import VerificationGuard
-from broker.node.clock import wall_ms
-from broker.node.control import AnyRequest, guarded
-from broker.node.groups import OFFSETS_TOPIC
-from broker.node.verification import Producer
+from broker.node.coordination.groups import OFFSETS_TOPIC
+from broker.node.coordination.verification import Producer
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest, guarded
+from broker.node.process.clock import wall_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 ADDS_SINCE_VERSION = 5
 ABORTABLE_SINCE_VERSION = 4
 _LATER = frozenset({ErrorCode.network_exception, ErrorCode.request_timed_out, ErrorCode.not_coordinator})
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
-    message, image = request.message, broker.metadata.image
+def handle(services: Services, request: AnyRequest) -> None:
+    message, image = request.message, services.metadata.image
     asked = [(topic.name, each.partition_index) for topic in message.topics for each in topic.partitions]
     if not any(image.partition(*each) for each in asked):
-        _answer(broker, request, ErrorCode.none)  # every partition has its own error
+        _answer(services, request, ErrorCode.none)  # every partition has its own error
         return
     if not message.group_id:
-        _answer(broker, request, ErrorCode.invalid_group_id)
+        _answer(services, request, ErrorCode.invalid_group_id)
         return
-    index = broker.groups.host.partition_of(message.group_id)
-    hosted = None if index is None else broker.partitions.get(OFFSETS_TOPIC, index)
+    index = services.groups.host.partition_of(message.group_id)
+    hosted = None if index is None else services.partitions.get(OFFSETS_TOPIC, index)
     if hosted is None or not hosted.replica.is_leader:
-        _answer(broker, request, ErrorCode.not_coordinator)
+        _answer(services, request, ErrorCode.not_coordinator)
         return
     if not message.transactional_id:
-        _answer(broker, request, ErrorCode.invalid_request)
+        _answer(services, request, ErrorCode.invalid_request)
         return
     log, is_adding = hosted.log, request.version >= ADDS_SINCE_VERSION
-    must_be_verified = is_adding or broker.config.transaction_partition_verification_enable
+    must_be_verified = is_adding or services.config.transaction_partition_verification_enable
     producer = Producer(
         transactional_id=message.transactional_id,
         producer_id=message.producer_id,
@@ -59,22 +55,24 @@ def handle(broker: Broker, request: AnyRequest) -> None:
 
     def proceed(error: ErrorCode, guard: VerificationGuard | None) -> None:
         if error is not ErrorCode.none:
-            _answer(broker, request, _client_error(error, request.version))
+            _answer(services, request, _client_error(error, request.version))
             return
         verdict = log.may_append_transactionally(
             producer.producer_id, producer.producer_epoch, guard, must_be_verified=must_be_verified
         )
         if verdict is Verdict.OK:
-            _commit(broker, request)
+            _commit(services, request)
         else:
             is_old = verdict is Verdict.INVALID_EPOCH
-            _answer(broker, request, ErrorCode.invalid_producer_epoch if is_old else ErrorCode.invalid_txn_state)
+            _answer(services, request, ErrorCode.invalid_producer_epoch if is_old else ErrorCode.invalid_txn_state)
 
-    broker.verifier.ask(producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=guarded(request, proceed))
+    services.verifier.ask(
+        producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=guarded(request, proceed)
+    )
 
 
-def _commit(broker: Broker, request: AnyRequest) -> None:
-    message, image = request.message, broker.metadata.image
+def _commit(services: Services, request: AnyRequest) -> None:
+    message, image = request.message, services.metadata.image
     offsets = []
     for topic in message.topics:
         state = image.topics.get(topic.name)
@@ -107,14 +105,14 @@ def _commit(broker: Broker, request: AnyRequest) -> None:
         )
 
     def done(result: CommitResult) -> None:
-        _answer(broker, request, result.error_code, dict(result.partitions))
+        _answer(services, request, result.error_code, dict(result.partitions))
 
-    broker.groups.ask(
+    services.groups.ask(
         message.group_id,
         event,
         CommitResult,
         done=guarded(request, done),
-        refused=guarded(request, lambda error: _answer(broker, request, error)),
+        refused=guarded(request, lambda error: _answer(services, request, error)),
     )
 
 
@@ -132,12 +130,12 @@ def _client_error(error: ErrorCode, version: int) -> ErrorCode:
 
 
 def _answer(
-    broker: Broker,
+    services: Services,
     request: AnyRequest,
     error: ErrorCode,
     errors: dict[tuple[str, int], ErrorCode] | None = None,
 ) -> None:
-    image, of_partition = broker.metadata.image, errors or {}
+    image, of_partition = services.metadata.image, errors or {}
     topics = [
         {
             "name": topic.name,

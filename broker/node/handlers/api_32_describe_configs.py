@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, ConfigType, Effect
 from broker.controller.topics import is_legal_name
 from broker.kafka_settings import kafka_settings
-from broker.node.broker_settings import support_of
-from broker.node.config import NodeConfig, key_of, text_of
-from broker.node.control import AnyRequest
-from broker.node.turns import in_turns
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.node.net.turns import in_turns
+from broker.node.settings.broker_settings import support_of
+from broker.node.settings.config import NodeConfig, key_of, text_of
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 TOPIC, BROKER = 2, 4
 DOCUMENTATION_SINCE_VERSION = 3
@@ -40,14 +37,14 @@ _DEFAULTS = {
 _KINDS = {key_of(each.name): _TYPES.get(str(each.type), ConfigType.STRING) for each in fields(NodeConfig)}
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     resources = request.message.resources
     are_types = all(each.resource_type in RESOURCE_TYPES for each in resources)
     results: list[dict[str, object]] = []
 
     def describe_all() -> Iterator[None]:
         for each in resources:  # one that is no type fails the whole request, as in Kafka
-            results.append(_describe(broker, request, each) if are_types else _refused(each))
+            results.append(_describe(services, request, each) if are_types else _refused(each))
             yield
 
     def done() -> None:
@@ -66,20 +63,20 @@ def _refused(resource: Message) -> dict[str, object]:
     }
 
 
-def _describe(broker: Broker, request: AnyRequest, resource: Message) -> dict[str, object]:
+def _describe(services: Services, request: AnyRequest, resource: Message) -> dict[str, object]:
     error, message, name = ErrorCode.none, None, resource.resource_name
     with_synonyms: bool = request.message.include_synonyms
     configs: list[dict[str, object]] = []
     if resource.resource_type == TOPIC:
         if not is_legal_name(name):
             error, message = ErrorCode.invalid_topic_exception, f"Topic name {name!r} is illegal"
-        elif name in broker.metadata.image.topics:
-            configs = [_topic_entry(broker, name, key, with_synonyms) for key in sorted(TOPIC_SETTINGS)]
+        elif name in services.metadata.image.topics:
+            configs = [_topic_entry(services, name, key, with_synonyms) for key in sorted(TOPIC_SETTINGS)]
         else:
             error = ErrorCode.unknown_topic_or_partition
-    elif resource.resource_type == BROKER and name in ("", str(broker.config.node_id)):
-        keys = sorted(_DEFAULTS) if name else sorted(broker.metadata.image.broker_configs.get("", {}))
-        configs = [_broker_entry(broker, key, with_synonyms, is_default=not name) for key in keys]
+    elif resource.resource_type == BROKER and name in ("", str(services.config.node_id)):
+        keys = sorted(_DEFAULTS) if name else sorted(services.metadata.image.broker_configs.get("", {}))
+        configs = [_broker_entry(services, key, with_synonyms, is_default=not name) for key in keys]
     else:
         error = ErrorCode.invalid_request
         message = f"resource type {resource.resource_type} {name!r} is not known to this broker"
@@ -96,9 +93,9 @@ def _describe(broker: Broker, request: AnyRequest, resource: Message) -> dict[st
     }
 
 
-def _broker_sources(broker: Broker, key: str, *, is_default: bool = False) -> list[tuple[int, str]]:
+def _broker_sources(services: Services, key: str, *, is_default: bool = False) -> list[tuple[int, str]]:
     """(source, value) of a broker setting, the one in effect first. `is_default`: only the cluster-wide values."""
-    image, config = broker.metadata.image, broker.config
+    image, config = services.metadata.image, services.config
     found: list[tuple[int, str]] = []
     own = {} if is_default else image.broker_configs.get(str(config.node_id), {})
     if key in own:
@@ -114,22 +111,22 @@ def _broker_sources(broker: Broker, key: str, *, is_default: bool = False) -> li
     return found
 
 
-def _topic_entry(broker: Broker, topic: str, key: str, with_synonyms: bool) -> dict[str, object]:
+def _topic_entry(services: Services, topic: str, key: str, with_synonyms: bool) -> dict[str, object]:
     setting = TOPIC_SETTINGS[key]
-    overrides = broker.metadata.image.topic_configs.get(topic, {})
+    overrides = services.metadata.image.topic_configs.get(topic, {})
     found = [(SOURCE_TOPIC, overrides[key], key)] if key in overrides else []
     broker_key = setting.broker_key
     if broker_key is None:
         synonyms = list(found)
         found.append((SOURCE_DEFAULT, setting.default, key))
     else:
-        found += [(source, value, broker_key) for source, value in _broker_sources(broker, broker_key)]
+        found += [(source, value, broker_key) for source, value in _broker_sources(services, broker_key)]
         synonyms = [each for each in found if each[0] != SOURCE_DEFAULT or broker_key not in _NO_DEFAULT]
     return _entry(key, found, setting.kind, read_only=False, synonyms=synonyms if with_synonyms else [])
 
 
-def _broker_entry(broker: Broker, key: str, with_synonyms: bool, *, is_default: bool) -> dict[str, object]:
-    found = [(source, value, key) for source, value in _broker_sources(broker, key, is_default=is_default)]
+def _broker_entry(services: Services, key: str, with_synonyms: bool, *, is_default: bool) -> dict[str, object]:
+    found = [(source, value, key) for source, value in _broker_sources(services, key, is_default=is_default)]
     read_only = key not in DYNAMIC_BROKER_CONFIGS
     return _entry(key, found, _KINDS[key], read_only=read_only, synonyms=found if with_synonyms else [])
 

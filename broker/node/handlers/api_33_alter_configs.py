@@ -6,40 +6,19 @@ older clients.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from broker.controller.types import AlterConfigs, ConfigChange
-from broker.node.control import AnyRequest
-from broker.node.forwarding import forward
-from broker.node.handlers.api_44_incremental_alter_configs import _shows, all_failed, to_kio
-from broker.wire.apis import ApiKey, Listener
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-
-FORWARD_VERSION = 2
+from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange
+from broker.node.handlers.config_answers import all_failed, shows, to_kio
+from broker.node.handlers.forwarding import Forward
+from broker.node.handlers.rows import ControllerApi, MakeEvent
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.wire.apis import ApiKey
+from broker.wire.messages import Message
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def event(services: Services, request: AnyRequest) -> MakeEvent:
     message = request.message
-    if request.listener is not Listener.CONTROLLER:
-        broker.serve(
-            request,
-            forward(
-                broker,
-                request,
-                api_key=ApiKey.ALTER_CONFIGS,
-                version=FORWARD_VERSION,
-                failed=lambda error, cause: all_failed(ApiKey.ALTER_CONFIGS, request, error, cause),
-                is_visible=lambda image, answer: message.validate_only or _shows(image, message, answer),
-            ),
-        )
-        return
-    wrong = {
-        position: f"Null value not supported for : {name}"
-        for position, resource in enumerate(message.resources)
-        for name in [each.name for each in resource.configs if each.value is None][:1]
-    }
+    wrong = _wrong(message)
     changes = tuple(
         ConfigChange(
             resource_type=resource.resource_type,
@@ -50,10 +29,25 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         for position, resource in enumerate(message.resources)
         if position not in wrong
     )
+    return lambda token: AlterConfigs(token=token, resources=changes, validate_only=message.validate_only)
 
-    def answer(result: Any) -> None:  # the response type of this request
-        request.respond(to_kio(ApiKey.ALTER_CONFIGS, request, result, wrong))
 
-    broker.ask_controller(
-        request, lambda token: AlterConfigs(token=token, resources=changes, validate_only=message.validate_only), answer
-    )
+def _wrong(message: Message) -> dict[int, str]:
+    """What never comes to the controller, by the resource's position in the request."""
+    return {
+        position: f"Null value not supported for : {name}"
+        for position, resource in enumerate(message.resources)
+        for name in [each.name for each in resource.configs if each.value is None][:1]
+    }
+
+
+def answer(services: Services, request: AnyRequest, result: AlterConfigsResponse) -> Message:
+    return to_kio(ApiKey.ALTER_CONFIGS, request, result, _wrong(request.message))
+
+
+CONTROLLER = ControllerApi(event=event, answer=answer)
+FORWARD = Forward(
+    version=2,
+    failed=lambda request, error, cause: all_failed(ApiKey.ALTER_CONFIGS, request, error, cause),
+    is_visible=lambda image, message, answered: message.validate_only or shows(image, message, answered),
+)

@@ -6,22 +6,19 @@ There is one directory and no moving between directories, so no replica is a fut
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
-from broker.node.control import AnyRequest
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
-
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     wanted = request.message.topics
     asked = None if wanted is None else {(each.topic, index) for each in wanted for index in each.partitions}
     topics: dict[str, list[dict[str, object]]] = {}
-    for hosted in sorted(broker.partitions.all(), key=lambda each: each.key):
+    for hosted in sorted(services.partitions.all(), key=lambda each: each.key):
         if asked is None or hosted.key in asked:
             partition: dict[str, object] = {
                 "partition_index": hosted.index,
@@ -32,13 +29,13 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             topics.setdefault(hosted.topic, []).append(partition)
     result: dict[str, object] = {
         "error_code": ErrorCode.none,
-        "log_dir": str(broker.config.log_dirs.absolute()),
+        "log_dir": str(services.config.log_dirs.absolute()),
         "topics": [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()],
     }
     try:
-        room = os.statvfs(broker.config.log_dirs)
+        room = os.statvfs(services.config.log_dirs)
     except OSError as error:
-        broker.logger.error("log_dir_unreadable", cause=repr(str(error)))
+        services.logger.error("log_dir_unreadable", cause=repr(str(error)))
         result["error_code"] = ErrorCode.kafka_storage_error
     else:
         result["total_bytes"] = room.f_blocks * room.f_frsize
@@ -46,7 +43,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     # A partition's directory fails by itself, as if it were a log directory of its own: Kafka tells of those the error.
     failed = [
         {"error_code": ErrorCode.kafka_storage_error, "log_dir": f"{result['log_dir']}/{topic}-{index}", "topics": []}
-        for topic, index in broker.partitions.offline()
+        for topic, index in services.partitions.offline()
         if asked is None or (topic, index) in asked
     ]
     results = [result, *failed]

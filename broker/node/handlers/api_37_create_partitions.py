@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from broker.controller.image import MetadataImage
-from broker.controller.types import CreatePartitions, NewPartitions
-from broker.node.control import AnyRequest
-from broker.node.forwarding import forward
-from broker.wire.apis import ApiKey, Listener
+from broker.controller.types import CreatePartitions, CreatePartitionsResponse, NewPartitions
+from broker.node.handlers.forwarding import Forward
+from broker.node.handlers.rows import ControllerApi, MakeEvent
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
-FORWARD_VERSION = 3
-
-
-def handle(broker: Broker, request: AnyRequest) -> None:
+def event(services: Services, request: AnyRequest) -> MakeEvent:
     message = request.message
-    if request.listener is not Listener.CONTROLLER:
-        broker.serve(
-            request,
-            forward(
-                broker,
-                request,
-                api_key=ApiKey.CREATE_PARTITIONS,
-                version=FORWARD_VERSION,
-                failed=lambda error, cause: _all_failed(request, error, cause),
-                is_visible=lambda image, answer: message.validate_only or _shows(image, message, answer),
-            ),
-        )
-        return
     topics = tuple(
         NewPartitions(
             topic=topic.name,
@@ -43,20 +25,17 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         )
         for topic in message.topics
     )
+    return lambda token: CreatePartitions(token=token, topics=topics, validate_only=message.validate_only)
 
-    def answer(result: Any) -> None:  # the response type of this request
-        if result.error_code != ErrorCode.none:
-            request.respond(_all_failed(request, ErrorCode(result.error_code), None))
-            return
-        results = [
-            {"name": each.topic, "error_code": each.error_code, "error_message": each.error_message}
-            for each in result.topics
-        ]
-        request.respond(response(ApiKey.CREATE_PARTITIONS, request.version, results=results))
 
-    broker.ask_controller(
-        request, lambda token: CreatePartitions(token=token, topics=topics, validate_only=message.validate_only), answer
-    )
+def answer(services: Services, request: AnyRequest, result: CreatePartitionsResponse) -> Message:
+    if result.error_code != ErrorCode.none:
+        return _all_failed(request, ErrorCode(result.error_code), None)
+    results = [
+        {"name": each.topic, "error_code": each.error_code, "error_message": each.error_message}
+        for each in result.topics
+    ]
+    return response(ApiKey.CREATE_PARTITIONS, request.version, results=results)
 
 
 def _all_failed(request: AnyRequest, error: ErrorCode, cause: str | None) -> Message:
@@ -71,3 +50,11 @@ def _shows(image: MetadataImage, message: Message, answer: Message) -> bool:
         or (topic.name in image.topics and len(image.topics[topic.name].partitions) >= topic.count)
         for topic in message.topics
     )
+
+
+CONTROLLER = ControllerApi(event=event, answer=answer)
+FORWARD = Forward(
+    version=3,
+    failed=_all_failed,
+    is_visible=lambda image, message, answered: message.validate_only or _shows(image, message, answered),
+)

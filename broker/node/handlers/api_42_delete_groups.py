@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import DeleteGroup
-from broker.node.control import guarded
 from broker.node.handlers.gather import Gather
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
 
-
-def handle(broker: Broker, request: Request) -> None:
+def handle(services: Services, request: Request) -> None:
     group_ids = tuple(dict.fromkeys(request.message.groups_names))
 
     def done(errors: list[ErrorCode]) -> None:
@@ -29,7 +25,7 @@ def handle(broker: Broker, request: Request) -> None:
     gather: Gather[ErrorCode] = Gather(len(group_ids), done)
     for position, group_id in enumerate(group_ids):
         put = gather.slot(position)
-        broker.groups.ask(
+        services.groups.ask(
             group_id, _event(group_id), ErrorCode, done=guarded(request, put), refused=guarded(request, put)
         )
 

@@ -5,72 +5,54 @@ On a client listener it is forwarded to the controller.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from broker.controller.types import ElectLeaders
-from broker.node.control import AnyRequest
-from broker.node.forwarding import forward
-from broker.wire.apis import ApiKey, Listener
+from broker.controller.types import ElectLeaders, ElectLeadersResponse
+from broker.node.handlers.forwarding import Forward
+from broker.node.handlers.rows import ControllerApi, MakeEvent
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-
-FORWARD_VERSION = 2
 PREFERRED, UNCLEAN = 0, 1
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def refusal(services: Services, request: AnyRequest) -> Message | None:
+    if _kind(request.message) not in (PREFERRED, UNCLEAN) and request.message.topic_partitions != ():
+        return _failed(request, ErrorCode.invalid_request)
+    return None
+
+
+def _kind(message: Message) -> int:
+    kind: int = getattr(message, "election_type", PREFERRED)
+    return kind
+
+
+def event(services: Services, request: AnyRequest) -> MakeEvent:
     message = request.message
-    kind = getattr(message, "election_type", PREFERRED)
-    if kind not in (PREFERRED, UNCLEAN) and message.topic_partitions != ():
-        request.respond(_failed(request, ErrorCode.invalid_request))
-        return
-    if request.listener is not Listener.CONTROLLER:
-        broker.serve(
-            request,
-            forward(
-                broker,
-                request,
-                api_key=ApiKey.ELECT_LEADERS,
-                version=FORWARD_VERSION,
-                failed=lambda error, cause: _failed(request, error),
-            ),
-        )
-        return
     partitions = None
     if message.topic_partitions is not None:
         partitions = tuple((each.topic, index) for each in message.topic_partitions for index in each.partitions)
+    return lambda token: ElectLeaders(token=token, unclean=_kind(message) == UNCLEAN, partitions=partitions)
 
-    def answer(result: Any) -> None:  # the response type of this request
-        if result.error_code != ErrorCode.none:
-            request.respond(_failed(request, ErrorCode(result.error_code)))
-            return
-        # Asked for all, only those where something was to do are told of, beneath every topic's name.
-        asked = message.topic_partitions
-        named = list(broker.metadata.image.topics) if asked is None else [each.topic for each in asked]
-        topics: dict[str, list[dict[str, object]]] = {name: [] for name in named}
-        for each in result.partitions:
-            outcome = {
-                "partition_id": each.partition,
-                "error_code": each.error_code,
-                "error_message": each.error_message,
-            }
-            topics.setdefault(each.topic, []).append(outcome)
-        results = [{"topic": topic, "partition_result": outcomes} for topic, outcomes in topics.items()]
-        request.respond(
-            response(
-                ApiKey.ELECT_LEADERS,
-                request.version,
-                error_code=ErrorCode.none,
-                replica_election_results=results,
-            )
-        )
 
-    broker.ask_controller(
-        request, lambda token: ElectLeaders(token=token, unclean=kind == UNCLEAN, partitions=partitions), answer
-    )
+def answer(services: Services, request: AnyRequest, result: ElectLeadersResponse) -> Message:
+    if result.error_code != ErrorCode.none:
+        return _failed(request, ErrorCode(result.error_code))
+    # Asked for all, only those where something was to do are told of, beneath every topic's name.
+    asked = request.message.topic_partitions
+    named = list(services.metadata.image.topics) if asked is None else [each.topic for each in asked]
+    topics: dict[str, list[dict[str, object]]] = {name: [] for name in named}
+    for each in result.partitions:
+        outcome: dict[str, object] = {
+            "partition_id": each.partition,
+            "error_code": each.error_code,
+            "error_message": each.error_message,
+        }
+        topics.setdefault(each.topic, []).append(outcome)
+    results = [{"topic": topic, "partition_result": outcomes} for topic, outcomes in topics.items()]
+    version = request.version
+    return response(ApiKey.ELECT_LEADERS, version, error_code=ErrorCode.none, replica_election_results=results)
 
 
 def _failed(request: AnyRequest, error: ErrorCode) -> Message:
@@ -85,3 +67,7 @@ def _failed(request: AnyRequest, error: ErrorCode) -> Message:
         for each in request.message.topic_partitions or ()
     ]
     return response(ApiKey.ELECT_LEADERS, request.version, error_code=error, replica_election_results=results)
+
+
+CONTROLLER = ControllerApi(event=event, answer=answer)
+FORWARD = Forward(version=2, failed=lambda request, error, cause: _failed(request, error))

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.groups.events import DeleteOffsets, DeleteOffsetsResult
-from broker.node.control import guarded
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
 
-
-def handle(broker: Broker, request: Request) -> None:
-    message, image = request.message, broker.metadata.image
+def handle(services: Services, request: Request) -> None:
+    message, image = request.message, services.metadata.image
     places = tuple(
         (topic.name, each.partition_index)
         for topic in message.topics
@@ -53,6 +48,6 @@ def handle(broker: Broker, request: Request) -> None:
     if not message.group_id:
         refused(ErrorCode.invalid_group_id)
         return
-    broker.groups.ask(
+    services.groups.ask(
         message.group_id, event, DeleteOffsetsResult, done=guarded(request, done), refused=guarded(request, refused)
     )

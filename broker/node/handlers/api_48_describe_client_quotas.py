@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.controller.image import QuotaEntity
-from broker.node.control import AnyRequest
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 EXACT, DEFAULT, ANY = 0, 1, 2
 IP = "ip"
 ENTITY_TYPES = ("user", "client-id", IP)
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     message = request.message
     error, problem = _problem(message)
     if error is not ErrorCode.none:
@@ -37,7 +33,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
             "values": [{"key": key, "value": value} for key, value in sorted(values.items())],
         }
-        for entity, values in broker.metadata.image.client_quotas.items()
+        for entity, values in services.metadata.image.client_quotas.items()
         if _matches(entity, message)
     ]
     request.respond(

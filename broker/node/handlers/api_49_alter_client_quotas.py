@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from broker.controller.types import AlterClientQuotas, QuotaChange
-from broker.node.control import AnyRequest
-from broker.node.forwarding import forward
-from broker.wire.apis import ApiKey, Listener
+from broker.controller.types import AlterClientQuotas, AlterClientQuotasResponse, QuotaChange
+from broker.node.handlers.forwarding import Forward
+from broker.node.handlers.rows import ControllerApi, MakeEvent
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
-FORWARD_VERSION = 1
-
-
-def handle(broker: Broker, request: AnyRequest) -> None:
+def event(services: Services, request: AnyRequest) -> MakeEvent:
     message = request.message
-    if request.listener is not Listener.CONTROLLER:
-        broker.serve(
-            request,
-            forward(
-                broker,
-                request,
-                api_key=ApiKey.ALTER_CLIENT_QUOTAS,
-                version=FORWARD_VERSION,
-                failed=lambda error, cause: _all_failed(request, error, cause),
-            ),
-        )
-        return
     changes = tuple(
         QuotaChange(
             entity=tuple((part.entity_type, part.entity_name) for part in entry.entity),
@@ -38,26 +21,21 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         )
         for entry in message.entries
     )
+    return lambda token: AlterClientQuotas(token=token, changes=changes, validate_only=message.validate_only)
 
-    def answer(result: Any) -> None:  # the response type of this request
-        if result.error_code != ErrorCode.none:
-            request.respond(_all_failed(request, ErrorCode(result.error_code), None))
-            return
-        entries = [
-            {
-                "error_code": each.error_code,
-                "error_message": each.error_message,
-                "entity": [{"entity_type": kind, "entity_name": name} for kind, name in each.entity],
-            }
-            for each in result.entries
-        ]
-        request.respond(response(ApiKey.ALTER_CLIENT_QUOTAS, request.version, entries=entries))
 
-    broker.ask_controller(
-        request,
-        lambda token: AlterClientQuotas(token=token, changes=changes, validate_only=message.validate_only),
-        answer,
-    )
+def answer(services: Services, request: AnyRequest, result: AlterClientQuotasResponse) -> Message:
+    if result.error_code != ErrorCode.none:
+        return _all_failed(request, ErrorCode(result.error_code), None)
+    entries = [
+        {
+            "error_code": each.error_code,
+            "error_message": each.error_message,
+            "entity": [{"entity_type": kind, "entity_name": name} for kind, name in each.entity],
+        }
+        for each in result.entries
+    ]
+    return response(ApiKey.ALTER_CLIENT_QUOTAS, request.version, entries=entries)
 
 
 def _all_failed(request: AnyRequest, error: ErrorCode, cause: str | None) -> Message:
@@ -70,3 +48,7 @@ def _all_failed(request: AnyRequest, error: ErrorCode, cause: str | None) -> Mes
         for entry in request.message.entries
     ]
     return response(ApiKey.ALTER_CLIENT_QUOTAS, request.version, entries=entries)
+
+
+CONTROLLER = ControllerApi(event=event, answer=answer)
+FORWARD = Forward(version=1, failed=_all_failed)

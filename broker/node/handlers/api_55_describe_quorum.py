@@ -6,37 +6,18 @@ so there are no observers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from broker.node.clock import monotonic_ms, wall_ms
-from broker.node.control import AnyRequest
-from broker.node.forwarding import forward
+from broker.node.handlers.forwarding import Forward
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.quorum.messages import METADATA_TOPIC
-from broker.wire.apis import ApiKey, Listener
+from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
-FORWARD_VERSION = 2
-
-
-def handle(broker: Broker, request: AnyRequest) -> None:
-    if request.listener is not Listener.CONTROLLER:
-        broker.serve(
-            request,
-            forward(
-                broker,
-                request,
-                api_key=ApiKey.DESCRIBE_QUORUM,
-                version=FORWARD_VERSION,
-                failed=lambda error, cause: _failed(request, error, cause),
-                default_timeout_ms=broker.config.controller_quorum_request_timeout_ms,
-            ),
-        )
-        return
-    quorum = broker.metadata.quorum
+def handle(services: Services, request: AnyRequest) -> None:
+    quorum = services.metadata.quorum
     if not quorum.is_leader:
         request.respond(_failed(request, ErrorCode.not_controller, "this node does not lead the metadata quorum"))
         return
@@ -69,9 +50,9 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     nodes = [
         {
             "node_id": node_id,
-            "listeners": [{"name": broker.config.controller_listener, "host": address.host, "port": address.port}],
+            "listeners": [{"name": services.config.controller_listener, "host": address.host, "port": address.port}],
         }
-        for node_id, address in sorted(broker.config.controller_quorum_voters.items())
+        for node_id, address in sorted(services.config.controller_quorum_voters.items())
     ]
     request.respond(
         response(
@@ -84,7 +65,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     )
 
 
-def _failed(request: AnyRequest, error: ErrorCode, cause: str) -> Message:
+def _failed(request: AnyRequest, error: ErrorCode, cause: str | None) -> Message:
     return response(ApiKey.DESCRIBE_QUORUM, request.version, error_code=error, error_message=cause, topics=[], nodes=[])
 
 
@@ -106,3 +87,8 @@ def _without_quorum(request: AnyRequest) -> Message:
         for topic in request.message.topics
     ]
     return response(ApiKey.DESCRIBE_QUORUM, request.version, error_code=ErrorCode.none, topics=topics, nodes=[])
+
+
+FORWARD = Forward(
+    version=2, failed=_failed, default_timeout_ms=lambda config: config.controller_quorum_request_timeout_ms
+)

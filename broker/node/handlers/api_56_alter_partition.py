@@ -5,21 +5,19 @@ Version 2 carries broker ids only (epochs unknown). Not done: leader recovery st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from broker.controller.types import AlterPartition, AlterPartitionResponse, IsrChange
-from broker.node.control import AnyRequest
+from broker.node.handlers.rows import ControllerApi, MakeEvent
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.messages import Message, response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 EPOCHS_SINCE_VERSION = 3
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def event(services: Services, request: AnyRequest) -> MakeEvent:
     message = request.message
     changes = tuple(
         IsrChange(
@@ -32,17 +30,13 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         for topic in message.topics
         for each in topic.partitions
     )
-
-    def answer(result: Any) -> None:  # the response type of this request
-        request.respond(_to_kio(request.version, result))
-
-    broker.ask_controller(
-        request,
-        lambda token: AlterPartition(
-            token=token, broker_id=message.broker_id, broker_epoch=message.broker_epoch, changes=changes
-        ),
-        answer,
+    return lambda token: AlterPartition(
+        token=token, broker_id=message.broker_id, broker_epoch=message.broker_epoch, changes=changes
     )
+
+
+def answer(services: Services, request: AnyRequest, result: AlterPartitionResponse) -> Message:
+    return _to_kio(request.version, result)
 
 
 def _isr(version: int, partition: Message) -> dict[int, int]:
@@ -67,3 +61,6 @@ def _to_kio(version: int, result: AlterPartitionResponse) -> Message:
         error_code=result.error_code,
         topics=[{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in topics.items()],
     )
+
+
+CONTROLLER = ControllerApi(event=event, answer=answer)

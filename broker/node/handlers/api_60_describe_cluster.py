@@ -5,21 +5,17 @@ On a broker's listener the controllers are not told of (KIP-919). Not done: fenc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from broker.node import operations
-from broker.node.control import AnyRequest
+from broker.node.handlers import operations
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-
 BROKERS, CONTROLLERS = 1, 2  # endpoint types
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     endpoint_type = getattr(request.message, "endpoint_type", BROKERS)
     if endpoint_type != BROKERS:
         is_known = endpoint_type == CONTROLLERS
@@ -34,7 +30,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
         )
         request.respond(refused)
         return
-    image = broker.metadata.image
+    image = services.metadata.image
     brokers = []
     for broker_id in image.live_broker_ids():
         endpoint = image.brokers[broker_id].endpoints.get(request.listener_name)
@@ -45,8 +41,8 @@ def handle(broker: Broker, request: AnyRequest) -> None:
             ApiKey.DESCRIBE_CLUSTER,
             request.version,
             endpoint_type=BROKERS,
-            cluster_id=broker.config.harness_cluster_id,
-            controller_id=broker.metadata.leader_id,
+            cluster_id=services.config.harness_cluster_id,
+            controller_id=services.metadata.leader_id,
             brokers=brokers,
             cluster_authorized_operations=operations.asked(
                 request, "include_cluster_authorized_operations", operations.CLUSTER

@@ -7,36 +7,35 @@ Any replica answers, not the leader alone: a tool that looks for hanging transac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.controller.topics import is_legal_name
-from broker.node.control import AnyRequest
-from broker.node.partitions import HostedPartition
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.node.replicas.hosted import HostedPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
-
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     topics = [
-        {"name": topic.name, "partitions": [_partition(broker, topic.name, index) for index in topic.partition_indexes]}
+        {
+            "name": topic.name,
+            "partitions": [_partition(services, topic.name, index) for index in topic.partition_indexes],
+        }
         for topic in request.message.topics
     ]
     request.respond(response(ApiKey.DESCRIBE_PRODUCERS, request.version, topics=topics))
 
 
-def _partition(broker: Broker, topic: str, index: int) -> dict[str, object]:
-    hosted = broker.partitions.get(topic, index)
+def _partition(services: Services, topic: str, index: int) -> dict[str, object]:
+    hosted = services.partitions.get(topic, index)
     error = ErrorCode.none
     if not is_legal_name(topic):
         error = ErrorCode.invalid_topic_exception
-    elif broker.metadata.image.partition(topic, index) is None:
+    elif services.metadata.image.partition(topic, index) is None:
         error = ErrorCode.unknown_topic_or_partition
     elif hosted is None:
-        error = broker.absent(topic, index)
+        error = services.absent(topic, index)
     producers = [] if hosted is None or error is not ErrorCode.none else _producers(hosted)
     return {"partition_index": index, "error_code": error, "error_message": None, "active_producers": producers}
 

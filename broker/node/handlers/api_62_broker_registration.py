@@ -5,45 +5,42 @@ Not done: features, log directory ids, migration from ZooKeeper, previous broker
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from broker.controller.records import Endpoint
-from broker.controller.types import RegisterBroker
-from broker.node.control import AnyRequest
+from broker.controller.types import RegisterBroker, RegisterBrokerResponse
+from broker.node.handlers.rows import ControllerApi, MakeEvent
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
+from broker.wire.messages import Message, response
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def refusal(services: Services, request: AnyRequest) -> Message | None:
+    if request.message.cluster_id == services.config.harness_cluster_id:
+        return None
+    error = ErrorCode.inconsistent_cluster_id
+    return response(ApiKey.BROKER_REGISTRATION, request.version, error_code=error, broker_epoch=-1)
+
+
+def event(services: Services, request: AnyRequest) -> MakeEvent:
     message = request.message
-    if message.cluster_id != broker.config.harness_cluster_id:
-        error = ErrorCode.inconsistent_cluster_id
-        request.respond(response(ApiKey.BROKER_REGISTRATION, request.version, error_code=error, broker_epoch=-1))
-        return
     endpoints = tuple(Endpoint(listener=each.name, host=each.host, port=each.port) for each in message.listeners)
-
-    def answer(result: Any) -> None:  # the response type of this request
-        request.respond(
-            response(
-                ApiKey.BROKER_REGISTRATION,
-                request.version,
-                error_code=result.error_code,
-                broker_epoch=result.broker_epoch,
-            )
-        )
-
-    broker.ask_controller(
-        request,
-        lambda token: RegisterBroker(
-            token=token,
-            broker_id=message.broker_id,
-            incarnation_id=message.incarnation_id,
-            endpoints=endpoints,
-            rack=message.rack,
-        ),
-        answer,
+    return lambda token: RegisterBroker(
+        token=token,
+        broker_id=message.broker_id,
+        incarnation_id=message.incarnation_id,
+        endpoints=endpoints,
+        rack=message.rack,
     )
+
+
+def answer(services: Services, request: AnyRequest, result: RegisterBrokerResponse) -> Message:
+    return response(
+        ApiKey.BROKER_REGISTRATION,
+        request.version,
+        error_code=result.error_code,
+        broker_epoch=result.broker_epoch,
+    )
+
+
+CONTROLLER = ControllerApi(event=event, answer=answer)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from broker.coordinator.transactions.metadata import Transaction
 from broker.coordinator.transactions.types import Describe
-from broker.node.control import AnyRequest, guarded
-from broker.node.transactions import KEY_TYPE, client_error
+from broker.node.coordination.transactions import KEY_TYPE, client_error
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-
 _Note: TypeAlias = Callable[[str, dict[str, object]], None]
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest) -> None:
     transactional_ids = list(request.message.transactional_ids)
     found: dict[str, dict[str, object]] = {}
 
@@ -34,10 +32,10 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     if not transactional_ids:
         request.respond(response(ApiKey.DESCRIBE_TRANSACTIONS, request.version, transaction_states=[]))
     for transactional_id in dict.fromkeys(transactional_ids):
-        _describe(broker, request, transactional_id, note)
+        _describe(services, request, transactional_id, note)
 
 
-def _describe(broker: Broker, request: AnyRequest, transactional_id: str, note: _Note) -> None:
+def _describe(services: Services, request: AnyRequest, transactional_id: str, note: _Note) -> None:
     def failed(error: ErrorCode) -> None:
         note(transactional_id, _failed(transactional_id, error))
 
@@ -51,7 +49,7 @@ def _describe(broker: Broker, request: AnyRequest, transactional_id: str, note: 
     if not transactional_id:
         failed(ErrorCode.invalid_request)
         return
-    broker.coordinators[KEY_TYPE].call(
+    services.coordinators[KEY_TYPE].call(
         transactional_id,
         lambda token: Describe(token=token, transactional_id=transactional_id),
         done=guarded(request, done),

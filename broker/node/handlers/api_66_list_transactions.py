@@ -6,29 +6,25 @@ by RE2 as in Kafka: in linear time, so that no client can stop a broker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import re2
 
 from broker.coordinator.transactions.metadata import Transaction
 from broker.coordinator.transactions.types import TransactionState
-from broker.node.clock import wall_ms
-from broker.node.control import AnyRequest
-from broker.node.transactions import KEY_TYPE
+from broker.node.coordination.transactions import KEY_TYPE
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.node.process.clock import wall_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False  # the client is told
 _LABELS = {state.label for state in TransactionState}
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
-    message, host = request.message, broker.coordinators[KEY_TYPE]
+def handle(services: Services, request: AnyRequest) -> None:
+    message, host = request.message, services.coordinators[KEY_TYPE]
     unknown = [each for each in dict.fromkeys(message.state_filters) if each not in _LABELS]
     error = ErrorCode.coordinator_load_in_progress if host.is_loading() else ErrorCode.none
     text, pattern = getattr(message, "transactional_id_pattern", None) or "", None

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from broker.controller.types import AllocateProducerIds
-from broker.node.control import AnyRequest
+from broker.controller.types import AllocateProducerIds, AllocateProducerIdsResponse
+from broker.node.handlers.rows import ControllerApi, MakeEvent
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
-from broker.wire.messages import response
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
+from broker.wire.messages import Message, response
 
 
-def handle(broker: Broker, request: AnyRequest) -> None:
-    message = request.message
+def event(services: Services, request: AnyRequest) -> MakeEvent:
+    broker_id, broker_epoch = request.message.broker_id, request.message.broker_epoch
+    return lambda token: AllocateProducerIds(token=token, broker_id=broker_id, broker_epoch=broker_epoch)
 
-    def answer(result: Any) -> None:  # the response type of this request
-        request.respond(
-            response(
-                ApiKey.ALLOCATE_PRODUCER_IDS,
-                request.version,
-                error_code=result.error_code,
-                producer_id_start=result.producer_id_start,
-                producer_id_len=result.producer_id_count,
-            )
-        )
 
-    broker.ask_controller(
-        request,
-        lambda token: AllocateProducerIds(token=token, broker_id=message.broker_id, broker_epoch=message.broker_epoch),
-        answer,
+def answer(services: Services, request: AnyRequest, result: AllocateProducerIdsResponse) -> Message:
+    return response(
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        request.version,
+        error_code=result.error_code,
+        producer_id_start=result.producer_id_start,
+        producer_id_len=result.producer_id_count,
     )
+
+
+CONTROLLER = ControllerApi(event=event, answer=answer)

@@ -5,46 +5,23 @@ Version 0 lets the broker make the member id, 1 has the client bring it and know
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult
-from broker.node.control import guarded
-from broker.node.groups import are_too_long
+from broker.node.coordination.groups import are_too_long
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, response, to_ms
-
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
 
 CLIENT_MADE_ID_SINCE_VERSION = 1
 JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2
 
 
-def handle(broker: Broker, request: Request) -> None:
-    message, config = request.message, broker.groups.config
+def handle(services: Services, request: Request) -> None:
+    message, config = request.message, services.groups.config
 
     def done(result: ConsumerHeartbeatResult) -> None:
-        assignment = None
-        if result.assignment is not None:
-            partitions = [
-                {"topic_id": topic_id, "partitions": sorted(indexes)}
-                for topic_id, indexes in sorted(result.assignment.items())
-            ]
-            assignment = {"topic_partitions": partitions}
-        request.respond(
-            response(
-                ApiKey.CONSUMER_GROUP_HEARTBEAT,
-                request.version,
-                error_code=result.error_code,
-                error_message=result.error_message,
-                member_id=result.member_id,
-                member_epoch=result.member_epoch,
-                heartbeat_interval=config.group_consumer_heartbeat_interval_ms if result.member_epoch > 0 else 0,
-                assignment=assignment,
-            )
-        )
+        request.respond(_answer(request.version, result, config.group_consumer_heartbeat_interval_ms))
 
     def refused(error: ErrorCode, text: str | None = None) -> None:
         done(ConsumerHeartbeatResult(error_code=error, error_message=text))
@@ -81,8 +58,28 @@ def handle(broker: Broker, request: Request) -> None:
             client_host=request.peer_host,
         )
 
-    broker.groups.ask(
+    services.groups.ask(
         message.group_id, event, ConsumerHeartbeatResult, done=guarded(request, done), refused=guarded(request, refused)
+    )
+
+
+def _answer(version: int, result: ConsumerHeartbeatResult, interval_ms: int) -> Message:
+    assignment = None
+    if result.assignment is not None:
+        partitions = [
+            {"topic_id": topic_id, "partitions": sorted(indexes)}
+            for topic_id, indexes in sorted(result.assignment.items())
+        ]
+        assignment = {"topic_partitions": partitions}
+    return response(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        version,
+        error_code=result.error_code,
+        error_message=result.error_message,
+        member_id=result.member_id,
+        member_epoch=result.member_epoch,
+        heartbeat_interval=interval_ms if result.member_epoch > 0 else 0,
+        assignment=assignment,
     )
 
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 from broker.coordinator.groups.events import DescribeConsumerGroup, DescribedConsumer, DescribedConsumerGroup
 from broker.coordinator.groups.records import Assignment
-from broker.node import operations
-from broker.node.control import guarded
+from broker.node.handlers import operations
 from broker.node.handlers.gather import Gather
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from broker.node.broker import Broker
-    from broker.node.connection import Request
-
 CONSUMER_MEMBER = 1
 
 
-def handle(broker: Broker, request: Request) -> None:
+def handle(services: Services, request: Request) -> None:
     group_ids = request.message.group_ids
 
     def done(groups: list[dict[str, object]]) -> None:
@@ -31,12 +26,12 @@ def handle(broker: Broker, request: Request) -> None:
 
     gather: Gather[dict[str, object]] = Gather(len(group_ids), done)
     for position, group_id in enumerate(group_ids):
-        _ask(broker, request, group_id, gather, position)
+        _ask(services, request, group_id, gather, position)
 
 
-def _ask(broker: Broker, request: Request, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
+def _ask(services: Services, request: Request, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
     allowed = operations.asked(request, "include_authorized_operations", operations.GROUP)
-    put, names = gather.slot(position), broker.metadata.image.topic_names
+    put, names = gather.slot(position), services.metadata.image.topic_names
 
     def done(found: object) -> None:
         if isinstance(found, DescribedConsumerGroup):
@@ -53,7 +48,7 @@ def _ask(broker: Broker, request: Request, group_id: str, gather: Gather[dict[st
     if not group_id:
         refused(ErrorCode.invalid_group_id)
         return
-    broker.groups.ask(group_id, event, object, done=guarded(request, done), refused=guarded(request, refused))
+    services.groups.ask(group_id, event, object, done=guarded(request, done), refused=guarded(request, refused))
 
 
 def _failed(group_id: str, error: ErrorCode, message: str | None) -> dict[str, object]:

@@ -5,23 +5,19 @@ There are no eligible leader replicas here: both lists are empty, as in a cluste
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.controller.image import MetadataImage
 from broker.controller.topics import is_legal_name
-from broker.node import operations
-from broker.node.control import AnyRequest
-from broker.node.internal_topics import is_internal
+from broker.node.coordination.internal_topics import is_internal
+from broker.node.handlers import operations
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-if TYPE_CHECKING:
-    from broker.node.broker import Broker
 
-
-def handle(broker: Broker, request: AnyRequest) -> None:
-    message, image = request.message, broker.metadata.image
+def handle(services: Services, request: AnyRequest) -> None:
+    message, image = request.message, services.metadata.image
     names = sorted({topic.name for topic in message.topics} or set(image.topics))
     cursor, first = message.cursor, 0
     wanted = [name for name in names if cursor is None or name >= cursor.topic_name]
@@ -32,7 +28,7 @@ def handle(broker: Broker, request: AnyRequest) -> None:
     if cursor is not None:
         names = wanted
         first = cursor.partition_index if names and names[0] == cursor.topic_name else 0
-    left = min(max(1, message.response_partition_limit), broker.config.max_request_partition_size_limit)
+    left = min(max(1, message.response_partition_limit), services.config.max_request_partition_size_limit)
     topics: list[dict[str, object]] = []
     next_cursor: dict[str, object] | None = None
     live = set(image.live_broker_ids())

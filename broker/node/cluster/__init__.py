@@ -1,0 +1,1 @@
+"""This broker in its cluster: quorum and controller, registration and heartbeats, requests to other nodes."""

@@ -1,0 +1,100 @@
+"""How this broker talks to the active controller, which may be itself.
+
+`call` finds the controller, sends a request over the CONTROLLER listener (or hands it to the own handler when this node
+leads) and follows a change of controller until the time limit. Used for registration, heartbeats, AlterPartition,
+AllocateProducerIds and the client requests that are forwarded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from broker.node.cluster.links import HandleLocally, Links
+from broker.node.cluster.metadata import MetadataHost
+from broker.node.net.channel import ChannelError
+from broker.node.process.clock import monotonic_ms
+from broker.node.process.logs import Logger
+from broker.node.settings.config import NodeConfig
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message
+
+RETRY_MS = 50
+
+
+def _nothing() -> None:
+    return None
+
+
+_PARTS = ("topics", "responses", "results", "entries")
+
+
+def is_not_controller(response: Message) -> bool:
+    """NOT_CONTROLLER at the top, or in a part where the API has no top-level code."""
+    if getattr(response, "error_code", ErrorCode.none) is ErrorCode.not_controller:
+        return True
+    parts = next((found for name in _PARTS if (found := getattr(response, name, None))), ())
+    return any(getattr(part, "error_code", None) is ErrorCode.not_controller for part in parts)
+
+
+class ControllerClient:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        metadata: MetadataHost,
+        logger: Logger,
+        handle_locally: HandleLocally,
+    ) -> None:
+        self._config, self._metadata = config, metadata
+        self._links = Links(
+            name="controller",
+            node_id=config.node_id,
+            listener_name=config.controller_listener,
+            address=lambda node_id: metadata.controller_address(node_id),
+            handle_locally=handle_locally,
+            logger=logger,
+        )
+
+    async def call_once(self, api_key: ApiKey, version: int, message: Message, *, timeout_ms: int) -> Message:
+        """Ask whom we believe to be the controller. Raises ChannelError: no controller, or no answer in time."""
+        leader_id = self._metadata.leader_id
+        if leader_id < 0:
+            raise ChannelError("no controller is known")
+        return await self._links.call(leader_id, api_key, version, message, timeout_ms=timeout_ms)
+
+    async def call(
+        self,
+        api_key: ApiKey,
+        version: int,
+        message: Message,
+        *,
+        timeout_ms: int,
+        on_repeat: Callable[[], object] = _nothing,
+    ) -> Message:
+        """As `call_once`, but asks again until the time limit when the controller moved. Raises ChannelError.
+
+        A request whose answer was lost may be sent twice, and a controller that resigns refuses what its successor may
+        find in its log: callers ask only for what may happen twice, or are told of each repetition by `on_repeat`.
+        """
+        deadline_ms = monotonic_ms() + timeout_ms
+        while True:
+            left_ms = deadline_ms - monotonic_ms()
+            is_asked = self._metadata.leader_id >= 0
+            try:
+                attempt_ms = min(left_ms, self._config.controller_quorum_request_timeout_ms)
+                response = await self.call_once(api_key, version, message, timeout_ms=max(1, attempt_ms))
+                if not is_not_controller(response):
+                    return response
+                cause = "not the controller"
+            except ChannelError as error:
+                cause = str(error)
+            if monotonic_ms() + RETRY_MS >= deadline_ms:
+                raise ChannelError(f"{api_key.name}: {cause}")
+            await asyncio.sleep(RETRY_MS / 1000)
+            if is_asked:
+                on_repeat()
+
+    def close(self) -> None:
+        self._links.close()

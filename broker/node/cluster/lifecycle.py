@@ -1,0 +1,164 @@
+"""This broker's life in the eyes of the controller: registration, heartbeats, controlled shutdown.
+
+A new incarnation id per process start. STALE_BROKER_EPOCH or BROKER_ID_NOT_REGISTERED: register again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from uuid import UUID
+
+from broker.node.cluster.controller_client import ControllerClient
+from broker.node.cluster.metadata import MetadataHost
+from broker.node.net.channel import ChannelError
+from broker.node.process.clock import monotonic_ms
+from broker.node.process.logs import Logger
+from broker.node.settings.config import NodeConfig
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import request
+
+REGISTRATION_VERSION = 4
+HEARTBEAT_VERSION = 1
+RETRY_MS = 50
+POLL_MS = 50
+NO_CONTROLLER_MS = 1_000  # the others stop as well: nobody will ever allow us to
+_REGISTER_AGAIN = frozenset({ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered})
+
+
+class Lifecycle:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        control: ControllerClient,
+        metadata: MetadataHost,
+        logger: Logger,
+        rng: random.Random,
+        offline_directories: Callable[[], list[UUID]],
+    ) -> None:
+        self._offline_directories = offline_directories
+        self._config, self._control, self._metadata, self._logger = config, control, metadata, logger
+        self.incarnation_id = UUID(int=rng.getrandbits(128), version=4)
+        self.broker_epoch: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.is_fenced = True
+        self.may_join = asyncio.Event()  # its logs are recovered
+        self._want_shut_down = False
+        self.may_stop = asyncio.Event()
+        self._wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self.may_join.wait()
+        while True:
+            await self._register()
+            await self._heartbeat_until_refused()
+
+    def image_changed(self) -> None:
+        """Heartbeat at once while fenced: the controller waits for our metadata offset to unfence us."""
+        if self.is_fenced:
+            self._wake.set()
+
+    def storage_failed(self) -> None:
+        """Heartbeat at once: the controller moves leadership away from what is offline here."""
+        self._wake.set()
+
+    async def shut_down(self) -> bool:
+        """Ask the controller to move leadership away. False if it did not allow the stop in time."""
+        self._want_shut_down = True
+        self._wake.set()
+        deadline_ms = monotonic_ms() + self._config.controlled_shutdown_max_wait_ms
+        last_leader_ms = monotonic_ms()
+        while not self.may_stop.is_set():
+            now_ms = monotonic_ms()
+            if self._metadata.leader_id >= 0:
+                last_leader_ms = now_ms
+            if now_ms >= deadline_ms or now_ms - last_leader_ms >= NO_CONTROLLER_MS:
+                return False
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_MS / 1000):
+                    await self.may_stop.wait()
+        return True
+
+    async def _register(self) -> None:
+        listeners = [
+            {"name": name, "host": address.host, "port": address.port, "security_protocol": 0}
+            for name, address in self._config.advertised_listeners.items()
+        ]
+        message = request(
+            ApiKey.BROKER_REGISTRATION,
+            REGISTRATION_VERSION,
+            broker_id=self._config.node_id,
+            cluster_id=self._config.harness_cluster_id,
+            incarnation_id=self.incarnation_id,
+            listeners=listeners,
+            features=[],
+            rack=None,
+        )
+        timeout_ms = self._config.controller_quorum_request_timeout_ms
+        while True:
+            try:
+                response = await self._control.call_once(
+                    ApiKey.BROKER_REGISTRATION, REGISTRATION_VERSION, message, timeout_ms=timeout_ms
+                )
+            except ChannelError:
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            if response.error_code is ErrorCode.none:
+                self._registered(response.broker_epoch)
+                return
+            if response.error_code is not ErrorCode.not_controller:
+                self._logger.warning("registration_refused", error=response.error_code.name)
+            await asyncio.sleep(RETRY_MS / 1000)
+
+    def _registered(self, broker_epoch: int) -> None:
+        self._logger.info("registered", broker_epoch=broker_epoch)
+        if self.broker_epoch.done():
+            self.broker_epoch = asyncio.get_running_loop().create_future()
+        self.broker_epoch.set_result(broker_epoch)
+        self.is_fenced = True
+
+    async def _heartbeat_until_refused(self) -> None:
+        interval_ms = self._config.broker_heartbeat_interval_ms
+        while True:
+            sent_ms = monotonic_ms()
+            self._wake.clear()
+            error = await self._heartbeat()
+            if error in _REGISTER_AGAIN:
+                return
+            is_hurried = error is not ErrorCode.none or (self._want_shut_down and not self.may_stop.is_set())
+            wait_ms = RETRY_MS if is_hurried else interval_ms - (monotonic_ms() - sent_ms)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(1, wait_ms) / 1000):
+                    await self._wake.wait()
+
+    async def _heartbeat(self) -> ErrorCode:
+        message = request(
+            ApiKey.BROKER_HEARTBEAT,
+            HEARTBEAT_VERSION,
+            broker_id=self._config.node_id,
+            broker_epoch=self.broker_epoch.result(),
+            current_metadata_offset=self._metadata.image.offset,
+            want_fence=False,
+            want_shut_down=self._want_shut_down,
+            offline_log_dirs=self._offline_directories(),
+        )
+        # A heartbeat that hangs on a cut link must leave time for others within the session.
+        timeout_ms = max(self._config.broker_heartbeat_interval_ms, self._config.broker_session_timeout_ms // 4)
+        try:
+            response = await self._control.call_once(
+                ApiKey.BROKER_HEARTBEAT, HEARTBEAT_VERSION, message, timeout_ms=timeout_ms
+            )
+        except ChannelError:
+            return ErrorCode.network_exception
+        if response.error_code is ErrorCode.none:
+            if self.is_fenced and not response.is_fenced:
+                self._logger.info("unfenced")
+            self.is_fenced = response.is_fenced
+            if response.should_shut_down:
+                self.may_stop.set()
+        error: ErrorCode = response.error_code
+        return error

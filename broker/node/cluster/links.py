@@ -1,0 +1,121 @@
+"""Requests of this broker to other nodes over one kind of link, and to itself: those go to the own handler.
+
+Owns a channel for each node. Knows no API. The controller client and the requests between brokers use it; replica
+fetchers have channels of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeAlias
+
+from broker.controller.image import MetadataImage
+from broker.node.net.channel import Channel, ChannelError
+from broker.node.process.logs import Logger
+from broker.node.settings.config import Address, NodeConfig
+from broker.wire.apis import ApiKey, Listener
+from broker.wire.messages import Message
+
+
+class LocalRequest:
+    """A request of this broker to its own controller, or to another handler of its own."""
+
+    __slots__ = ("_log", "api_key", "future", "listener", "listener_name", "message", "version")
+
+    def __init__(
+        self, *, api_key: ApiKey, message: Message, version: int, listener_name: str, log: Callable[[int, str], None]
+    ) -> None:
+        self.api_key, self.message, self.version = api_key, message, version
+        self._log = log
+        self.listener, self.listener_name = Listener.CONTROLLER, listener_name
+        self.future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+
+    @property
+    def client_id(self) -> str:
+        return "self"
+
+    @property
+    def is_open(self) -> bool:
+        return not self.future.done()
+
+    def respond(self, message: Message) -> None:
+        if not self.future.done():
+            self.future.set_result(message)
+
+    def take_alone(self) -> None:
+        return  # it has no connection
+
+    def fail(self, cause: str) -> None:
+        self._log(self.api_key, cause)
+        if not self.future.done():
+            self.future.set_exception(ChannelError("the own handler failed"))
+
+
+async def answer_of_own_handler(
+    request: LocalRequest, handle: Callable[[LocalRequest], None], *, timeout_ms: int
+) -> Message:
+    """Raises ChannelError, as a channel to another broker does."""
+    handle(request)
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            return await request.future
+    except TimeoutError:
+        raise ChannelError(f"{request.api_key.name}: the own handler did not answer in {timeout_ms} ms") from None
+
+
+HandleLocally: TypeAlias = Callable[[LocalRequest], None]
+
+
+class Links:
+    """`name` is that of the links in log lines and proxies; `listener_name` what a request to oneself comes in by."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        node_id: int,
+        listener_name: str,
+        address: Callable[[int], Address | None],
+        handle_locally: HandleLocally,
+        logger: Logger,
+    ) -> None:
+        self._name, self._node_id, self._listener_name = name, node_id, listener_name
+        self._address, self._handle_locally, self._logger = address, handle_locally, logger
+        self._channels: dict[int, Channel] = {}
+
+    async def call(self, node_id: int, api_key: ApiKey, version: int, message: Message, *, timeout_ms: int) -> Message:
+        """Raises ChannelError: no answer in time; whether the peer acted is unknown."""
+        if node_id != self._node_id:
+            return await self._channel(node_id).request(api_key, version, message, timeout_ms=timeout_ms)
+        request = LocalRequest(
+            api_key=api_key,
+            message=message,
+            version=version,
+            listener_name=self._listener_name,
+            log=self._logger.handler_failed,
+        )
+        return await answer_of_own_handler(request, self._handle_locally, timeout_ms=timeout_ms)
+
+    def _channel(self, node_id: int) -> Channel:
+        if node_id not in self._channels:
+            self._channels[node_id] = Channel(
+                name=f"{self._name}-{self._node_id}-{node_id}",
+                address=lambda: self._address(node_id),
+                client_id=f"broker-{self._node_id}",
+                logger=self._logger,
+            )
+        return self._channels[node_id]
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+
+
+def internal_address(config: NodeConfig, image: MetadataImage, broker_id: int) -> Address | None:
+    """The route of the ordered link if there is one; else what the broker registered."""
+    if broker_id in config.harness_routes_internal:
+        return config.harness_routes_internal[broker_id]
+    registration = image.brokers.get(broker_id)
+    endpoint = None if registration is None else registration.endpoints.get(config.internal_listener)
+    return None if endpoint is None else Address(host=endpoint.host, port=endpoint.port)

@@ -1,0 +1,393 @@
+"""The shell of the metadata quorum and the controller: performs their actions, in order, and runs their timer.
+
+Owns the two cores of this node, the channels to the other voters and the tokens of unanswered requests. Decides
+nothing. Other parts hear of the cluster through `on_image`.
+The cores have moved when their actions are performed. So an action that fails, on the disk above all, is the end: the
+rest of the list is not performed, nothing more is handled or answered, and `on_failure` ends the process. The next life
+begins with what the disk has (docs/decisions/0008-storage-failures.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import traceback
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from broker.controller.core import Controller
+from broker.controller.image import MetadataImage
+from broker.controller.types import (
+    ControllerAction,
+    ControllerActivated,
+    ControllerDeactivated,
+    ControllerEvent,
+    ControllerRequest,
+    ControllerResponse,
+    DecisionFailed,
+    ImagePublished,
+    LeadershipGained,
+    LeadershipLost,
+    MetadataCommitted,
+    MetadataSnapshot,
+    Respond,
+    WriteMetadata,
+)
+from broker.controller.types import Tick as ControllerTick
+from broker.log.filesystem import LOCAL, FileSystem
+from broker.node.cluster.core_configs import controller_config, quorum_config, snapshot_config
+from broker.node.cluster.failures import QuorumFailedError
+from broker.node.cluster.metadata_store import MetadataStore
+from broker.node.cluster.snapshot_images import image_in, snapshot_of
+from broker.node.cluster.snapshots import SnapshotPolicy
+from broker.node.cluster.voter_apis import API_OF
+from broker.node.net.channel import Channel
+from broker.node.process.clock import monotonic_ms as monotonic_ms
+from broker.node.process.clock import wall_ms
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+from broker.node.settings.config import Address, NodeConfig
+from broker.quorum import messages as quorum_messages
+from broker.quorum.core import Quorum
+from broker.quorum.snapshots import Snapshot
+from broker.quorum.types import (
+    Action,
+    AppendEntries,
+    BecameLeader,
+    Committed,
+    DropPrefix,
+    Event,
+    FetchRequest,
+    InstallSnapshot,
+    LeaderChanged,
+    LostLeadership,
+    PersistQuorumState,
+    Propose,
+    Reply,
+    RequestReceived,
+    Response,
+    ResponseReceived,
+    Send,
+    SendFailed,
+    Shutdown,
+    SnapshotTaken,
+    Start,
+    Tick,
+    TruncateEntries,
+    WriteSnapshot,
+)
+from broker.wire.errors import ProtocolError
+from broker.wire.messages import Message
+
+UNANSWERED_REQUESTS_MAX = 10_000
+
+OnImage: TypeAlias = Callable[[MetadataImage, MetadataImage], None]
+QuorumAnswer: TypeAlias = Callable[[Message], None]
+ControllerAnswer: TypeAlias = Callable[[ControllerResponse], None]
+
+
+class MetadataHost:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        logger: Logger,
+        journal: Journal,
+        on_image: OnImage,
+        on_failure: Callable[[QuorumFailedError], None],
+        rng: random.Random,
+        filesystem: FileSystem = LOCAL,
+    ) -> None:
+        self._config, self._logger, self._journal, self._on_image = config, logger, journal, on_image
+        self._on_failure = on_failure
+        voters = tuple(sorted(config.controller_quorum_voters))
+        self._store = MetadataStore(
+            config.log_dirs, cluster_id=config.harness_cluster_id, voters=voters, filesystem=filesystem
+        )
+        stored = self._store.load()
+        self.quorum = Quorum(
+            config=quorum_config(config),
+            persisted=stored.state,
+            entries=stored.entries,
+            snapshot=stored.snapshot,
+            log_start=stored.log_start,
+            rng=rng,
+        )
+        self._snapshots = SnapshotPolicy(snapshot_config(config))
+        self.controller = Controller(config=controller_config(config), rng=rng)
+        self._channels = {voter: self._channel(voter) for voter in voters if voter != config.node_id}
+        self._events: deque[tuple[bool, Event | ControllerEvent]] = deque()  # (is for the quorum, event)
+        self._is_running = False
+        self._is_stopped = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_token = 0
+        self._quorum_answers: dict[int, QuorumAnswer] = {}
+        self._controller_answers: dict[int, ControllerAnswer] = {}
+        self._stored_snapshot = stored.snapshot
+        self._stored_end_offset = self.quorum.log_end_offset
+        self._snapshot_handle: asyncio.Handle | None = None
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.controller.image
+
+    @property
+    def stored_end_offset(self) -> int:
+        """How far the metadata log is on this node's disk."""
+        return self._store.end_offset
+
+    @property
+    def leader_id(self) -> int:
+        """Whom we believe to be the active controller, -1 for nobody."""
+        return self.quorum.leader_id
+
+    @property
+    def has_what_was_known(self) -> bool:
+        """Whether the image holds all that this node's last life may have acted upon: what it held, as far as that is
+        committed, or was cut."""
+        return self.quorum.high_watermark >= min(self._stored_end_offset, self.quorum.log_end_offset)
+
+    def controller_address(self, node_id: int) -> Address | None:
+        """Where this broker dials the controller of a peer: the route of the ordered link, else the voter address."""
+        return self._config.harness_routes_controller.get(node_id) or self._config.controller_quorum_voters.get(node_id)
+
+    # -- entrances ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        if self._stored_snapshot is not None:
+            self._post(False, MetadataSnapshot(image=image_in(self._stored_snapshot)))
+            self._stored_snapshot = None
+        self._post(True, Start())
+
+    def quorum_request(self, message: Message, answer: QuorumAnswer) -> None:
+        """A voter's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch or FetchSnapshot. Raises RemoteProtocolError."""
+        request = quorum_messages.request_from_kio(message)
+        if self._is_stopped or len(self._quorum_answers) >= UNANSWERED_REQUESTS_MAX:
+            return  # the peer's own time limit ends it
+        token = self._token()
+        self._quorum_answers[token] = answer
+        self._post(True, RequestReceived(token=token, request=request))
+
+    def controller_request(self, make: Callable[[int], ControllerRequest], answer: ControllerAnswer) -> None:
+        """`make(token)` builds the event; `answer` is called exactly once while the process lives."""
+        token = self._token()
+        self._controller_answers[token] = answer
+        self._post(False, make(token))
+
+    def stop(self) -> None:
+        """Tell the voters if we lead, and let go of everything. The answers still due never come."""
+        if self._is_stopped:
+            return
+        self._post(True, Shutdown())
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+        self._store.close()
+
+    # -- the engine --------------------------------------------------------------------------------------------------
+
+    def _token(self) -> int:
+        self._next_token += 1
+        return self._next_token
+
+    def _channel(self, voter: int) -> Channel:
+        return Channel(
+            name=f"controller-{self._config.node_id}-{voter}",
+            address=lambda: self.controller_address(voter),
+            client_id=f"voter-{self._config.node_id}",
+            logger=self._logger,
+        )
+
+    def _post(self, is_for_quorum: bool, event: Event | ControllerEvent) -> None:
+        """Queue the event; handle everything queued unless that is under way already (cores are not re-entrant)."""
+        if self._is_stopped:
+            return
+        self._events.append((is_for_quorum, event))
+        if self._is_running:
+            return
+        self._is_running = True
+        try:
+            while self._events:
+                is_for_quorum, event = self._events.popleft()
+                self._handle(is_for_quorum, event)
+        except Exception as error:  # the door: whatever it is, memory is ahead of what was performed
+            self._fail(type(event).__name__, error)
+            return
+        finally:
+            self._is_running = False
+        self._note_snapshot()
+        self._schedule()
+
+    def _fail(self, doing: str, error: Exception) -> None:
+        """Nobody may hear of what is only in memory: say nothing more, and have the process ended."""
+        self._is_stopped = True
+        self._events.clear()
+        self._quorum_answers.clear()
+        self._controller_answers.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        cause = f"{type(error).__name__}: {error}"
+        self._journal.write("quorum_failed", doing=doing, epoch=self.quorum.epoch, cause=cause)
+        failure = QuorumFailedError(f"while it handled {doing} in epoch {self.quorum.epoch}: {cause}")
+        failure.__cause__ = error
+        self._on_failure(failure)
+
+    # -- snapshots ---------------------------------------------------------------------------------------------------
+
+    def _note_snapshot(self) -> None:
+        """Taken in a turn of its own: nobody's answer waits for it."""
+        if self._snapshot_handle is None and not self._is_stopped and self._snapshots.is_due(monotonic_ms()):
+            self._snapshot_handle = asyncio.get_running_loop().call_soon(self._take_snapshot_if_due)
+
+    def _take_snapshot_if_due(self) -> None:
+        """Of the committed image, when nothing is under way. Leader and followers each take their own (KIP-630)."""
+        self._snapshot_handle = None
+        now_ms = monotonic_ms()
+        image = self.controller.image
+        if self._is_running or self._is_stopped or not self._snapshots.is_due(now_ms):
+            return
+        try:
+            snapshot, drops_prefix = self._make_snapshot(image, now_ms)
+        except Exception as error:  # the same door: a snapshot that cannot be made would be tried for ever
+            self._fail("a snapshot", error)
+            return
+        self._post(True, SnapshotTaken(snapshot=snapshot, drops_prefix=drops_prefix))
+
+    def _make_snapshot(self, image: MetadataImage, now_ms: int) -> tuple[Snapshot, bool]:
+        epoch = self.quorum.epoch_before(image.offset + 1)
+        snapshot = snapshot_of(image, epoch=epoch, last_timestamp_ms=wall_ms())
+        drops_prefix = self._snapshots.drops_prefix(self._store.size_bytes, now_ms)
+        self._snapshots.taken(now_ms, has_dropped_prefix=drops_prefix)
+        facts = {"end_offset": snapshot.snapshot_id.end_offset, "epoch": epoch, "bytes": len(snapshot.data)}
+        self._logger.info("metadata_snapshot", **facts, drops_prefix=drops_prefix)
+        return snapshot, drops_prefix
+
+    def _handle(self, is_for_quorum: bool, event: Event | ControllerEvent) -> None:
+        now_ms = monotonic_ms()
+        if is_for_quorum:
+            for action in self.quorum.handle(event, now_ms):  # type: ignore[arg-type]  # the flag tells
+                self._perform_quorum(action)
+        else:
+            for decision in self.controller.handle(event, now_ms):  # type: ignore[arg-type]
+                self._perform_controller(decision)
+
+    def _schedule(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = (self.quorum.next_deadline_ms(), self.controller.next_deadline_ms(), self._snapshots.deadline_ms())
+        deadlines = [each for each in due if each is not None]
+        if deadlines and not self._is_stopped:
+            delay_ms = max(0, min(deadlines) - monotonic_ms())
+            self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now_ms = monotonic_ms()
+        quorum_ms, controller_ms = self.quorum.next_deadline_ms(), self.controller.next_deadline_ms()
+        if quorum_ms is not None and quorum_ms <= now_ms:
+            self._post(True, Tick())
+        if controller_ms is not None and controller_ms <= now_ms:
+            self._post(False, ControllerTick())
+        self._note_snapshot()
+        if self._timer is None:
+            self._schedule()
+
+    # -- actions -----------------------------------------------------------------------------------------------------
+
+    def _perform_quorum(self, action: Action) -> None:
+        match action:
+            case Send():
+                self._send(action)
+            case Reply():
+                self._reply(action.token, action.response)
+            case PersistQuorumState():
+                self._store.persist_state(action.state)
+            case AppendEntries():
+                self._store.append(action.entries)
+            case TruncateEntries():
+                self._store.truncate(action.end_offset)
+            case WriteSnapshot():
+                self._store.write_snapshot(action.snapshot)
+            case DropPrefix():
+                self._store.drop_prefix(action.start_offset)
+            case InstallSnapshot():
+                self._store.install_snapshot(action.snapshot)
+                snapshot_id = action.snapshot.snapshot_id
+                self._journal.write(
+                    "metadata_snapshot_installed", end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch
+                )
+                self._events.append((False, MetadataSnapshot(image=image_in(action.snapshot))))
+            case Committed():
+                size_bytes = sum(len(entry.payload) for entry in action.entries)
+                self._snapshots.committed(size_bytes, monotonic_ms())
+                self._events.append((False, MetadataCommitted(entries=action.entries)))
+            case BecameLeader():
+                self._events.append((False, LeadershipGained(epoch=action.epoch)))
+            case LostLeadership():
+                self._events.append((False, LeadershipLost(epoch=action.epoch)))
+            case LeaderChanged():
+                self._logger.info("quorum_leader", leader=action.leader_id, epoch=action.epoch)
+
+    def _send(self, action: Send) -> None:
+        api_key, version = API_OF[type(action.request)]
+        message = quorum_messages.request_to_kio(
+            action.request, receiver_id=action.peer_id, cluster_id=self._config.harness_cluster_id
+        )
+        timeout_ms = self._config.controller_quorum_request_timeout_ms
+        if isinstance(action.request, FetchRequest):
+            timeout_ms += action.request.max_wait_ms
+
+        def answer(response: Message | None) -> None:
+            failed = SendFailed(peer_id=action.peer_id, correlation_id=action.correlation_id)
+            if response is None:
+                self._post(True, failed)
+                return
+            try:
+                known = quorum_messages.response_from_kio(response)
+            except (ProtocolError, ValueError) as error:
+                self._logger.warning("quorum_answer_refused", peer=action.peer_id, cause=repr(str(error)))
+                self._post(True, failed)
+                return
+            received = ResponseReceived(sender_id=action.peer_id, correlation_id=action.correlation_id, response=known)
+            self._post(True, received)
+
+        self._channels[action.peer_id].send(api_key, version, message, timeout_ms=timeout_ms, answer=answer)
+
+    def _reply(self, token: int, response: Response) -> None:
+        answer = self._quorum_answers.pop(token, None)
+        if answer is not None:
+            self._tell(lambda: answer(quorum_messages.response_to_kio(response)))
+
+    def _tell(self, answer: Callable[[], None]) -> None:
+        """An answer that cannot be made costs the one who asked; what it tells is on the disk already."""
+        try:
+            answer()
+        except Exception:
+            self._logger.error("handler_failed", api_key="quorum or controller", cause=repr(traceback.format_exc()))
+
+    def _perform_controller(self, action: ControllerAction) -> None:
+        match action:
+            case WriteMetadata():
+                self._events.append((True, Propose(epoch=action.epoch, payload=action.payload)))
+            case Respond():
+                answer = self._controller_answers.pop(action.token, None)
+                if answer is not None:
+                    told, response = answer, action.response
+                    self._tell(lambda: told(response))
+            case DecisionFailed():
+                self._logger.error("handler_failed", api_key=action.request, cause=repr(action.cause))
+            case ImagePublished():
+                self._on_image(action.old, action.new)
+            case ControllerActivated():
+                self._journal.write("controller_elected", controller_epoch=action.epoch)
+                self._logger.info("controller_active", epoch=action.epoch)
+            case ControllerDeactivated():
+                self._logger.info("controller_resigned", epoch=action.epoch)

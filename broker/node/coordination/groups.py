@@ -1,0 +1,165 @@
+"""Consumer groups on this broker: the coordinator's host over `__consumer_offsets`, its settings, what it must hear.
+
+The handlers of the group APIs call `ask`; this file tells the shards of topics that come and go, of transactions that
+end in their partitions, and of the time to look for expired offsets. Rules are in broker/coordinator/groups.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from broker.controller.image import MetadataImage
+from broker.coordinator.groups.config import GroupConfig
+from broker.coordinator.groups.events import CompleteTransaction, ExpireOffsets, Topic, TopicsChanged
+from broker.coordinator.groups.shard import GroupShard
+from broker.node.cluster.controller_client import ControllerClient
+from broker.node.coordination.coordinators import CoordinatorHost
+from broker.node.coordination.topic_maker import InternalTopic
+from broker.node.process.clock import monotonic_ms, wall_ms
+from broker.node.process.logs import Logger
+from broker.node.replicas.replicas import Replicas
+from broker.node.settings.config import NodeConfig
+from broker.wire.errors import ErrorCode
+from broker.wire.records import CodecId
+
+R = TypeVar("R")
+
+KEY_TYPE = 0  # of FindCoordinator
+OFFSETS_TOPIC = "__consumer_offsets"
+STRING_BYTES_MAX = 30_000  # of ids: the keys of Kafka's records hold at most 32767, and member ids grow by a UUID
+_MINUTE_MS = 60_000
+
+
+def group_config(config: NodeConfig) -> GroupConfig:
+    protocols = {each.strip().lower() for each in config.group_coordinator_rebalance_protocols.split(",")}
+    return GroupConfig(
+        group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+        group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+        group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        group_max_size=config.group_max_size,
+        group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+        group_consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        group_consumer_max_size=config.group_consumer_max_size,
+        group_consumer_assignors=tuple(each.strip() for each in config.group_consumer_assignors.split(",")),
+        is_consumer_protocol_on="consumer" in protocols,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
+    )
+
+
+class Groups:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        replicas: Replicas,
+        control: ControllerClient,
+        image: Callable[[], MetadataImage],
+        logger: Logger,
+        spawn: Callable[..., object],
+        rng: random.Random,
+    ) -> None:
+        self.config = group_config(config)
+        self._retention_ms, self._rng = config.offsets_retention_check_interval_ms, rng
+        self._topics: Mapping[str, Topic] = {}
+        self.host: CoordinatorHost[GroupShard] = CoordinatorHost(
+            topic=InternalTopic(
+                name=OFFSETS_TOPIC,
+                partitions=config.offsets_topic_num_partitions,
+                replication_factor=config.offsets_topic_replication_factor,
+                configs={
+                    "cleanup.policy": "compact",
+                    "segment.bytes": str(config.offsets_topic_segment_bytes),
+                    "compression.type": "producer",
+                },
+            ),
+            broker_id=config.node_id,
+            commit_timeout_ms=config.offsets_commit_timeout_ms,
+            load_buffer_bytes=config.offsets_load_buffer_size,
+            codec=CodecId(config.offsets_topic_compression_codec),
+            replicas=replicas,
+            control=control,
+            image=image,
+            logger=logger,
+            spawn=spawn,
+            make_shard=self._make_shard,
+            perform=_no_effects,
+            first_event=lambda: TopicsChanged(topics=self._topics),
+        )
+
+    def _make_shard(self, index: int) -> GroupShard:
+        rng = random.Random(self._rng.getrandbits(64))
+        return GroupShard(config=self.config, rng=rng, wall_offset_ms=wall_ms() - monotonic_ms())
+
+    # -- what the shards must hear -----------------------------------------------------------------------------------
+
+    def image_changed(self, image: MetadataImage) -> None:
+        """Before the host itself hears of the image, so that a shard that begins to serve knows its topics."""
+        topics = {
+            name: Topic(topic_id=state.topic_id, partitions=len(state.partitions))
+            for name, state in image.topics.items()
+        }
+        if topics == self._topics:
+            return
+        is_gone = {name for name, topic in self._topics.items() if name not in topics}
+        is_new = {
+            name for name, topic in self._topics.items() if name in topics and topics[name].topic_id != topic.topic_id
+        }
+        self._topics = topics
+        for index, _ in self.host.active_shards():
+            self.host.submit(index, TopicsChanged(topics=topics, deleted=frozenset(is_gone | is_new)))
+
+    def transaction_ended(self, index: int, *, producer_id: int, producer_epoch: int, is_commit: bool) -> ErrorCode:
+        """The marker of a producer is committed in a partition of `__consumer_offsets`. An error: send it once more."""
+        event = CompleteTransaction(producer_id=producer_id, producer_epoch=producer_epoch, is_commit=is_commit)
+        return self.host.submit(index, event)
+
+    async def run_retention(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(self._retention_ms / 1000)
+            for index, _ in self.host.active_shards():
+                self.host.submit(index, ExpireOffsets(wall_ms=wall_ms()))
+
+    # -- what the handlers ask ---------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        group_id: str,
+        make_event: Callable[[int], object],
+        kind: type[R],
+        *,
+        done: Callable[[R], None],
+        refused: Callable[[ErrorCode], None],
+    ) -> None:
+        """Exactly one of `done`, with a result of type `kind`, and `refused` is called."""
+
+        def typed(result: object) -> None:
+            assert isinstance(result, kind), f"expected a {kind.__name__}, got {result!r}"
+            done(result)
+
+        def mapped(error: ErrorCode) -> None:
+            # A group client knows no REQUEST_TIMED_OUT: it must look for the coordinator and ask again.
+            late = error is ErrorCode.request_timed_out
+            refused(ErrorCode.coordinator_not_available if late else error)
+
+        problem = group_id_problem(group_id)
+        if problem is not ErrorCode.none:
+            refused(problem)
+            return
+        self.host.call(group_id, make_event, done=typed, refused=mapped)
+
+
+def group_id_problem(group_id: str) -> ErrorCode:
+    return ErrorCode.invalid_group_id if len(group_id.encode()) > STRING_BYTES_MAX else ErrorCode.none
+
+
+def are_too_long(*texts: str | None) -> bool:
+    return any(text is not None and len(text.encode()) > STRING_BYTES_MAX for text in texts)
+
+
+def _no_effects(index: int, effect: object) -> None:
+    raise AssertionError(f"a group shard has no effects: {effect!r} of partition {index}")

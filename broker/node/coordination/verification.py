@@ -1,0 +1,232 @@
+"""Asks the transaction coordinator before the first batch of a transaction is appended to a partition (KIP-890).
+
+Clients of transaction.version 1 have added the partition themselves: the question only verifies that. Clients of
+version 2 (Produce 12+, TxnOffsetCommit 5+) leave it to us: the question adds it. Batches of one producer that come
+while the question is open wait behind it in their order. Questions of one wake-up to one coordinator share a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from broker.coordinator.transactions.types import TopicPartition
+from broker.log.verification import VerificationGuard
+from broker.node.cluster.links import Links
+from broker.node.net.channel import ChannelError
+from broker.node.process.clock import monotonic_ms
+from broker.node.process.logs import Logger
+from broker.node.settings.config import NodeConfig
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request
+
+VERSION = 5
+QUESTIONS_MAX = 100_000  # open at once; more batches are refused with NOT_ENOUGH_REPLICAS, which clients repeat
+QUESTIONS_PER_REQUEST_MAX = 1_000  # three elements each at most: see limits.py for what a coordinator takes
+OVERTAKEN_MAX = 5
+# The coordinator is not there, or moves: worth a retry by any client, as of a partition that lacks replicas.
+_LATER = frozenset(
+    {
+        ErrorCode.coordinator_not_available,
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.not_coordinator,
+        ErrorCode.network_exception,
+        ErrorCode.request_timed_out,
+    }
+)
+
+Proceed: TypeAlias = Callable[[ErrorCode, VerificationGuard | None], None]
+TakeGuard: TypeAlias = Callable[[], VerificationGuard | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Producer:
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Question:
+    """Of one producer about one partition; `waiting` in the order of arrival.
+
+    Invariant: `guard` was taken before the question was sent. A marker that comes in between takes it away, so the
+    answer cannot let in what belongs to a transaction that has ended since: it is then asked once more.
+    """
+
+    producer: Producer
+    partition: TopicPartition
+    adds: bool
+    deadline_ms: int
+    guard: VerificationGuard
+    take_guard: TakeGuard
+    waiting: list[Proceed]
+    overtaken: int = 0  # how often a marker came in between
+
+
+class TransactionVerifier:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        coordinator_of: Callable[[str], int],
+        peers: Links,
+        logger: Logger,
+        spawn: Callable[..., object],
+    ) -> None:
+        """`coordinator_of(transactional id)` is a broker id, -1 while nobody is known."""
+        self._config, self._coordinator_of, self._peers = config, coordinator_of, peers
+        self._logger, self._spawn = logger, spawn
+        self._open: dict[tuple[Producer, TopicPartition], _Question] = {}
+        self._due: list[_Question] = []
+
+    def ask(
+        self, producer: Producer, partition: TopicPartition, *, adds: bool, take_guard: TakeGuard, proceed: Proceed
+    ) -> bool:
+        """`proceed(error, guard)` is called exactly once, with `none` when the partition is in the transaction: now
+        (False) when `take_guard`, begin_verification of its log, finds it ongoing; else (True) with the answer."""
+        question = self._open.get((producer, partition))
+        if question is not None:
+            question.waiting.append(proceed)
+            return True
+        guard = take_guard()
+        if guard is None or len(self._open) >= QUESTIONS_MAX:
+            proceed(ErrorCode.none if guard is None else ErrorCode.not_coordinator, None)
+            return False
+        question = _Question(
+            producer=producer,
+            partition=partition,
+            adds=adds,
+            deadline_ms=monotonic_ms() + self._config.add_partitions_to_txn_retry_backoff_max_ms,
+            guard=guard,
+            take_guard=take_guard,
+            waiting=[proceed],
+        )
+        self._open[(producer, partition)] = question
+        self._enqueue(question)
+        return True
+
+    def _ask_again(self, question: _Question) -> None:
+        guard = question.take_guard()
+        if guard is None:
+            self._answer(question, ErrorCode.none, None)
+        else:
+            question.guard = guard
+            self._enqueue(question)
+
+    def _enqueue(self, question: _Question) -> None:
+        self._due.append(question)
+        if len(self._due) == 1:
+            self._spawn(self._flush())
+
+    async def _flush(self) -> None:
+        due, self._due = self._due, []
+        by_coordinator: dict[int, list[_Question]] = {}
+        for question in due:
+            coordinator = self._coordinator_of(question.producer.transactional_id)
+            by_coordinator.setdefault(coordinator, []).append(question)
+        await asyncio.gather(
+            *[
+                self._send(broker_id, asked[first : first + QUESTIONS_PER_REQUEST_MAX])
+                for broker_id, asked in by_coordinator.items()
+                for first in range(0, len(asked), QUESTIONS_PER_REQUEST_MAX)
+            ]
+        )
+
+    async def _send(self, broker_id: int, asked: list[_Question]) -> None:
+        if broker_id < 0:
+            self._answer_all(asked, ErrorCode.coordinator_not_available)
+            return
+        message = request(ApiKey.ADD_PARTITIONS_TO_TXN, VERSION, transactions=_transactions(asked))
+        timeout_ms = self._config.replica_socket_timeout_ms
+        try:
+            answer = await self._peers.call(
+                broker_id, ApiKey.ADD_PARTITIONS_TO_TXN, VERSION, message, timeout_ms=timeout_ms
+            )
+        except ChannelError as failure:
+            self._logger.warning("verification_unanswered", coordinator=broker_id, cause=repr(str(failure)))
+            self._answer_all(asked, ErrorCode.network_exception)
+            return
+        errors = _errors(answer)
+        for question in asked:
+            topic, index = question.partition
+            fallback = answer.error_code or ErrorCode.network_exception
+            self._answered(question, errors.get((question.producer.transactional_id, topic, index), fallback))
+
+    def _answered(self, question: _Question, error: ErrorCode) -> None:
+        if error is ErrorCode.concurrent_transactions and question.adds and self._may_repeat(question):
+            backoff_ms = self._config.add_partitions_to_txn_retry_backoff_ms
+            asyncio.get_running_loop().call_later(backoff_ms / 1000, self._ask_again, question)
+            return
+        if error is not ErrorCode.none:
+            self._answer(question, error, None)
+            return
+        guard = question.take_guard()
+        if guard is None or guard is question.guard:
+            self._answer(question, ErrorCode.none, guard)
+        elif question.overtaken < OVERTAKEN_MAX:
+            question.overtaken += 1
+            question.guard = guard
+            self._enqueue(question)
+        else:
+            self._answer(question, ErrorCode.concurrent_transactions, None)
+
+    def _may_repeat(self, question: _Question) -> bool:
+        """The markers of its last transaction are still being written: soon done, and cheaper than a client's retry."""
+        return monotonic_ms() + self._config.add_partitions_to_txn_retry_backoff_ms <= question.deadline_ms
+
+    def _answer_all(self, questions: Iterable[_Question], error: ErrorCode) -> None:
+        for question in questions:
+            self._answer(question, error, None)
+
+    def _answer(self, question: _Question, error: ErrorCode, guard: VerificationGuard | None) -> None:
+        del self._open[(question.producer, question.partition)]
+        for proceed in question.waiting:
+            proceed(error, guard)
+
+
+def produce_error(error: ErrorCode, version: int) -> ErrorCode:
+    """What a Produce or TxnOffsetCommit client is told; `version` is that of Produce or its like."""
+    if error in _LATER:
+        return ErrorCode.not_enough_replicas
+    if error is ErrorCode.concurrent_transactions and version < PRODUCE_ADDS_SINCE_VERSION:
+        return ErrorCode.not_enough_replicas  # retriable, and known to it
+    if error is ErrorCode.producer_fenced:
+        return ErrorCode.invalid_producer_epoch
+    if error is ErrorCode.transaction_abortable and version < ABORTABLE_SINCE_VERSION:
+        return ErrorCode.invalid_txn_state
+    return error
+
+
+PRODUCE_ADDS_SINCE_VERSION = 12  # Produce: the broker adds the partition (KIP-890 part 2)
+ABORTABLE_SINCE_VERSION = 11  # Produce: knows TRANSACTION_ABORTABLE
+
+
+def _transactions(asked: list[_Question]) -> list[dict[str, object]]:
+    grouped: dict[tuple[Producer, bool], dict[str, list[int]]] = {}
+    for question in asked:
+        topics = grouped.setdefault((question.producer, not question.adds), {})
+        topic, index = question.partition
+        topics.setdefault(topic, []).append(index)
+    return [
+        {
+            "transactional_id": producer.transactional_id,
+            "producer_id": producer.producer_id,
+            "producer_epoch": producer.producer_epoch,
+            "verify_only": verifies_only,
+            "topics": [{"name": name, "partitions": indexes} for name, indexes in topics.items()],
+        }
+        for (producer, verifies_only), topics in grouped.items()
+    ]
+
+
+def _errors(answer: Message) -> dict[tuple[str, str, int], ErrorCode]:
+    return {
+        (result.transactional_id, topic.name, partition.partition_index): partition.partition_error_code
+        for result in answer.results_by_transaction
+        for topic in result.topic_results
+        for partition in topic.results_by_partition
+    }

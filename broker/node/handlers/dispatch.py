@@ -1,0 +1,69 @@
+"""Requests to their handlers, and the one door for what goes wrong there: a handler's exception costs its request only.
+
+Owns nothing but which handler an API has. Counts what a request costs its client while there are quotas.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+
+from broker.node.cluster.links import LocalRequest
+from broker.node.handlers.rows import Handler
+from broker.node.handlers.services import Services
+from broker.node.net.requests import Request
+from broker.node.process.clock import monotonic_ms, monotonic_ns
+from broker.wire import apis
+from broker.wire.apis import ApiKey, Listener
+from broker.wire.errors import RemoteProtocolError
+from broker.wire.messages import Message
+
+
+class Dispatcher:
+    def __init__(self, services: Services, handlers: Mapping[ApiKey, Handler]) -> None:
+        self._services = services
+        self._handlers: Mapping[int, Handler] = {int(key): handler for key, handler in handlers.items()}
+
+    def dispatch(self, request: Request) -> None:
+        """Of a connection. Raises RemoteProtocolError: the connection says so and closes."""
+        header = request.header
+        handler = self._handlers.get(header.api_key)
+        if handler is None or not apis.is_supported(header.api_key, header.api_version, request.listener):
+            raise RemoteProtocolError(f"api key {header.api_key} version {header.api_version} is not offered here")
+        is_charged = self._services.quotas.is_active and request.listener is Listener.CLIENT
+        handled = self._charge(request) if is_charged else None
+        try:
+            handler(self._services, request)
+            if handled is not None:
+                handled()
+        except RemoteProtocolError:
+            raise
+        except Exception:
+            request.fail(traceback.format_exc())
+
+    def handle_locally(self, request: LocalRequest) -> None:
+        """Of this broker to itself."""
+        handler = self._handlers[request.api_key]
+        try:
+            handler(self._services, request)
+        except Exception:
+            request.fail(traceback.format_exc())
+
+    def _charge(self, request: Request) -> Callable[[], None]:
+        """Have the quotas of this client count the request when it is answered. Call the result after the handler."""
+        began_ns, client_id, api_key = monotonic_ns(), request.client_id, request.header.api_key
+        quotas = self._services.quotas
+        busy_ns: list[int] = []  # how long the handler kept the loop, once it has returned
+
+        def charge(answer: Message | None) -> int:
+            now_ms = monotonic_ms()
+            wait_ms = quotas.handled(client_id, busy_ns[0] if busy_ns else monotonic_ns() - began_ns, now_ms)
+            if api_key == ApiKey.PRODUCE:
+                wait_ms = max(wait_ms, quotas.produced(client_id, request.size_bytes, now_ms))
+            elif api_key == ApiKey.FETCH and answer is not None:
+                size_bytes = sum(len(each.records or b"") for topic in answer.responses for each in topic.partitions)
+                wait_ms = max(wait_ms, quotas.fetched(client_id, size_bytes, now_ms))
+            return wait_ms
+
+        request.charge = charge
+        return lambda: busy_ns.append(monotonic_ns() - began_ns)

@@ -1,0 +1,69 @@
+"""The answer to a Fetch from what was read: straight to bytes where only the usual is to be told, else as a message."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from broker.node.handlers.fetch_reads import LEADER_HINT_ERRORS, Read
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest, Request
+from broker.wire import hot_fetch
+from broker.wire.apis import ApiKey
+from broker.wire.hot_fetch import PartitionData
+from broker.wire.messages import response
+
+TOPIC_IDS_SINCE_VERSION = 13
+CURRENT_LEADER_SINCE_VERSION = 16  # KIP-951; the field is older, for followers of the quorum
+
+
+def respond(services: Services, request: AnyRequest, session_id: int, reads: list[Read]) -> None:
+    by_id = request.version >= TOPIC_IDS_SINCE_VERSION
+    topics: dict[str | UUID | None, list[Read]] = {}
+    for read in reads:
+        topics.setdefault(read.asked.topic_id if by_id else read.asked.topic, []).append(read)
+    is_plain = request.version >= hot_fetch.FIRST_VERSION and all(read.is_plain for read in reads)
+    if is_plain and isinstance(request, Request) and request.charge is None:
+        answers = [(topic, [_plain(read) for read in found]) for topic, found in topics.items()]
+        correlation_id = request.header.correlation_id
+        request.respond_frame(hot_fetch.encode_fetch_response(request.version, correlation_id, session_id, answers))
+        return
+    key = "topic_id" if by_id else "topic"
+    responses = [
+        {key: topic, "partitions": [_partition(services, request, read) for read in found]}
+        for topic, found in topics.items()
+    ]
+    request.respond(response(ApiKey.FETCH, request.version, session_id=session_id, responses=responses))
+
+
+def _plain(read: Read) -> PartitionData:
+    return PartitionData(
+        read.asked.index,
+        read.error,
+        read.high_watermark,
+        read.last_stable_offset,
+        read.log_start_offset,
+        read.records,
+        read.aborted is not None,
+    )
+
+
+def _partition(services: Services, request: AnyRequest, read: Read) -> dict[str, object]:
+    values: dict[str, object] = {
+        "partition_index": read.asked.index,
+        "error_code": read.error,
+        "high_watermark": read.high_watermark,
+        "last_stable_offset": read.last_stable_offset,
+        "log_start_offset": read.log_start_offset,
+        "aborted_transactions": None
+        if read.aborted is None
+        else [{"producer_id": each.producer_id, "first_offset": each.first_offset} for each in read.aborted],
+        "records": read.records,
+    }
+    if read.diverging is not None:
+        values["diverging_epoch"] = {"epoch": read.diverging.epoch, "end_offset": read.diverging.end_offset}
+    is_hint_due = read.error in LEADER_HINT_ERRORS and request.version >= CURRENT_LEADER_SINCE_VERSION
+    if is_hint_due and read.asked.topic is not None:
+        state = services.metadata.image.partition(read.asked.topic, read.asked.index)
+        if state is not None:
+            values["current_leader"] = {"leader_id": state.leader, "leader_epoch": state.leader_epoch}
+    return values

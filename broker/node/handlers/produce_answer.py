@@ -1,0 +1,68 @@
+"""The answer to one Produce request under construction: what came of each partition, and which records were refused."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from broker.node.net.requests import Request
+from broker.node.replicas.produce_checks import Rejection
+from broker.wire.apis import ApiKey
+from broker.wire.hot_produce import TOPIC_IDS_SINCE_VERSION, PartitionAnswer, encode_produce_response
+from broker.wire.messages import Message, response
+
+RECORD_ERRORS_SINCE_VERSION = 8  # KIP-467
+
+
+class ProduceAnswer:
+    """`waiting` counts partitions whose outcome is open."""
+
+    __slots__ = ("_request", "_topics", "has_failed", "rejections", "waiting")
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._topics: list[tuple[str | UUID | None, list[PartitionAnswer]]] = []
+        self.rejections: dict[PartitionAnswer, Rejection] = {}  # hardly ever any
+        self.has_failed = False  # some partition, definitely
+        self.waiting = 1  # the request itself, until all partitions are handled
+
+    def topic(self, name: str | UUID | None) -> list[PartitionAnswer]:
+        """Where the results of its partitions go."""
+        partitions: list[PartitionAnswer] = []
+        self._topics.append((name, partitions))
+        return partitions
+
+    def done(self) -> None:
+        self.waiting -= 1
+        if self.waiting:
+            return
+        request = self._request
+        if request.charge is None and not self.rejections:  # no throttle time to tell, no records to name
+            frame = encode_produce_response(request.version, request.header.correlation_id, self._topics)
+            if frame is not None:
+                request.respond_frame([frame])
+                return
+        request.respond(self._message())
+
+    def _message(self) -> Message:
+        key = "topic_id" if self._request.version >= TOPIC_IDS_SINCE_VERSION else "name"
+        topics = [
+            {key: topic, "partition_responses": [self._values(each) for each in partitions]}
+            for topic, partitions in self._topics
+        ]
+        return response(ApiKey.PRODUCE, self._request.version, responses=topics)
+
+    def _values(self, result: PartitionAnswer) -> dict[str, object]:
+        values: dict[str, object] = {
+            "index": result.index,
+            "error_code": result.error_code,
+            "base_offset": result.base_offset,
+            "log_append_time": result.log_append_time_ms,
+            "log_start_offset": result.log_start_offset,
+        }
+        rejection = self.rejections.get(result)
+        if rejection is not None and self._request.version >= RECORD_ERRORS_SINCE_VERSION:
+            values["error_message"] = rejection.text
+            values["record_errors"] = [
+                {"batch_index": each.batch_index, "batch_index_error_message": each.text} for each in rejection.records
+            ]
+        return values

@@ -1,0 +1,90 @@
+"""The columns of the handler table (table.py): who handles an API, and whether it goes on to the active controller.
+
+Three kinds of API:
+- `handle`: this broker answers.
+- `controller`: the controller core of this node decides. What it is asked and what is answered are two functions.
+- `forward`, beside one of these: on any listener but the controllers' the request goes on to the active controller.
+`refusal` is looked at first, on every listener.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from broker.controller.types import ControllerRequest
+from broker.node.handlers.forwarding import Forward, forward
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.wire.apis import ApiKey, Listener
+from broker.wire.messages import Message
+
+# A request of a connection or of this broker itself: Any, because only the former can be closed.
+Handler: TypeAlias = Callable[[Services, Any], None]
+# Called with the token of the request.
+MakeEvent: TypeAlias = Callable[[int], ControllerRequest]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerApi:
+    """`answer` makes the response of what the controller decided. Any: each request has a result type of its own."""
+
+    event: Callable[[Services, AnyRequest], MakeEvent]
+    answer: Callable[[Services, AnyRequest, Any], Message]
+
+    def ask(self, services: Services, request: AnyRequest) -> None:
+        def answer(result: Any) -> None:  # that of this request
+            request.respond(self.answer(services, request, result))
+
+        services.ask_controller(request, self.event(services, request), answer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Invariant: exactly one of `handle` and `controller`."""
+
+    handle: Handler | None = None
+    controller: ControllerApi | None = None
+    forward: Forward | None = None
+    refusal: Callable[[Services, AnyRequest], Message | None] | None = None  # the answer, if it can be no other
+
+    def __post_init__(self) -> None:
+        assert (self.handle is None) != (self.controller is None)
+
+    @property
+    def module(self) -> str:
+        """Where the API is described."""
+        found = self.handle if self.controller is None else self.controller.answer
+        assert found is not None
+        return found.__module__
+
+
+def handler_of(key: ApiKey, row: Row) -> Handler:
+    """What the columns mean, as one function: of an API without them it is `handle` itself."""
+    handle = row.handle if row.controller is None else row.controller.ask
+    assert handle is not None
+    if row.forward is not None:
+        handle = _forwarded(key, row.forward, handle)
+    return handle if row.refusal is None else _refused(row.refusal, handle)
+
+
+def _forwarded(key: ApiKey, how: Forward, handle: Handler) -> Handler:
+    def on_the_controller(services: Services, request: AnyRequest) -> None:
+        if request.listener is Listener.CONTROLLER:
+            handle(services, request)
+        else:
+            services.serve(request, forward(services, request, key, how))
+
+    return on_the_controller
+
+
+def _refused(refusal: Callable[[Services, AnyRequest], Message | None], handle: Handler) -> Handler:
+    def unless_refused(services: Services, request: AnyRequest) -> None:
+        answer = refusal(services, request)
+        if answer is None:
+            handle(services, request)
+        else:
+            request.respond(answer)
+
+    return unless_refused

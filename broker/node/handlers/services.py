@@ -1,0 +1,80 @@
+"""What a handler may use of its broker. Made once, by the broker; handlers know nothing else of it."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker.controller.types import ControllerRequest
+from broker.node.cluster.controller_client import ControllerClient
+from broker.node.cluster.image_moves import ImageMoves
+from broker.node.cluster.metadata import MetadataHost
+from broker.node.coordination.coordinators import CoordinatorHost
+from broker.node.coordination.groups import Groups
+from broker.node.coordination.producer_ids import ProducerIds
+from broker.node.coordination.transactions import Transactions
+from broker.node.coordination.verification import TransactionVerifier
+from broker.node.net.quotas import ClientQuotas
+from broker.node.net.requests import AnyRequest, guarded
+from broker.node.process.logs import Logger
+from broker.node.replicas.appends import Appends
+from broker.node.replicas.cores import Cores
+from broker.node.replicas.fetch_sessions import FetchSessions
+from broker.node.replicas.log_starts import LogStarts
+from broker.node.replicas.partitions import Partitions
+from broker.node.settings.config import NodeConfig
+from broker.wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    config: NodeConfig
+    logger: Logger
+    metadata: MetadataHost
+    image_moves: ImageMoves
+    control: ControllerClient
+    partitions: Partitions
+    cores: Cores
+    appends: Appends
+    log_starts: LogStarts
+    fetch_sessions: FetchSessions
+    quotas: ClientQuotas
+    groups: Groups
+    transactions: Transactions
+    coordinators: Mapping[int, CoordinatorHost[Any]]  # by FindCoordinator's key type; Any: each has shards of its own
+    producer_ids: ProducerIds
+    verifier: TransactionVerifier
+    spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
+    offered: frozenset[int]  # API keys that have a handler
+
+    def absent(self, topic: str, index: int) -> ErrorCode:
+        """Why a partition is not hosted here: nobody has it, or others have it, or ours is offline (as in Kafka)."""
+        if self.metadata.image.partition(topic, index) is None:
+            return ErrorCode.unknown_topic_or_partition
+        if self.partitions.is_offline(topic, index):
+            return ErrorCode.kafka_storage_error
+        return ErrorCode.not_leader_or_follower
+
+    def serve(self, request: AnyRequest, work: Coroutine[object, object, None]) -> None:
+        """Answer a request in the background. As in `Dispatcher`, its exception costs that request only: it never ends
+        the broker as one of `spawn` does. The peer sees a closed connection: the outcome is unknown."""
+
+        async def served() -> None:
+            try:
+                await work
+            except Exception:
+                request.fail(traceback.format_exc())
+
+        self.spawn(served())
+
+    def ask_controller(
+        self,
+        request: AnyRequest,
+        make: Callable[[int], ControllerRequest],
+        answer: Callable[[Any], None],  # Any: the response type of this request
+    ) -> None:
+        """Have the controller of this node decide; an exception of `answer` costs that request only."""
+        self.metadata.controller_request(make, guarded(request, answer))

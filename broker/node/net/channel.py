@@ -1,0 +1,217 @@
+"""A connection to a peer: requests out, answers matched by correlation id, with a time limit for each.
+
+A silent cut is noticed by the time limit of the oldest request; the connection is then dropped, all its requests fail,
+and the next request dials again (not sooner than the backoff after a failure). Versions are the highest that both sides
+of this project speak, so there is no ApiVersions exchange between brokers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeAlias, cast
+
+from broker.node.process.logs import Logger
+from broker.node.settings.config import Address
+from broker.wire.codec import decode_response, decode_response_correlation_id, encode_request
+from broker.wire.errors import ProtocolError
+from broker.wire.framing import FrameReader
+from broker.wire.messages import Message
+
+AddressSource: TypeAlias = Callable[[], Address | None]
+Answer: TypeAlias = Callable[[Message | None], None]  # None: failed, outcome unknown
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Encode: TypeAlias = Callable[[int, str], list[Buffer]]
+Decode: TypeAlias = Callable[[memoryview], Message]
+
+CONNECT_TIMEOUT_MS = 1_000
+BACKOFF_MS = 50
+BACKOFF_MS_MAX = 500
+WAITING_REQUESTS_MAX = 1_000
+
+
+class ChannelError(Exception):
+    """No answer came: refused, cut or too late. Whether the peer acted is unknown."""
+
+
+class _Waiting:
+    __slots__ = ("answer", "deadline_s", "decode")
+
+    def __init__(self, decode: Decode, answer: Answer, deadline_s: float) -> None:
+        self.decode, self.answer, self.deadline_s = decode, answer, deadline_s
+
+
+class Channel(asyncio.BufferedProtocol):
+    def __init__(self, *, name: str, address: AddressSource, client_id: str, logger: Logger) -> None:
+        self._name = name
+        self._address = address
+        self._client_id = client_id
+        self._logger = logger
+        self._reader = FrameReader()
+        self._transport: asyncio.Transport | None = None
+        self._waiting: dict[int, _Waiting] = {}
+        self._unsent: list[tuple[int, list[Buffer]]] = []
+        self._next_correlation_id = 0
+        self._connecting: asyncio.Task[None] | None = None
+        self._not_before_s = 0.0  # loop time before which we do not dial again
+        self._backoff_ms = BACKOFF_MS
+        self._is_closed = False
+        self._is_failing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = 0.0  # loop time that it is set to
+
+    # -- use ---------------------------------------------------------------------------------------------------------
+
+    def send(self, api_key: int, version: int, message: Message, *, timeout_ms: int, answer: Answer) -> None:
+        """`answer` is called exactly once, from the event loop, never from within `send`.
+
+        Fetched records in the message are memoryviews of the receive buffer: use them before returning.
+        """
+
+        def encode(correlation_id: int, client_id: str) -> list[Buffer]:
+            return encode_request(api_key, version, correlation_id, client_id, message)
+
+        def decode(frame: memoryview) -> Message:
+            return decode_response(api_key, version, frame)[1]
+
+        self.exchange(encode, decode, timeout_ms=timeout_ms, answer=answer)
+
+    def exchange(self, encode: Encode, decode: Decode, *, timeout_ms: int, answer: Answer) -> None:
+        """As `send`, for those who make and read the frames themselves: `encode(correlation id, client id)`."""
+        loop = asyncio.get_running_loop()
+        if self._is_closed or len(self._waiting) >= WAITING_REQUESTS_MAX:
+            loop.call_soon(answer, None)
+            return
+        self._next_correlation_id = correlation_id = (self._next_correlation_id + 1) & 0x7FFFFFFF
+        buffers = encode(correlation_id, self._client_id)
+        deadline_s = loop.time() + timeout_ms / 1000
+        self._waiting[correlation_id] = _Waiting(decode, answer, deadline_s)
+        if self._timer is None or deadline_s < self._timer_s:
+            self._set_timer(deadline_s)
+        if self._transport is not None:
+            self._transport.writelines(buffers)
+            return
+        self._unsent.append((correlation_id, buffers))
+        if self._connecting is None:
+            self._connecting = loop.create_task(self._connect())
+
+    async def request(self, api_key: int, version: int, message: Message, *, timeout_ms: int) -> Message:
+        """Raises ChannelError. Records of a Fetch answer are valid until the next request on this channel."""
+        future, answer = _future_answer()
+        self.send(api_key, version, message, timeout_ms=timeout_ms, answer=answer)
+        return await self._answer_to(future, f"api key {api_key}")
+
+    async def request_encoded(self, encode: Encode, decode: Decode, *, timeout_ms: int) -> Message:
+        """As `request`, with frames made and read by the caller."""
+        future, answer = _future_answer()
+        self.exchange(encode, decode, timeout_ms=timeout_ms, answer=answer)
+        return await self._answer_to(future, "a request")
+
+    async def _answer_to(self, future: asyncio.Future[Message | None], what: str) -> Message:
+        response = await future
+        if response is None:
+            raise ChannelError(f"{self._name}: no answer to {what}")
+        return response
+
+    def close(self) -> None:
+        self._is_closed = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        self._drop("closed", is_failure=False)
+
+    # -- connection --------------------------------------------------------------------------------------------------
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await asyncio.sleep(max(0.0, self._not_before_s - loop.time()))
+            address = self._address()
+            if address is None:
+                raise OSError("no address known")
+            async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
+                await loop.create_connection(lambda: self, address.host, address.port)
+        except (TimeoutError, OSError) as error:
+            self._connecting = None
+            self._drop(f"dial: {error or type(error).__name__}", is_failure=True)
+        else:
+            self._connecting = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self._is_closed:
+            cast("asyncio.Transport", transport).abort()
+            return
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
+        self._reader = FrameReader()
+        unsent, self._unsent = self._unsent, []
+        for correlation_id, buffers in unsent:
+            if correlation_id in self._waiting:
+                self._transport.writelines(buffers)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is not None:
+            self._drop(f"lost: {exc}" if exc else "closed by the peer", is_failure=True)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.writable()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._reader.written(nbytes)
+        try:
+            while (frame := self._reader.next_frame()) is not None:
+                waiting = self._waiting.pop(decode_response_correlation_id(frame), None)
+                if waiting is None:
+                    continue  # it timed out; the connection is about to close
+                message = waiting.decode(frame)
+                self._backoff_ms, self._is_failing = BACKOFF_MS, False
+                waiting.answer(message)
+        except ProtocolError as error:
+            self._drop(str(error), is_failure=True)
+
+    def _set_timer(self, deadline_s: float) -> None:
+        """One timer for all requests, set to the earliest deadline: a timer for each costs more than its frame."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_s = deadline_s
+        self._timer = asyncio.get_running_loop().call_at(deadline_s, self._look_at_deadlines)
+
+    def _look_at_deadlines(self) -> None:
+        self._timer = None
+        earliest_s = min((waiting.deadline_s for waiting in self._waiting.values()), default=None)
+        if earliest_s is None:
+            return
+        if earliest_s <= self._timer_s:
+            self._drop("no answer in time", is_failure=True)
+        else:
+            self._set_timer(earliest_s)
+
+    def _drop(self, cause: str, *, is_failure: bool) -> None:
+        """Give up this connection and everything on it."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
+        waiting, self._waiting = self._waiting, {}
+        self._unsent = []
+        if is_failure:
+            if waiting and not self._is_failing:
+                self._is_failing = True  # one line per outage, not per attempt
+                self._logger.warning("channel_failed", channel=self._name, requests=len(waiting), cause=repr(cause))
+            self._not_before_s = asyncio.get_running_loop().time() + self._backoff_ms / 1000
+            self._backoff_ms = min(2 * self._backoff_ms, BACKOFF_MS_MAX)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for each in waiting.values():
+            each.answer(None)
+
+
+def _future_answer() -> tuple[asyncio.Future[Message | None], Answer]:
+    future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
+
+    def answer(response: Message | None) -> None:
+        if not future.done():
+            future.set_result(response)
+
+    return future, answer

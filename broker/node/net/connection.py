@@ -1,0 +1,338 @@
+"""One accepted connection: bytes to requests, answers to bytes, in the order of the requests.
+
+Frames are handled in the receive buffer (no copy), so a handler must be done with a frame's memory when it returns.
+Answers that are ready together leave in one write; small pieces are joined, payloads of a fetch never are (measured:
+joining costs up to 0.9 CPU seconds a GB). Bounds: requests without an answer per connection, bytes of a request, of all
+requests that are arriving, elements of a request, and answers that the peer has not read, each of which stops reading;
+of all connections together the latter are bounded too (unread.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias, cast
+
+from broker.node.net.limits import elements_max
+from broker.node.net.memory import RequestMemory
+from broker.node.net.requests import Buffer, Request
+from broker.node.net.unread import UnreadAnswers
+from broker.node.process.logs import Logger
+from broker.wire.apis import ApiKey, Listener
+from broker.wire.codec import (
+    UnsupportedVersionError,
+    decode_request_body,
+    decode_request_header,
+    encode_unsupported_api_versions,
+)
+from broker.wire.errors import ProtocolError
+from broker.wire.framing import INITIAL_BUFFER_BYTES, FrameReader
+from broker.wire.hot_fetch import decode_fetch_request
+from broker.wire.hot_produce import decode_produce_request
+from broker.wire.messages import Message
+
+# More than any client's max.in.flight; beyond it the connection is not read until answers have gone out.
+IN_FLIGHT_REQUESTS_MAX = 64
+# Answers that are ready leave at the latest with so many bytes. What the peer then does not read blocks the next
+# request, so a connection holds so much, the transport's 64 KiB and one answer (fetch.max.bytes) at most.
+ANSWERS_BYTES_MAX = 256 * 1024
+_PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
+JOIN_BELOW_BYTES = 16 * 1024
+
+
+Dispatch: TypeAlias = Callable[[Request], None]
+
+
+class Connection(asyncio.BufferedProtocol):
+    def __init__(
+        self,
+        *,
+        listener: Listener,
+        listener_name: str,
+        dispatch: Dispatch,
+        logger: Logger,
+        request_bytes_max: int,
+        on_open: Callable[[Connection], bool],
+        on_close: Callable[[Connection], None],
+        memory: RequestMemory,
+        unread: UnreadAnswers,
+    ) -> None:
+        self.listener = listener
+        self.listener_name = listener_name
+        self.is_closed = False
+        self._dispatch = dispatch
+        self._logger = logger
+        self._on_open, self._on_close = on_open, on_close
+        self._reader = FrameReader(frame_bytes_max=request_bytes_max)
+        self._memory = memory
+        self._unread = unread
+        self._taken_bytes = 0  # of the memory, for the request that is arriving
+        self.taken_s = 0.0  # loop time of that
+        self.received_s = 0.0  # loop time of its last bytes
+        self._waits_for_memory = False
+        self._wanted_bytes = 0
+        self._transport: asyncio.Transport | None = None
+        self._requests: deque[Request] = deque()  # not answered or not yet sent, in order of arrival
+        self._ready_bytes = 0  # of answers that have not left yet
+        self._alone: Request | None = None  # nothing else is taken before it is answered
+        self._is_handling = False
+        self._is_flush_due = False
+        self._is_write_blocked = False
+        self._is_reading_paused = False
+        self._throttle_timer: asyncio.TimerHandle | None = None
+        self._throttled_until_s = 0.0
+        self.silent_sweeps = 0  # of the server's, without a byte from this client or to it
+        self._unsent_bytes = 0  # at the last of them
+        self.peer_host = ""
+
+    # -- asyncio -----------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
+        peer = transport.get_extra_info("peername")
+        self.peer_host = f"/{peer[0]}" if peer else ""
+        if not self._on_open(self):
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_closed = True
+        self._requests.clear()
+        self._alone = None
+        if self._throttle_timer is not None:
+            self._throttle_timer.cancel()
+        self._unread.forget(self)
+        self._memory.give_up(self._memory_granted)
+        self._give_memory_back()
+        self._on_close(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._reader.written(nbytes)
+        self.silent_sweeps = 0
+        if self._taken_bytes:
+            self.received_s = asyncio.get_running_loop().time()
+        self._handle_frames()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._is_write_blocked = True
+        asyncio.get_running_loop().call_soon(self._note_unread)  # not now: the transport is in the midst of a write
+
+    def resume_writing(self) -> None:
+        self._is_write_blocked = False
+        self._unread.forget(self)
+        self._handle_frames()
+
+    # -- in ----------------------------------------------------------------------------------------------------------
+
+    def _handle_frames(self) -> None:
+        if self._is_handling or self.is_closed:
+            return
+        while self._handle_until_full():
+            self._flush()
+            if self._is_full():
+                break
+            # What was answered meanwhile has left and made room: frames that are here already are not waited for. No
+            # byte may come any more, for the client may be waiting for their answers.
+        else:
+            self._flush()
+        if self._taken_bytes or self._reader.buffered_bytes:
+            self._mind_memory()
+        if self._is_full() is not self._is_reading_paused:
+            self._pause_or_resume()
+
+    def _handle_until_full(self) -> bool:
+        """True: frames may be left, no more requests are taken now."""
+        self._is_handling = True
+        reader = self._reader
+        try:
+            while not self.is_closed:
+                if self._is_full():
+                    return True
+                frame = reader.next_frame()
+                if frame is None:
+                    return False
+                self._handle_frame(frame)
+                if self._ready_bytes > ANSWERS_BYTES_MAX:
+                    self._flush()
+        except ProtocolError as error:
+            self._logger.warning("connection_closed", listener=self.listener_name, cause=repr(str(error)))
+            self.close()
+        except Exception:  # a decoder met what it does not foresee
+            self.request_failed(-1, traceback.format_exc())
+        finally:
+            self._is_handling = False
+        return False
+
+    def _handle_frame(self, frame: memoryview) -> None:
+        try:
+            header = decode_request_header(frame)
+        except UnsupportedVersionError as error:
+            self._answer_unsupported(error)
+            return
+        message: Message = None
+        if header.api_key == _PRODUCE:
+            message = decode_produce_request(frame, header.body_position, header.api_version)
+        elif header.api_key == _FETCH and self.listener is not Listener.CONTROLLER:  # the quorum wants kio's message
+            message = decode_fetch_request(frame, header.body_position, header.api_version)
+        if message is None:
+            message = decode_request_body(header, frame, elements_max=elements_max(header.api_key, self.listener))
+        request = Request(self, header, message)
+        request.size_bytes = len(frame)
+        self._requests.append(request)
+        self._dispatch(request)
+        if header.api_key == _FETCH and self.listener is Listener.CLIENT and not request.is_done:
+            # As Kafka for every request: waiting fetches of one client would all come due at once, each with its bytes.
+            self._alone = request
+
+    def _answer_unsupported(self, error: UnsupportedVersionError) -> None:
+        if error.header.api_key != ApiKey.API_VERSIONS:
+            raise error
+        request = Request(self, error.header, None)
+        self._requests.append(request)
+        request._finish(encode_unsupported_api_versions(error.header.correlation_id, self.listener))
+
+    def _is_full(self) -> bool:
+        if self._is_write_blocked or len(self._requests) >= IN_FLIGHT_REQUESTS_MAX:
+            return True
+        if self._alone is not None:
+            if not self._alone.is_done:
+                return True
+            self._alone = None
+        return self._throttle_timer is not None or self._waits_for_memory
+
+    def _mind_memory(self) -> None:
+        """A request that needs more than the first buffer takes its bytes of the memory, or is not read further yet."""
+        size_bytes = self._reader.unfinished_frame_bytes
+        if not size_bytes:
+            self._give_memory_back()
+        elif size_bytes > INITIAL_BUFFER_BYTES and not self._taken_bytes and not self._waits_for_memory:
+            self._wanted_bytes = size_bytes
+            if self._memory.take(size_bytes, self._memory_granted):
+                self._taken_bytes, self.taken_s = size_bytes, asyncio.get_running_loop().time()
+            else:
+                self._waits_for_memory = True
+
+    def _memory_granted(self) -> None:
+        self._waits_for_memory, self._taken_bytes = False, self._wanted_bytes
+        self.taken_s = self.received_s = asyncio.get_running_loop().time()
+        self._pause_or_resume()
+
+    def _give_memory_back(self) -> None:
+        taken, self._taken_bytes = self._taken_bytes, 0
+        if taken:
+            self._memory.give_back(taken)
+
+    @property
+    def holds_memory(self) -> bool:
+        """Of a request that is arriving."""
+        return bool(self._taken_bytes)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Of answers, which the peer has not read."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def note_silence(self) -> int:
+        """Looks in a row at which it neither had requests without an answer, nor sent us or read a byte of ours. Once
+        it is closed nothing is answered any more: what keeps it is only what the peer has not read."""
+        unsent_bytes = self.unsent_bytes
+        is_reading, self._unsent_bytes = unsent_bytes < self._unsent_bytes, unsent_bytes
+        is_awaited = bool(self._requests) and not self.is_closed
+        self.silent_sweeps = 0 if is_awaited or is_reading else self.silent_sweeps + 1
+        return self.silent_sweeps
+
+    def throttle(self, wait_ms: int) -> None:
+        """Read nothing more from this client for so long (KIP-219); answers still go out."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + wait_ms / 1000
+        if wait_ms <= 0 or self.is_closed or until_s <= self._throttled_until_s:
+            return
+        self._throttled_until_s = until_s
+        if self._throttle_timer is not None:
+            self._throttle_timer.cancel()
+        self._throttle_timer = loop.call_later(wait_ms / 1000, self._throttle_ended)
+        self._pause_or_resume()
+
+    def _throttle_ended(self) -> None:
+        self._throttle_timer = None
+        self._handle_frames()
+
+    def _pause_or_resume(self) -> None:
+        if self._transport is None or self.is_closed or self._transport.is_closing():
+            return
+        if self._is_full() and not self._is_reading_paused:
+            self._is_reading_paused = True
+            self._transport.pause_reading()
+        elif not self._is_full() and self._is_reading_paused:
+            self._is_reading_paused = False
+            self._transport.resume_reading()
+
+    # -- out ---------------------------------------------------------------------------------------------------------
+
+    def answer_ready(self, size_bytes: int) -> None:
+        """Called by a request that got its answer. During a wake-up the answers leave at its end, or when they are
+        many bytes."""
+        self._ready_bytes += size_bytes
+        if self._is_handling or self._is_flush_due or self.is_closed:
+            return
+        self._is_flush_due = True
+        asyncio.get_running_loop().call_soon(self._flush_later)
+
+    def await_answer(self, request: Request) -> None:
+        self._alone = request
+
+    def _flush_later(self) -> None:
+        self._is_flush_due = False
+        self._flush()
+        if self._is_reading_paused or self._reader.buffered_bytes:
+            self._handle_frames()
+
+    def _flush(self) -> None:
+        if self.is_closed or self._transport is None:
+            return
+        self._ready_bytes = 0
+        small: list[Buffer] = []
+        out: list[Buffer] = []
+        while self._requests and (buffers := self._requests[0].take()) is not None:
+            self._requests.popleft()
+            for buffer in buffers:
+                if len(buffer) < JOIN_BELOW_BYTES:
+                    small.append(buffer)
+                    continue
+                if small:
+                    out.append(b"".join(small))
+                    small = []
+                out.append(buffer)
+        if small:
+            out.append(b"".join(small))
+        if len(out) == 1:
+            self._transport.write(out[0])
+        elif out:
+            self._transport.writelines(out)
+        self._note_unread()  # what was asked for before goes on being answered while it is blocked
+
+    def _note_unread(self) -> None:
+        if self._is_write_blocked and not self.is_closed:
+            self._unread.note(self)
+
+    def request_failed(self, api_key: int, cause: str) -> None:
+        self._logger.handler_failed(api_key, cause)
+        self.close()
+
+    def close(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.close()
+        self.is_closed = True
+
+    def abort(self) -> None:
+        """Without waiting until the peer has read what was sent to it."""
+        if self._transport is not None:
+            self._transport.abort()
+        self.is_closed = True

@@ -1,0 +1,171 @@
+"""A request on its way through the broker: what a handler sees of it, and the one that came over a connection.
+
+Knows no API and no socket: a connection is what answers go out by, and says when nobody reads them any more.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import ParamSpec, Protocol, TypeAlias
+
+from broker.wire.apis import Listener
+from broker.wire.codec import RequestHeader, encode_response
+from broker.wire.messages import Message
+
+# An answer, or None for acks=0 -> milliseconds that the client must wait.
+Charge: TypeAlias = Callable[[Message | None], int]
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class AnyRequest(Protocol):
+    """What a handler sees of a request: one that came over a connection, or one of our own."""
+
+    message: Message
+    listener: Listener
+    listener_name: str
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def is_open(self) -> bool: ...
+    def respond(self, message: Message) -> None: ...
+    def take_alone(self) -> None:
+        """Take no other request of its connection before this one is answered."""
+
+    def fail(self, cause: str) -> None:
+        """We failed at it: it gets no answer, and its peer learns so at once. `cause` is for the log."""
+
+
+P = ParamSpec("P")
+
+
+def guarded(request: AnyRequest, callback: Callable[P, None]) -> Callable[P, None]:
+    """`callback`, which answers `request` from within another part: its exception costs that request only, not those
+    that the other part was about to serve. The door for what is called later; see `Broker.dispatch` and `serve`."""
+
+    def call(*arguments: P.args, **named: P.kwargs) -> None:
+        try:
+            callback(*arguments, **named)
+        except Exception:
+            request.fail(traceback.format_exc())
+
+    return call
+
+
+class RequestOrigin(Protocol):
+    """A connection, as far as its requests go."""
+
+    listener: Listener
+    listener_name: str
+    is_closed: bool
+    peer_host: str
+
+    def answer_ready(self, size_bytes: int) -> None: ...
+    def await_answer(self, request: Request) -> None: ...
+    def request_failed(self, api_key: int, cause: str) -> None: ...
+    def throttle(self, wait_ms: int) -> None: ...
+    def close(self) -> None: ...
+
+
+class Request:
+    """One request and the place of its answer in the order of answers."""
+
+    __slots__ = (
+        "_buffers",
+        "_connection",
+        "_is_done",
+        "charge",
+        "header",
+        "listener",
+        "listener_name",
+        "message",
+        "size_bytes",
+    )
+
+    def __init__(self, connection: RequestOrigin, header: RequestHeader, message: Message) -> None:
+        self._connection = connection
+        self._buffers: list[Buffer] | None = None
+        self._is_done = False
+        self.header = header
+        self.message = message
+        self.size_bytes = 0
+        self.charge: Charge | None = None  # set while there are quotas: what this answer costs its client
+        self.listener = connection.listener
+        self.listener_name = connection.listener_name
+
+    @property
+    def version(self) -> int:
+        return self.header.api_version
+
+    @property
+    def client_id(self) -> str:
+        return self.header.client_id or ""
+
+    @property
+    def peer_host(self) -> str:
+        """The client's address as Kafka writes it, `/127.0.0.1`."""
+        return self._connection.peer_host
+
+    @property
+    def is_open(self) -> bool:
+        """False when nobody will read the answer any more."""
+        return not self._is_done and not self._connection.is_closed
+
+    def respond(self, message: Message) -> None:
+        """Answer, now or later, exactly once. After the connection is gone this does nothing. It never raises: an
+        answer that cannot be encoded costs the request, not those who answer it from within their own work."""
+        if self._connection.is_closed:
+            return
+        header = self.header
+        try:
+            if self.charge is not None and (wait_ms := self.charge(message)) > 0:
+                self._connection.throttle(wait_ms)
+                if hasattr(message, "throttle_time"):
+                    message = replace(message, throttle_time=timedelta(milliseconds=wait_ms))
+            frame = encode_response(header.api_key, header.api_version, header.correlation_id, message)
+        except Exception:
+            self.fail(traceback.format_exc())
+            return
+        self._finish(frame)
+
+    def respond_frame(self, frame: list[Buffer]) -> None:
+        """Answer with a frame that is encoded already. Only where nothing is charged for it."""
+        assert self.charge is None, "the answer of a client with quotas may have to say how long it must wait"
+        if not self._connection.is_closed:
+            self._finish(frame)
+
+    def respond_nothing(self) -> None:
+        """acks=0: the client expects no answer."""
+        if self.charge is not None:
+            self._connection.throttle(self.charge(None))
+        self._finish([])
+
+    def close_connection(self) -> None:
+        """The peer learns that something went wrong without an answer."""
+        self._connection.close()
+
+    def take_alone(self) -> None:
+        """Take no other request from this connection before this one is answered. Its frame stays valid until then."""
+        self._connection.await_answer(self)
+
+    @property
+    def is_done(self) -> bool:
+        return self._is_done
+
+    def fail(self, cause: str) -> None:
+        """We failed at it: the peer sees a closed connection, and so an unknown outcome."""
+        self._connection.request_failed(self.header.api_key, cause)
+
+    def _finish(self, buffers: list[Buffer]) -> None:
+        assert not self._is_done, "one answer a request"
+        self._is_done = True
+        self._buffers = buffers
+        self._connection.answer_ready(len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers)))
+
+    def take(self) -> list[Buffer] | None:
+        return self._buffers

@@ -1,0 +1,1 @@
+"""What every part of the process uses: clocks, log lines, the journal, file descriptors. Imports no other room."""

@@ -1,0 +1,134 @@
+"""The log cleaner: finds the compacted log with the most dirt and compacts it, a slice of a few milliseconds at a time.
+
+Owns which log is next, the pace (log.cleaner.io.max.bytes.per.second) and the checkpoint of how far each log is clean.
+What stays in a log is decided by broker/log/compaction.py. Runs on the broker's own loop between requests: there is no
+second thread, so a log never changes under a read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from uuid import UUID
+
+from broker.log.compaction import Cleanable, CompactionAborted, CompactionResult, compact, find_cleanable
+from broker.log.directory import LogDirectory
+from broker.node.process.clock import monotonic_ms, wall_ms
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.settings.config import NodeConfig
+from broker.wire.errors import CorruptBatchError
+
+SLICE_MS = 2  # how long requests may have to wait for the cleaner
+LOOK_AGAIN_MS = 200  # so that a new backoff, or a new topic, is noticed
+
+
+class Cleaner:
+    def __init__(
+        self,
+        *,
+        directory: LogDirectory,
+        hosted: Callable[[], Iterable[HostedPartition]],
+        config: Callable[[], NodeConfig],  # with what was set at run time
+        storage_failed: Callable[[HostedPartition, Exception], object],
+        journal: Journal,
+        logger: Logger,
+    ) -> None:
+        self._storage_failed = storage_failed
+        self._directory, self._hosted, self._config = directory, hosted, config
+        self._journal, self._logger = journal, logger
+        self._failed: set[tuple[UUID, int]] = set()  # what cannot be compacted is told once and left alone
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        idle_since_ms = monotonic_ms()
+        while True:
+            config = self._config()
+            is_rested = monotonic_ms() - idle_since_ms >= config.log_cleaner_backoff_ms
+            if not config.log_cleaner_enable or not is_rested:
+                await asyncio.sleep(min(LOOK_AGAIN_MS, max(1, config.log_cleaner_backoff_ms)) / 1000)
+                continue
+            found = self._dirtiest()
+            if found is None:
+                idle_since_ms = monotonic_ms()
+                await asyncio.sleep(min(LOOK_AGAIN_MS, max(1, config.log_cleaner_backoff_ms)) / 1000)
+                continue
+            await self._clean(*found)
+
+    def truncated(self, hosted: HostedPartition, offset: int) -> None:
+        """What comes at `offset` and later is new: it is not clean."""
+        if self._directory.cleaner_offsets.get(hosted.key, 0) > offset:
+            self._directory.cleaner_offsets[hosted.key] = offset
+            self._directory.write_cleaner_offsets()
+
+    def _dirtiest(self) -> tuple[HostedPartition, Cleanable] | None:
+        best: tuple[HostedPartition, Cleanable] | None = None
+        now_ms = wall_ms()
+        for hosted in list(self._hosted()):
+            if not hosted.log.config.is_compacted or (hosted.topic_id, hosted.index) in self._failed:
+                continue
+            try:
+                cleanable = find_cleanable(
+                    hosted.log,
+                    checkpoint=self._directory.cleaner_offsets.get(hosted.key, 0),
+                    high_watermark=hosted.replica.high_watermark,
+                    now_ms=now_ms,
+                )
+            except OSError as error:
+                self._storage_failed(hosted, error)
+                continue
+            is_wanted = cleanable.is_due or cleanable.dirty_ratio > hosted.log.config.min_cleanable_dirty_ratio
+            if cleanable.dirty_bytes and is_wanted and (best is None or cleanable.dirty_ratio > best[1].dirty_ratio):
+                best = hosted, cleanable
+        return best
+
+    async def _clean(self, hosted: HostedPartition, cleanable: Cleanable) -> None:
+        names = {"topic": hosted.topic, "partition": hosted.index}
+        try:
+            result = await self._run_to_end(hosted, cleanable)
+        except CompactionAborted as reason:
+            self._logger.info("compaction_aborted", **names, cause=repr(str(reason)))
+            return
+        except OSError as error:
+            # Of a topic that was deleted meanwhile nothing is told: its files are closed.
+            self._storage_failed(hosted, error)
+            return
+        except CorruptBatchError as error:  # as in Kafka: it is left as it is, and readers of it are told
+            self._failed.add((hosted.topic_id, hosted.index))
+            self._logger.error("compaction_failed", **names, cause=repr(f"{type(error).__name__}: {error}"))
+            return
+        if result.clean_until <= cleanable.first_dirty_offset:
+            self._failed.add((hosted.topic_id, hosted.index))
+            cause = "one batch has more keys than log.cleaner.dedupe.buffer.size holds"
+            self._logger.error("compaction_stuck", **names, cause=repr(cause))
+            return
+        self._directory.cleaner_offsets[hosted.key] = result.clean_until
+        self._directory.write_cleaner_offsets()
+        self._journal.write("log_compacted", **names, **asdict(result))
+        self._logger.info("log_compacted", **names, **asdict(result))
+
+    async def _run_to_end(self, hosted: HostedPartition, cleanable: Cleanable) -> CompactionResult:
+        config = self._config()
+        steps = compact(
+            hosted.log,
+            cleanable,
+            now_ms=wall_ms(),
+            map_bytes_max=config.log_cleaner_dedupe_buffer_size,
+        )
+        began_ms = slice_began_ms = monotonic_ms()
+        total_bytes = 0
+        try:
+            while True:
+                total_bytes += next(steps)
+                now_ms = monotonic_ms()
+                ahead_ms = total_bytes * 1000 / config.log_cleaner_io_max_bytes_per_second - (now_ms - began_ms)
+                if now_ms - slice_began_ms >= SLICE_MS or ahead_ms > 0:
+                    await asyncio.sleep(max(0.0, ahead_ms / 1000))
+                    slice_began_ms = monotonic_ms()
+        except StopIteration as end:
+            result: CompactionResult = end.value
+            return result
+        finally:
+            steps.close()

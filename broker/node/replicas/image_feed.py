@@ -1,0 +1,76 @@
+"""Gives the partitions of this broker each new metadata image, a few new partitions at a time.
+
+Owns what they have been told. Partitions hear nothing before the image holds the registration of this very process.
+Until then the image is what this node's own log held, perhaps from long ago: by it we might lead a partition alone,
+that is, acknowledge records that the true leader will never have. The registration comes after all that was decided
+without us, and with it we lead nothing (found by the simulation: tests/broker_sim, seed 7). The only voter needs not
+wait: nothing can have been decided without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from broker.controller.delta import towards
+from broker.controller.image import MetadataImage
+from broker.node.cluster.lifecycle import Lifecycle
+from broker.node.replicas.log_recovery import LogRecovery
+from broker.node.replicas.roles import Roles
+from broker.node.settings.config import NodeConfig
+
+PARTITIONS_OPENED_MAX = 5  # at a time: a new log is some files and syncs, 1 to 10 ms on a disk that is busy
+
+
+class ImageFeed:
+    """`image` is the newest one. `on_step` hears that the partitions took a part of it in a turn of its own, and
+    `on_failure` that they could not: their memory would be behind the image for good."""
+
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        roles: Roles,
+        recovery: LogRecovery,
+        lifecycle: Lifecycle,
+        image: Callable[[], MetadataImage],
+        on_step: Callable[[], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self._node_id = config.node_id
+        self._is_alone = len(config.controller_quorum_voters) == 1
+        self._roles, self._recovery = roles, recovery
+        self._lifecycle, self._image = lifecycle, image
+        self._on_step, self._on_failure = on_step, on_failure
+        self._told_image: MetadataImage | None = None  # None: nothing yet
+        self._telling: asyncio.Handle | None = None  # of what they do not know yet
+        self._has_discarded_strays = False
+
+    def tell(self, image: MetadataImage) -> None:
+        registration = image.brokers.get(self._node_id)
+        is_ours = registration is not None and registration.incarnation_id == self._lifecycle.incarnation_id
+        if not self._lifecycle.may_join.is_set():
+            return
+        if is_ours or self._is_alone or self._told_image is not None:
+            told = self._told_image or MetadataImage()
+            step = towards(told, image, broker_id=self._node_id, partitions_max=PARTITIONS_OPENED_MAX)
+            self._roles.apply_image(told, step)
+            self._told_image = step
+            if step is not image and self._telling is None:
+                self._telling = asyncio.get_running_loop().call_soon(self._tell_on)
+            if is_ours and not self._has_discarded_strays:
+                self._has_discarded_strays = True
+                self._recovery.discard_strays(image)
+
+    def _tell_on(self) -> None:
+        """The next few of many new partitions, of the newest image; a request for 10,000 keeps nobody waiting."""
+        self._telling = None
+        try:
+            self.tell(self._image())
+            self._on_step()
+        except Exception as error:  # as when the image itself brings them
+            self._on_failure(error)
+
+    def close(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()

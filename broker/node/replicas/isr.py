@@ -1,0 +1,105 @@
+"""AlterPartition: carries ISR proposals of this broker's leaders to the controller, one request at a time.
+
+Proposals made while one is on its way are gathered into the next. A lost answer is told to the core, which asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+
+from broker.node.cluster.controller_client import ControllerClient
+from broker.node.cluster.lifecycle import Lifecycle
+from broker.node.net.channel import ChannelError
+from broker.node.process.logs import Logger
+from broker.node.replicas.cores import Cores
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.settings.config import NodeConfig
+from broker.replication import IsrProposalAnswered, ProposeIsr
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import Message, request
+
+VERSION = 3
+PROPOSALS_MAX = 2_000  # in one request: see limits.py for what a controller takes
+
+
+class IsrSender:
+    def __init__(self, *, config: NodeConfig, control: ControllerClient, logger: Logger) -> None:
+        self._config, self._control, self._logger = config, control, logger
+        self._waiting: dict[tuple[str, int], tuple[HostedPartition, ProposeIsr]] = {}  # at most one a partition
+        self._has_work = asyncio.Event()
+
+    def propose(self, hosted: HostedPartition, proposal: ProposeIsr) -> None:
+        self._waiting[hosted.key] = (hosted, proposal)
+        self._has_work.set()
+
+    async def run(self, cores: Cores, lifecycle: Lifecycle) -> None:
+        """Until cancelled. The controller refuses a broker epoch that is not ours, so registration comes first."""
+        while True:
+            await self._has_work.wait()
+            broker_epoch = await asyncio.shield(lifecycle.broker_epoch)
+            batch = {key: self._waiting.pop(key) for key in list(islice(self._waiting, PROPOSALS_MAX))}
+            if not self._waiting:
+                self._has_work.clear()
+            await self._send(cores, batch, broker_epoch)
+
+    async def _send(
+        self,
+        cores: Cores,
+        batch: dict[tuple[str, int], tuple[HostedPartition, ProposeIsr]],
+        broker_epoch: int,
+    ) -> None:
+        message = request(
+            ApiKey.ALTER_PARTITION,
+            VERSION,
+            broker_id=self._config.node_id,
+            broker_epoch=broker_epoch,
+            topics=[_topic(hosted, proposal) for hosted, proposal in batch.values()],
+        )
+        timeout_ms = self._config.controller_quorum_request_timeout_ms
+        answers: dict[tuple[object, int], Message] = {}
+        failure = ErrorCode.network_exception
+        try:
+            response = await self._control.call_once(ApiKey.ALTER_PARTITION, VERSION, message, timeout_ms=timeout_ms)
+            if response.error_code is not ErrorCode.none:
+                failure = response.error_code
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    answers[(topic.topic_id, partition.partition_index)] = partition
+        except ChannelError as error:
+            self._logger.warning("alter_partition_failed", cause=repr(str(error)))
+        for hosted, proposal in batch.values():
+            cores.perform(hosted, _answer(answers.get((hosted.topic_id, hosted.index)), proposal, failure))
+
+
+def _topic(hosted: HostedPartition, proposal: ProposeIsr) -> dict[str, object]:
+    members = [
+        {"broker_id": broker, "broker_epoch": epoch}
+        for broker, epoch in zip(proposal.isr, proposal.broker_epochs, strict=True)
+    ]
+    partition = {
+        "partition_index": hosted.index,
+        "leader_epoch": proposal.leader_epoch,
+        "new_isr_with_epochs": members,
+        "partition_epoch": proposal.partition_epoch,
+    }
+    return {"topic_id": hosted.topic_id, "partitions": [partition]}
+
+
+def _answer(partition: Message | None, proposal: ProposeIsr, failure: ErrorCode) -> IsrProposalAnswered:
+    if partition is None or partition.error_code is not ErrorCode.none:
+        code = failure if partition is None else partition.error_code
+        return IsrProposalAnswered(
+            attempt=proposal.attempt,
+            error_code=int(code),
+            leader_epoch=proposal.leader_epoch,
+            partition_epoch=proposal.partition_epoch,
+        )
+    return IsrProposalAnswered(
+        attempt=proposal.attempt,
+        error_code=0,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        isr=tuple(partition.isr),
+    )

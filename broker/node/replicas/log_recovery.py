@@ -1,0 +1,206 @@
+"""Before a broker joins: opens the logs that its last life left, away from the event loop; and takes away what goes.
+
+A scan of large logs takes minutes. On the loop it would cost the voter of this process its place in the quorum, and a
+broker that has registered its session. So logs are opened one after another in a thread, once the image holds all that
+the last life knew (their settings), and the broker registers when all are open. Logs of topics that were deleted
+meanwhile (strays) go once the image holds what was decided without us: by topic id, and only with one, since a
+directory without is none of ours.
+Shown by tests/broker_node/test_node_log_recovery.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import islice
+from typing import TypeAlias
+from uuid import UUID
+
+from broker.controller.image import MetadataImage
+from broker.log.directory import LogDirectory
+from broker.log.errors import STORAGE_ERRORS, LogError
+from broker.log.partition_log import LogConfig, PartitionLog
+from broker.node.process.clock import monotonic_ms
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+
+DISCARDED_AT_ONCE_MAX = 5  # each some system calls, and a sync where a topic is compacted: 0.1 to 10 ms
+PROGRESS_MS = 1_000  # between two log lines of a long recovery
+
+RunBlocking: TypeAlias = Callable[[Callable[[], None]], Awaitable[None]]
+
+
+async def in_thread(work: Callable[[], None]) -> None:
+    """Run it in a thread that the end of the process does not wait for; raises what it raised."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def tell(error: BaseException | None) -> None:
+        if done.done():
+            return  # cancelled meanwhile
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        failure: BaseException | None = None
+        try:
+            work()
+        except BaseException as error:  # told to who waits
+            failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(tell, failure)
+
+    threading.Thread(target=run, name="storage", daemon=True).start()
+    await done
+
+
+class LogRecovery:
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        directory: LogDirectory,
+        log_config: Callable[[MetadataImage, str], LogConfig],
+        run_blocking: RunBlocking,
+        journal: Journal,
+        logger: Logger,
+    ) -> None:
+        self._node_id, self._directory, self._log_config = node_id, directory, log_config
+        self._run_blocking, self._journal, self._logger = run_blocking, journal, logger
+        self._left = directory.partitions()  # to be opened before the broker joins
+        self._opened: dict[tuple[str, int], PartitionLog] = {}  # until their partitions are hosted
+        self._going: dict[tuple[str, int], None] = {}  # served no more, and still under their names
+        self._turn: asyncio.Handle | None = None
+        self._has_discarded = asyncio.Event()
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._left)
+
+    async def run(self, image: MetadataImage) -> None:
+        """Open every log of a partition that the image has here. One that cannot be opened is left to who hosts it."""
+        keys = [key for key in self._left if not self._is_stray(image, *key)]
+        began_ms = told_ms = monotonic_ms()
+        clean = self._directory.was_clean_shutdown
+        self._logger.info("recovery_started", logs=len(keys), clean=clean)
+        for number, key in enumerate(keys, start=1):
+            try:
+                await self._run_blocking(partial(self._open, *key, image))
+            except (*STORAGE_ERRORS, LogError, ValueError) as error:
+                self._logger.error("log_not_recovered", topic=key[0], partition=key[1], cause=repr(str(error)))
+            now_ms = monotonic_ms()
+            if now_ms - told_ms >= PROGRESS_MS:
+                told_ms = now_ms
+                self._logger.info("recovery_goes_on", logs=number, of=len(keys), ms=now_ms - began_ms)
+        self._left = []
+        scanned = sum(log.recovery.scanned_segments for log in self._opened.values())
+        cut_bytes = sum(log.recovery.cut_bytes for log in self._opened.values())
+        facts = {"scanned_segments": scanned, "cut_bytes": cut_bytes, "ms": monotonic_ms() - began_ms}
+        self._logger.info("recovery_done", logs=len(self._opened), **facts)
+
+    def _open(self, topic: str, partition: int, image: MetadataImage) -> None:
+        topic_id = str(image.topics[topic].topic_id)
+        config = self._log_config(image, topic)
+        log = self._directory.open_log(topic, partition, topic_id=topic_id, config=config)
+        self._opened[(topic, partition)] = log
+
+    def _is_stray(self, image: MetadataImage, topic: str, partition: int) -> bool:
+        try:
+            stored = self._directory.topic_id_of(topic, partition)
+        except OSError as error:  # nothing says that it is one; who hosts the partition finds it unreadable
+            self._logger.error("topic_id_unreadable", topic=topic, partition=partition, cause=repr(str(error)))
+            return False
+        try:
+            known = None if stored is None else image.topic_by_id(UUID(stored))
+        except ValueError:
+            known = None
+        if known is None or known.name != topic or partition >= len(known.partitions):
+            return True
+        return self._node_id not in known.partitions[partition].replicas
+
+    def take(self, topic: str, partition: int, topic_id: str, config: LogConfig) -> PartitionLog | None:
+        """The log, if it was opened for a topic of this id. Its settings may have changed since."""
+        log = self._opened.get((topic, partition))
+        if log is None or log.topic_id != topic_id:
+            return None
+        del self._opened[(topic, partition)]
+        log.config = config
+        log.sync_what_is_counted_on()
+        return log
+
+    def forget(self, topic: str, partition: int) -> None:
+        """Its directory goes: close what is open of it."""
+        log = self._opened.pop((topic, partition), None)
+        if log is not None:
+            log.abandon()
+
+    def untaken(self) -> list[PartitionLog]:
+        """Those that a clean stop has to close as well."""
+        return list(self._opened.values())
+
+    # -- what goes ---------------------------------------------------------------------------------------------------
+
+    def discard_strays(self, image: MetadataImage) -> None:
+        """`image` must hold all that was decided before this life: else a topic that is merely new to us would go."""
+        for topic, partition in self._directory.partitions():
+            if not self._is_stray(image, topic, partition):
+                continue
+            topic_id = self._directory.topic_id_of(topic, partition)
+            names: dict[str, object] = {"topic": topic, "partition": partition, "topic_id": topic_id}
+            if topic_id is None:
+                self._logger.warning("directory_left", **names, cause=repr("no topic id: nothing says that it is ours"))
+                continue
+            self.forget(topic, partition)
+            try:
+                self.discard(topic, partition)
+            except OSError as error:  # it serves nobody: the next start tries again
+                self._logger.error("stray_log_left", **names, cause=repr(str(error)))
+                continue
+            self._journal.write("stray_log_removed", **names)
+            self._logger.warning("stray_log_removed", **names, cause=repr("its topic was deleted while we were down"))
+
+    def discard(self, topic: str, partition: int) -> None:
+        """Gone at once; the files follow in the background."""
+        self._directory.discard_log(topic, partition)
+        self._has_discarded.set()
+
+    def discard_soon(self, topic: str, partition: int) -> None:
+        """A few in each turn of the loop: deleting ten thousand partitions keeps nobody waiting. A process that is
+        killed before leaves strays, which its next life discards."""
+        self._going[(topic, partition)] = None
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._discard_some)
+
+    def discard_now(self, topic: str, partition: int) -> None:
+        """Before a partition of the same name begins."""
+        if (topic, partition) in self._going:
+            del self._going[(topic, partition)]
+            try:
+                self.discard(topic, partition)
+            except OSError as error:  # of a topic that is no more: nobody is served from it
+                self._logger.error("log_not_removed", topic=topic, partition=partition, cause=repr(str(error)))
+
+    def finish_discards(self) -> None:
+        """Before a clean stop."""
+        for key in list(self._going):
+            self.discard_now(*key)
+
+    def _discard_some(self) -> None:
+        self._turn = None
+        for key in list(islice(self._going, DISCARDED_AT_ONCE_MAX)):
+            self.discard_now(*key)
+        if self._going:
+            self._turn = asyncio.get_running_loop().call_soon(self._discard_some)
+
+    async def run_removals(self) -> None:
+        """Until cancelled. Begins with what a crash left of earlier ones."""
+        if self._directory.has_discarded():
+            self._has_discarded.set()
+        while True:
+            await self._has_discarded.wait()
+            self._has_discarded.clear()
+            await self._run_blocking(self._directory.remove_discarded)

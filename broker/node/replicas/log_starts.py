@@ -1,0 +1,70 @@
+"""The beginning of a log: DeleteRecords, retention by time and size, and how far the replicas have come with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from broker.log.errors import STORAGE_ERRORS
+from broker.log.retention import apply_retention
+from broker.node.process.clock import wall_ms
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.partitions import Partitions
+from broker.node.settings.config import NodeConfig
+from broker.wire.errors import ErrorCode
+
+
+class LogStarts:
+    def __init__(
+        self,
+        *,
+        partitions: Partitions,
+        live: Callable[[], tuple[int, ...]],  # ids of the live brokers
+        config: Callable[[], NodeConfig],  # with what was set at run time
+        journal: Journal,
+        logger: Logger,
+    ) -> None:
+        self._partitions, self._live, self._config = partitions, live, config
+        self._journal, self._logger = journal, logger
+
+    def delete_records(self, hosted: HostedPartition, offset: int) -> ErrorCode:
+        """As leader: records below `offset` (-1: the high watermark) go. Followers learn it with their next fetch."""
+        high_watermark = hosted.replica.high_watermark
+        wanted = high_watermark if offset == -1 else offset
+        if not 0 <= wanted <= high_watermark:
+            return ErrorCode.offset_out_of_range
+        try:
+            has_moved = hosted.log.advance_log_start(wanted)
+        except OSError as error:
+            return self._partitions.storage_failed(hosted, error).error_code
+        if has_moved:
+            self._logger.info("records_deleted", topic=hosted.topic, partition=hosted.index, log_start_offset=wanted)
+            hosted.readers.log_start_moved(wakes_followers=True)
+        return ErrorCode.none
+
+    def low_watermark(self, hosted: HostedPartition) -> int:
+        """The smallest log start offset of its live replicas, as far as we know."""
+        others = [replica for replica in hosted.replica.followers if replica in self._live()]
+        return min([hosted.log.log_start_offset, *(hosted.follower_log_starts.get(replica, -1) for replica in others)])
+
+    def retain(self) -> None:
+        """Retention of every log, by the wall clock that record timestamps are of."""
+        now_ms = wall_ms()
+        for hosted in list(self._partitions.all()):
+            start_offset = hosted.log.log_start_offset
+            try:
+                result = apply_retention(hosted.log, now_ms=now_ms, high_watermark=hosted.replica.high_watermark)
+            except STORAGE_ERRORS as error:
+                self._partitions.storage_failed(hosted, error)
+                continue
+            finally:
+                if hosted.log.log_start_offset != start_offset:
+                    hosted.readers.log_start_moved(wakes_followers=False)
+                    self._partitions.forget_followed(hosted.replica.leader_id)  # so its fetcher compares all of them
+            hosted.log.producers.forget_idle(now_ms, self._config().producer_id_expiration_ms)
+            if result.deleted_segments:
+                facts = asdict(result)
+                self._journal.write("segments_deleted", topic=hosted.topic, partition=hosted.index, **facts)
+                self._logger.info("segments_deleted", topic=hosted.topic, partition=hosted.index, **facts)

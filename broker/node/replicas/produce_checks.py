@@ -1,0 +1,174 @@
+"""What the settings of a topic ask of a batch: timestamps in range, keys where it is compacted, the topic's codec.
+
+Of each record only the structure is walked over; timestamps are judged by the header first, and keys are looked at for
+compacted topics only. What is wrong with which record is told (KIP-467).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from broker.node.process.clock import wall_ms
+from broker.node.settings.topic_config import TopicConfig
+from broker.wire.compression import Buffer, CodecId, decompress
+from broker.wire.errors import CorruptBatchError, ErrorCode, UnpackedTooBigError
+from broker.wire.record_check import check_records, record_heads
+from broker.wire.record_filter import recompress
+from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, parse_batch_header, validate_batches
+
+LENGTH_POSITION, LENGTH_OVERHEAD_BYTES, MAGIC_POSITION = 8, 12, 16  # of every magic since 0
+CODEC_POSITION, CODEC_MASK = 22, 7  # the low byte of the attributes of magic 2
+TIMESTAMP_TYPE_FLAG = 0x08
+MAGIC = 2
+# Both bound how long one batch keeps the event loop, about 50 ms at most. 1 MiB of the smallest records that make sense
+# (10 bytes of value) is below the first; sixteen times the default of message.max.bytes is the second.
+RECORDS_MAX = 1 << 16
+UNPACKED_BYTES_MAX = 16 << 20  # or max.message.bytes, where that is more
+RECORD_ERRORS_MAX = 100  # told of one batch
+
+
+def second_look(records: memoryview, *, knows_zstd: bool) -> tuple[memoryview, list[BatchHeader], ErrorCode]:
+    """Records that did not pass as whole sound batches, judged as Apache Kafka does: bytes after the batch that are
+    none themselves are cut off, no whole batch of magic 2 is INVALID_RECORD, a damaged one CORRUPT_MESSAGE."""
+    size_bytes = _whole_batch_bytes(records)
+    if (
+        size_bytes is None
+        or len(records) <= CODEC_POSITION
+        or records[MAGIC_POSITION] != MAGIC
+        or _whole_batch_bytes(records[size_bytes:]) is not None
+    ):
+        return records, [], ErrorCode.invalid_record
+    if not knows_zstd and records[CODEC_POSITION] & CODEC_MASK == CodecId.ZSTD:
+        return records, [], ErrorCode.unsupported_compression_type
+    whole = records[:size_bytes]
+    try:
+        return whole, validate_batches(whole), ErrorCode.none
+    except CorruptBatchError:
+        is_sound = size_bytes >= BATCH_OVERHEAD_BYTES and RawBatch(parse_batch_header(whole), whole).is_crc_valid()
+        return records, [], ErrorCode.invalid_record if is_sound else ErrorCode.corrupt_message
+
+
+def _whole_batch_bytes(data: memoryview) -> int | None:
+    """The size of the batch that these bytes begin with, of any magic; None if they end before it does."""
+    if len(data) <= MAGIC_POSITION:
+        return None
+    size_bytes = int.from_bytes(data[LENGTH_POSITION : LENGTH_POSITION + 4], signed=True) + LENGTH_OVERHEAD_BYTES
+    return size_bytes if 0 <= size_bytes <= len(data) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordError:
+    """Why one record had its whole batch refused (KIP-467); `batch_index` counts from 0."""
+
+    batch_index: int
+    text: str
+    code: ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """Of a batch, because of some of its records. The records themselves are told to clients since version 8."""
+
+    code: ErrorCode
+    text: str
+    records: Sequence[RecordError] = ()
+
+
+def unpack(records: memoryview, header: BatchHeader, config: TopicConfig) -> Buffer | Rejection:
+    """The records of a producer's batch, decompressed and checked: as many as the header says, whole, counted from 0.
+    Those of an uncompressed batch are looked at where they are, in `records`.
+
+    As Kafka's LogValidator. What is too much is MESSAGE_TOO_LARGE, upon which a producer splits its batch; both limits
+    are known before anything is unpacked or looked at.
+    """
+    if header.record_count > RECORDS_MAX:
+        text = f"The batch holds {header.record_count} records, more than {RECORDS_MAX}"
+        return Rejection(code=ErrorCode.message_too_large, text=text)
+    if not header.attributes & CODEC_MASK:
+        return _checked(records[BATCH_OVERHEAD_BYTES : header.size_bytes], header)
+    try:
+        size_bytes_max = max(UNPACKED_BYTES_MAX, config.max_message_bytes)
+        packed = records[BATCH_OVERHEAD_BYTES : header.size_bytes]
+        body = decompress(CodecId(header.attributes & CODEC_MASK), packed, size_bytes_max=size_bytes_max)
+    except UnpackedTooBigError as error:
+        return Rejection(code=ErrorCode.message_too_large, text=str(error))
+    except CorruptBatchError as error:
+        return Rejection(code=ErrorCode.corrupt_message, text=str(error))
+    return _checked(body, header)
+
+
+def _checked(body: Buffer, header: BatchHeader) -> Buffer | Rejection:
+    try:
+        check_records(body, header.record_count)
+    except CorruptBatchError as error:
+        return Rejection(code=ErrorCode.invalid_record, text=str(error))
+    return body
+
+
+def rejection_of(
+    body: Buffer, header: BatchHeader, config: TopicConfig, partition: tuple[str, int]
+) -> Rejection | None:
+    """A compacted topic keeps the last record of each key, so one without a key could never be kept or let go;
+    timestamps must be in range (message.timestamp.before.max.ms and .after.max.ms). Records are looked at one by one
+    only where that may be wrong: by the header's timestamps, or in a compacted topic. `body` is that of `unpack`."""
+    if header.attributes & TIMESTAMP_TYPE_FLAG:
+        text = "Producer should not set timestamp type to LogAppendTime"
+        return Rejection(code=ErrorCode.invalid_timestamp, text=text)
+    now_ms = wall_ms()
+    is_late = not is_timely(header, config, now_ms) and not config.has_log_append_time
+    if not config.is_compacted and not is_late:
+        return None
+    told: list[RecordError] = []
+    name = "-".join(map(str, partition))
+    wrong_times = count = 0
+    for index, (timestamp_delta, has_key) in enumerate(record_heads(body, header.record_count)):
+        if config.is_compacted and not has_key:
+            text = f"Compacted topic cannot accept message without key in topic partition {name}"
+            error = RecordError(batch_index=index, text=text, code=ErrorCode.invalid_record)
+        elif is_late and (wrong := _wrong_time(header.base_timestamp + timestamp_delta, index, config, now_ms)):
+            error = RecordError(batch_index=index, text=wrong, code=ErrorCode.invalid_timestamp)
+            wrong_times += 1
+        else:
+            continue
+        count += 1
+        if len(told) < RECORD_ERRORS_MAX:
+            told.append(error)
+    if not count:
+        return None
+    if wrong_times:
+        text = "One or more records have been rejected due to invalid timestamp"
+        return Rejection(code=ErrorCode.invalid_timestamp, text=text, records=told)
+    text = f"One or more records have been rejected due to {count} record errors in total"
+    return Rejection(code=ErrorCode.invalid_record, text=text, records=told)
+
+
+def is_timely(header: BatchHeader, config: TopicConfig, now_ms: int) -> bool:
+    """By what the header says of the first and the largest timestamp."""
+    after_ms, before_ms = config.timestamp_after_max_ms, config.timestamp_before_max_ms
+    if header.max_timestamp < 0:
+        return True  # it has none
+    if after_ms is not None and header.max_timestamp - now_ms > after_ms:
+        return False
+    return before_ms is None or now_ms - header.base_timestamp <= before_ms
+
+
+def _wrong_time(timestamp_ms: int, index: int, config: TopicConfig, now_ms: int) -> str | None:
+    after_ms, before_ms = config.timestamp_after_max_ms, config.timestamp_before_max_ms
+    lowest = None if before_ms is None else now_ms - before_ms
+    highest = None if after_ms is None else now_ms + after_ms
+    if (lowest is None or timestamp_ms >= lowest) and (highest is None or timestamp_ms <= highest):
+        return None
+    return (
+        f"Timestamp {timestamp_ms} of message with offset {index} is out of range. The timestamp should be within "
+        f"[{'any' if lowest is None else lowest}, {'any' if highest is None else highest}]"
+    )
+
+
+def recompressed(
+    body: Buffer, header: BatchHeader, codec: CodecId, level: int | None
+) -> tuple[memoryview, list[BatchHeader]]:
+    """The batch under the topic's compression.type. The header keeps the CRC that the client sent: the journal tells
+    by it which batch of the wire this was."""
+    data = memoryview(bytearray(recompress(header, body, codec, level=level)))
+    return data, [parse_batch_header(data)._replace(crc=header.crc)]

@@ -1,0 +1,147 @@
+"""The parts of this room, connected: what a broker has of its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker.log.directory import LogDirectory
+from broker.log.filesystem import LOCAL, FileSystem
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+from broker.node.replicas.appends import Appends
+from broker.node.replicas.cleaner import Cleaner
+from broker.node.replicas.cores import Cores
+from broker.node.replicas.following import Following
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.log_recovery import LogRecovery, RunBlocking, in_thread
+from broker.node.replicas.log_starts import LogStarts
+from broker.node.replicas.partitions import Partitions
+from broker.node.replicas.roles import Roles
+from broker.node.replicas.upkeep import Upkeep
+from broker.node.settings.config import NodeConfig
+from broker.node.settings.topic_config import topic_config
+from broker.replication import ProposeIsr, StopReplica
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    partitions: Partitions  # which are here, and the door of their storage
+    cores: Cores  # the door to their replication cores
+    roles: Roles  # what they make of an image
+    appends: Appends  # as leaders
+    following: Following  # as followers
+    log_starts: LogStarts
+    recovery: LogRecovery
+    cleaner: Cleaner
+    upkeep: Upkeep
+    directory: LogDirectory
+
+    def close(self) -> None:
+        """Answer what waits, flush everything, leave the mark of a clean stop. Once."""
+        self.partitions.forget_followed()
+        for hosted in list(self.partitions.all()):
+            self.cores.perform(hosted, StopReplica())
+        self.upkeep.checkpoint()
+        self.recovery.finish_discards()
+        logs = [*(hosted.log for hosted in self.partitions.all()), *self.recovery.untaken()]
+        self.directory.close(logs, is_whole=not self.partitions.offline())
+
+
+def _nothing() -> None:
+    return None
+
+
+def open_replicas(
+    *,
+    config: NodeConfig,
+    logger: Logger,
+    journal: Journal,
+    propose_isr: Callable[[HostedPartition, ProposeIsr], None],
+    on_roles_changed: Callable[[], None],
+    filesystem: FileSystem = LOCAL,
+    on_offline: Callable[[], None] = _nothing,
+    on_directory_failure: Callable[[OSError], None] | None = None,  # None: it is raised
+    boot_id: str | None = None,
+    run_blocking: RunBlocking = in_thread,
+) -> Replicas:
+    directory = LogDirectory(str(config.log_dirs), filesystem=filesystem, boot_id=boot_id)
+    cores = Cores(propose_isr=propose_isr, journal=journal, logger=logger)
+    partitions = Partitions(
+        cores=cores,
+        high_watermarks=directory.read_high_watermarks(),
+        on_offline=on_offline,
+        on_directory_failure=on_directory_failure,
+        journal=journal,
+        logger=logger,
+    )
+    return _connected(
+        config=config,
+        directory=directory,
+        cores=cores,
+        partitions=partitions,
+        on_roles_changed=on_roles_changed,
+        run_blocking=run_blocking,
+        journal=journal,
+        logger=logger,
+    )
+
+
+def _connected(
+    *,
+    config: NodeConfig,
+    directory: LogDirectory,
+    cores: Cores,
+    partitions: Partitions,
+    on_roles_changed: Callable[[], None],
+    run_blocking: RunBlocking,
+    journal: Journal,
+    logger: Logger,
+) -> Replicas:
+    recovery = LogRecovery(
+        node_id=config.node_id,
+        directory=directory,
+        log_config=lambda image, topic: topic_config(roles.config, image, topic).log,
+        run_blocking=run_blocking,
+        journal=journal,
+        logger=logger,
+    )
+    roles = Roles(
+        config=config,
+        partitions=partitions,
+        cores=cores,
+        directory=directory,
+        recovery=recovery,
+        on_roles_changed=on_roles_changed,
+        journal=journal,
+        logger=logger,
+    )
+
+    def config_in_effect() -> NodeConfig:
+        return roles.config
+
+    cleaner = Cleaner(
+        directory=directory,
+        hosted=partitions.all,
+        config=config_in_effect,
+        storage_failed=partitions.storage_failed,
+        journal=journal,
+        logger=logger,
+    )
+    log_starts = LogStarts(
+        partitions=partitions, live=lambda: roles.live, config=config_in_effect, journal=journal, logger=logger
+    )
+    return Replicas(
+        partitions=partitions,
+        cores=cores,
+        roles=roles,
+        appends=Appends(partitions=partitions, cores=cores, journal=journal),
+        following=Following(cores=cores, cleaner=cleaner, journal=journal, logger=logger),
+        log_starts=log_starts,
+        recovery=recovery,
+        cleaner=cleaner,
+        upkeep=Upkeep(
+            partitions=partitions, cores=cores, log_starts=log_starts, directory=directory, config=config_in_effect
+        ),
+        directory=directory,
+    )

@@ -1,0 +1,235 @@
+"""What the partitions make of a metadata image: which are hosted, which lead, which follow, by which settings.
+
+Owns the settings in effect (those of the file, and over them what was set at run time) and what it remembers of earlier
+images. Opens logs, and has them discarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from broker.controller.delta import MetadataDelta, PartitionChange, diff
+from broker.controller.image import MetadataImage
+from broker.log.directory import LogDirectory
+from broker.log.errors import STORAGE_ERRORS, LogError, TopicIdMismatchError
+from broker.log.partition_log import PartitionLog
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+from broker.node.replicas.cores import Cores
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.log_recovery import LogRecovery
+from broker.node.replicas.partitions import Partitions
+from broker.node.settings.config import NodeConfig
+from broker.node.settings.properties import with_dynamic
+from broker.node.settings.topic_config import TopicConfig, broker_overrides, topic_config
+from broker.replication import (
+    BecomeFollower,
+    BecomeLeader,
+    BrokersChanged,
+    PartitionReplica,
+    ReplicationConfig,
+    StopReplica,
+)
+
+DELETED_TOPICS_MAX = 10_000  # names remembered, of 250 bytes at most
+
+
+class Roles:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        partitions: Partitions,
+        cores: Cores,
+        directory: LogDirectory,
+        recovery: LogRecovery,
+        on_roles_changed: Callable[[], None],
+        journal: Journal,
+        logger: Logger,
+    ) -> None:
+        self.config = self._static_config = config
+        self._partitions, self._cores, self._directory, self._recovery = partitions, cores, directory, recovery
+        self._on_roles_changed, self._journal, self._logger = on_roles_changed, journal, logger
+        self._eligible_epochs: dict[int, int] = {}
+        self.live: tuple[int, ...] = ()  # brokers of the last image
+        # Names of topics that were deleted: producers of the old one go on with their sequences in the new one.
+        self._deleted_topics: set[str] = set()
+
+    def apply_image(self, old: MetadataImage, new: MetadataImage) -> MetadataDelta:
+        delta = diff(old, new, broker_id=self.config.node_id)
+        self._partitions.forget_followed()
+        self.live = new.live_broker_ids()
+        if old.broker_configs != new.broker_configs:
+            self.config = with_dynamic(self._static_config, broker_overrides(new, self.config.node_id))
+            for name in {hosted.topic for hosted in self._partitions.all()}:
+                self._reconfigure(name, new)
+        for removal in delta.removed:
+            self._remove(removal.topic, removal.partition)
+        self._note_deleted(old, new)
+        for name in delta.topic_configs:
+            self._reconfigure(name, new)
+        if delta.brokers:
+            self._eligible_epochs = _eligible_epochs(new)
+        for change in delta.leads:
+            self._lead(change, new)
+        if delta.brokers:
+            for hosted in list(self._partitions.all()):
+                if hosted.replica.is_leader:
+                    self._cores.perform(hosted, BrokersChanged(eligible_epochs=self._eligible_epochs))
+        for change in delta.follows:
+            self._follow(change, new)
+        self._partitions.forget_followed()
+        if delta.removed or delta.leads or delta.follows or delta.brokers:
+            self._on_roles_changed()
+        return delta
+
+    def _note_deleted(self, old: MetadataImage, new: MetadataImage) -> None:
+        for name, topic in old.topics.items() if old.topics is not new.topics else ():
+            after = new.topics.get(name)
+            if after is not topic and (after is None or after.topic_id != topic.topic_id):
+                self._deleted_topics.add(name)
+        if len(self._deleted_topics) > DELETED_TOPICS_MAX:
+            self._deleted_topics.pop()  # whichever: of a name that comes again, its old producers may be refused
+
+    def _host(self, change: PartitionChange, image: MetadataImage) -> HostedPartition | None:
+        """None: its storage is offline."""
+        key = (change.topic, change.partition)
+        if self._partitions.offline_topic_id(*key) == change.topic_id:
+            return None
+        hosted = self._partitions.get(*key)
+        if hosted is not None and hosted.topic_id == change.topic_id:
+            return hosted
+        if hosted is not None:
+            self._remove(*key)  # the topic was deleted and made anew
+        self._partitions.forget_offline(*key)  # likewise
+        effective = topic_config(self.config, image, change.topic)
+        try:
+            log = self._open_log(change, effective)
+        except (*STORAGE_ERRORS, LogError, ValueError) as error:  # unreadable or damaged: neither guessed nor deleted
+            self._partitions.note_offline(key, change.topic_id, error)
+            return None
+        replica = PartitionReplica(
+            config=ReplicationConfig(
+                broker_id=self.config.node_id, replica_lag_time_max_ms=self.config.replica_lag_time_max_ms
+            ),
+            # What was deleted had been committed.
+            high_watermark=max(self._partitions.high_watermarks.get(key, 0), log.log_start_offset),
+            log_end_offset=log.log_end_offset,
+        )
+        hosted = HostedPartition(
+            topic=change.topic,
+            topic_id=change.topic_id,
+            index=change.partition,
+            log=log,
+            replica=replica,
+            config=effective,
+        )
+        self._partitions.host(hosted)
+        return hosted
+
+    def _open_log(self, change: PartitionChange, effective: TopicConfig) -> PartitionLog:
+        topic, partition, topic_id = change.topic, change.partition, str(change.topic_id)
+        self._recovery.discard_now(topic, partition)  # of a deleted topic of this name
+        log = self._recovery.take(topic, partition, topic_id, effective.log)
+        try:
+            log = log or self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
+        except TopicIdMismatchError as error:  # nothing else: a damaged log is not ours to delete
+            # What is left of a topic of that name which was deleted while this broker was down.
+            self._logger.warning("stale_log_removed", topic=topic, partition=partition, cause=repr(str(error)))
+            self._recovery.forget(topic, partition)
+            self._recovery.discard(topic, partition)
+            self._partitions.high_watermarks.pop((topic, partition), None)
+            log = self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
+        if log.log_end_offset == 0 and topic in self._deleted_topics:
+            log.producers.expect_strangers()
+        if log.log_end_offset > 0 or log.recovery.cut_bytes:
+            summary = asdict(log.recovery)
+            self._journal.write("log_recovered", topic=topic, partition=partition, **summary)
+        return log
+
+    def _lead(self, change: PartitionChange, image: MetadataImage) -> None:
+        hosted, state = self._host(change, image), change.state
+        if hosted is None:
+            return
+        is_new = state.leader_epoch > hosted.replica.leader_epoch or not hosted.replica.is_leader
+        if is_new:
+            try:
+                hosted.log.assign_epoch(state.leader_epoch)
+            except OSError as error:
+                self._partitions.storage_failed(hosted, error)
+                return
+            names = {"topic": hosted.topic, "partition": hosted.index}
+            facts = {**names, "leader_epoch": state.leader_epoch}
+            self._journal.write("became_leader", **facts, log_end_offset=hosted.log.log_end_offset)
+            self._journal.write("isr_changed", **facts, isr=list(state.isr))
+            self._logger.info("became_leader", **facts, log_end_offset=hosted.log.log_end_offset, isr=state.isr)
+        event = BecomeLeader(
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            isr=state.isr,
+            replicas=state.replicas,
+            log_end_offset=hosted.log.log_end_offset,
+            min_insync_replicas=hosted.config.min_insync_replicas,
+        )
+        self._cores.perform(hosted, BrokersChanged(eligible_epochs=self._eligible_epochs))
+        self._cores.perform(hosted, event)
+        if is_new:
+            hosted.readers.role_changed()
+        else:
+            hosted.readers.isr_changed()
+
+    def _follow(self, change: PartitionChange, image: MetadataImage) -> None:
+        hosted, state = self._host(change, image), change.state
+        if hosted is None:
+            return
+        is_new = state.leader_epoch > hosted.replica.leader_epoch or hosted.replica.is_leader
+        try:
+            # An epoch that we led without appending anything would hide the epochs of what we fetch from now on.
+            hosted.log.epochs.truncate_to(hosted.log.log_end_offset)
+        except OSError as error:
+            self._partitions.storage_failed(hosted, error)
+            return
+        event = BecomeFollower(
+            leader_id=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            isr=state.isr,
+            replicas=state.replicas,
+            log_end_offset=hosted.log.log_end_offset,
+        )
+        self._cores.perform(hosted, event)
+        if is_new:
+            self._journal.became_follower(
+                topic=hosted.topic, partition=hosted.index, leader_epoch=state.leader_epoch, leader=state.leader
+            )
+            hosted.readers.role_changed()
+
+    def _reconfigure(self, topic: str, image: MetadataImage) -> None:
+        for hosted in self._partitions.all():
+            if hosted.topic == topic:
+                hosted.config = topic_config(self.config, image, topic)
+                hosted.log.config = hosted.config.log
+                hosted.replica.min_insync_replicas = hosted.config.min_insync_replicas
+                self._cores.timed[hosted] = None  # flush.ms
+
+    def _remove(self, topic: str, partition: int) -> None:
+        hosted = self._partitions.drop(topic, partition)
+        was_offline = self._partitions.forget_offline(topic, partition)
+        if hosted is None and not was_offline:
+            return
+        if hosted is not None:
+            self._cores.perform(hosted, StopReplica())
+            hosted.readers.role_changed()
+            self._cores.timed.pop(hosted, None)
+            hosted.log.abandon()  # what is deleted need not be flushed
+        self._partitions.high_watermarks.pop((topic, partition), None)
+        self._recovery.discard_soon(topic, partition)
+
+
+def _eligible_epochs(image: MetadataImage) -> dict[int, int]:
+    return {
+        broker_id: registration.broker_epoch
+        for broker_id, registration in image.brokers.items()
+        if not registration.fenced and not registration.in_controlled_shutdown
+    }

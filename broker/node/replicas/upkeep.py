@@ -1,0 +1,85 @@
+"""What is done by the clock: deadlines of the cores, flushes, retention, checkpoints."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from broker.log.directory import LogDirectory
+from broker.node.process.clock import monotonic_ms
+from broker.node.replicas.cores import Cores
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.log_starts import LogStarts
+from broker.node.replicas.partitions import Partitions
+from broker.node.settings.config import NodeConfig
+from broker.replication import Tick
+
+TICK_MS = 50  # how late a deadline of a core may be noticed
+
+
+class Upkeep:
+    def __init__(
+        self,
+        *,
+        partitions: Partitions,
+        cores: Cores,
+        log_starts: LogStarts,
+        directory: LogDirectory,
+        config: Callable[[], NodeConfig],  # with what was set at run time
+    ) -> None:
+        self._partitions, self._cores, self._log_starts = partitions, cores, log_starts
+        self._directory, self._config = directory, config
+
+    async def run(self) -> None:
+        """Serve the deadlines of the cores, flush, retain and write checkpoints, until cancelled."""
+        checkpoint_ms = self._config().replica_high_watermark_checkpoint_interval_ms
+        next_checkpoint_ms = monotonic_ms() + checkpoint_ms
+        next_retention_ms = monotonic_ms() + self._config().log_initial_task_delay_ms
+        next_starts_ms = monotonic_ms() + self._config().log_flush_start_offset_checkpoint_interval_ms
+        while True:
+            await asyncio.sleep(TICK_MS / 1000)
+            now_ms = monotonic_ms()
+            for hosted in list(self._cores.timed):
+                if self._partitions.get(*hosted.key) is not hosted:
+                    del self._cores.timed[hosted]  # gone, and told of something late
+                    continue
+                deadline_ms = hosted.replica.next_deadline_ms()
+                if deadline_ms is not None and deadline_ms <= now_ms:
+                    self._cores.perform(hosted, Tick())
+                self.flush_if_due(hosted, now_ms)
+                if deadline_ms is None and hosted.unflushed_since_ms is None:
+                    self._cores.timed.pop(hosted, None)  # until its core is told of something
+            if now_ms >= next_retention_ms:
+                next_retention_ms = now_ms + self._config().log_retention_check_interval_ms
+                self._log_starts.retain()
+            if now_ms >= next_starts_ms:
+                next_starts_ms = now_ms + self._config().log_flush_start_offset_checkpoint_interval_ms
+                try:
+                    self._directory.write_log_start_offsets(hosted.log for hosted in self._partitions.all())
+                except OSError as error:
+                    self._partitions.directory_failed(error)
+            if now_ms >= next_checkpoint_ms:
+                next_checkpoint_ms = now_ms + checkpoint_ms
+                try:
+                    self.checkpoint()
+                except OSError as error:
+                    self._partitions.directory_failed(error)
+
+    def checkpoint(self) -> None:
+        for hosted in self._partitions.all():
+            self._partitions.high_watermarks[hosted.key] = hosted.replica.high_watermark
+        self._directory.write_high_watermarks(self._partitions.high_watermarks)
+
+    def flush_if_due(self, hosted: HostedPartition, now_ms: int) -> None:
+        """flush.ms: what was written is fsynced at most so much (and one tick) later."""
+        flush_ms = hosted.config.flush_ms
+        if flush_ms is None or not hosted.log.has_unflushed:
+            hosted.unflushed_since_ms = None
+        elif hosted.unflushed_since_ms is None:
+            hosted.unflushed_since_ms = now_ms
+        elif now_ms - hosted.unflushed_since_ms >= flush_ms:
+            hosted.unflushed_since_ms = None
+            try:
+                hosted.log.flush()
+            except OSError as error:
+                self._partitions.storage_failed(hosted, error)

@@ -1,0 +1,156 @@
+"""Every broker setting of Kafka 4.3 and what this broker does with it: honoured, accepted without effect, or refused.
+
+A setting is honoured if it is a field of `NodeConfig` that acts, or a coarser name of one. For all others this file
+says why nothing comes of them; those that would change what a user relies on (security, tiered storage, plug-ins) are
+refused unless they ask for nothing. Nothing is silent: load_config warns of the former and fails for the latter.
+`python -m broker.node.settings_page` writes the table docs/reference/settings.md; tests/broker_settings compares it
+with the code and the names in kafka_settings.tsv with Apache Kafka's jars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from broker.controller.topic_configs import Effect
+from broker.kafka_settings import kafka_settings
+from broker.node.settings.config import COARSER_KEYS, NodeConfig, key_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Support:
+    effect: Effect
+    note: str = ""
+
+
+_ONE_LOOP = "one event loop does all the work"
+_NO_SHARE = "there are no share groups"
+_NO_STREAMS = "there are no streams groups"
+_NO_METRICS = "there are no JMX metrics; the journal tells what happened"
+_ONE_FILE = "the metadata log is one file"
+_NO_PURGATORY = "what waits is forgotten as soon as it is answered"
+_NO_REASSIGNMENT = "partitions are not reassigned"
+_NO_AUTHENTICATION = "there is no authentication: listeners speak PLAINTEXT"
+_NO_TIERS = "there is no tiered storage"
+_NO_PLUGINS = "Java classes cannot be loaded"
+_OWN_PACE = "the quorum has its own pace"
+
+WITHOUT_EFFECT: Mapping[str, str] = {
+    # Fields of NodeConfig that are read and described but change nothing.
+    "log.flush.scheduler.interval.ms": "flush.ms is looked at every 50 ms",
+    "log.local.retention.bytes": _NO_TIERS,
+    "log.local.retention.ms": _NO_TIERS,
+    "log.preallocate": "files grow as they are written",
+    "log.segment.delete.delay.ms": "files go at once: no read holds a file after it returned",
+    "queued.max.requests": "requests are handled as they are read; 64 of a connection may wait for their answers",
+    "socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
+    "socket.send.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
+    # Settings of Kafka that this broker has no use for.
+    "alter.log.dirs.replication.quota.window.num": "there is one log directory",
+    "alter.log.dirs.replication.quota.window.size.seconds": "there is one log directory",
+    "background.threads": _ONE_LOOP,
+    "broker.id": "node.id counts",
+    "broker.rack": "replicas are placed without regard to racks",
+    "connection.failed.authentication.delay.ms": _NO_AUTHENTICATION,
+    "connections.max.reauth.ms": _NO_AUTHENTICATION,
+    "controller.quorum.append.linger.ms": "each entry is written at once",
+    "controller.quorum.bootstrap.servers": "controller.quorum.voters counts",
+    "controller.quorum.election.backoff.max.ms": _OWN_PACE,
+    "controller.quorum.retry.backoff.ms": _OWN_PACE,
+    "controller.quota.window.num": "there is no quota on changes of metadata",
+    "controller.quota.window.size.seconds": "there is no quota on changes of metadata",
+    "controller.socket.timeout.ms": "controller.quorum.request.timeout.ms limits each request",
+    "delegation.token.expiry.check.interval.ms": _NO_AUTHENTICATION,
+    "delegation.token.expiry.time.ms": _NO_AUTHENTICATION,
+    "delegation.token.max.lifetime.ms": _NO_AUTHENTICATION,
+    "delete.records.purgatory.purge.interval.requests": _NO_PURGATORY,
+    "early.start.listeners": "all listeners start together",
+    "fetch.purgatory.purge.interval.requests": _NO_PURGATORY,
+    "follower.fetch.last.tiered.offset.enable": _NO_TIERS,
+    "follower.replication.throttled.rate": _NO_REASSIGNMENT,
+    "group.coordinator.append.linger.ms": "each commit is written at once",
+    "group.coordinator.background.threads": _ONE_LOOP,
+    "group.coordinator.cached.buffer.max.bytes": "buffers are not kept",
+    "group.coordinator.threads": _ONE_LOOP,
+    "initial.broker.registration.timeout.ms": "a broker tries to register until it is stopped",
+    "kafka.metrics.polling.interval.secs": _NO_METRICS,
+    "kafka.metrics.reporters": _NO_METRICS,
+    "leader.replication.throttled.rate": _NO_REASSIGNMENT,
+    "log.cleaner.io.buffer.load.factor": "the map of keys is bounded by log.cleaner.dedupe.buffer.size alone",
+    "log.cleaner.io.buffer.size": "the cleaner reads batch by batch",
+    "log.cleaner.threads": _ONE_LOOP,
+    "log.dir": "log.dirs counts",
+    "log.dir.failure.timeout.ms": "a broker stops at once when its one log directory fails",
+    "log.flush.offset.checkpoint.interval.ms": "recovery reads the last segment in any case",
+    "metadata.log.dir": "the metadata log lies in log.dirs",
+    "metadata.log.segment.bytes": _ONE_FILE,
+    "metadata.log.segment.ms": _ONE_FILE,
+    "metadata.max.idle.interval.ms": "the quorum writes only what changes",
+    "metric.reporters": _NO_METRICS,
+    "metrics.num.samples": _NO_METRICS,
+    "metrics.recording.level": _NO_METRICS,
+    "metrics.sample.window.ms": _NO_METRICS,
+    "num.io.threads": _ONE_LOOP,
+    "num.network.threads": _ONE_LOOP,
+    "num.recovery.threads.per.data.dir": _ONE_LOOP,
+    "num.replica.alter.log.dirs.threads": _ONE_LOOP,
+    "num.replica.fetchers": "one fetcher for each leader",
+    "producer.purgatory.purge.interval.requests": _NO_PURGATORY,
+    "replica.alter.log.dirs.io.max.bytes.per.second": "there is one log directory",
+    "replica.socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
+    "replication.quota.window.num": _NO_REASSIGNMENT,
+    "replication.quota.window.size.seconds": _NO_REASSIGNMENT,
+    "request.timeout.ms": "each kind of request between brokers has a limit of its own",
+    "share.fetch.purgatory.purge.interval.requests": _NO_SHARE,
+    "socket.connection.setup.timeout.max.ms": "a dial ends after 1 s",
+    "socket.connection.setup.timeout.ms": "a dial ends after 1 s",
+    "telemetry.max.bytes": _NO_METRICS,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "transactions are aborted at their very deadline",
+}
+REFUSED: Mapping[str, str] = {
+    "alter.config.policy.class.name": _NO_PLUGINS,
+    "authorizer.class.name": "there is no authorization; whoever reaches a listener may do everything",
+    "client.quota.callback.class": _NO_PLUGINS,
+    "config.providers": _NO_PLUGINS,
+    "controller.quorum.auto.join.enable": "voters are those of controller.quorum.voters",
+    "cordoned.log.dirs": "there is one log directory",
+    "create.topic.policy.class.name": _NO_PLUGINS,
+    "delegation.token.secret.key": _NO_AUTHENTICATION,
+    "max.connections.per.ip.overrides": "max.connections.per.ip holds for every address",
+    "principal.builder.class": _NO_PLUGINS,
+    "replica.selector.class": "consumers read from leaders",
+    "security.inter.broker.protocol": _NO_AUTHENTICATION,
+    "security.providers": _NO_PLUGINS,
+    "transaction.two.phase.commit.enable": "there is no two-phase commit with outside coordinators",
+}
+# First prefix that fits. Refused: a setting of these asks for something that would silently be absent.
+_PREFIXES: tuple[tuple[str, Effect, str], ...] = (
+    ("sasl.", Effect.REFUSED, _NO_AUTHENTICATION),
+    ("ssl.", Effect.REFUSED, _NO_AUTHENTICATION),
+    ("remote.", Effect.REFUSED, _NO_TIERS),
+    ("group.share.", Effect.WITHOUT_EFFECT, _NO_SHARE),
+    ("share.coordinator.", Effect.WITHOUT_EFFECT, _NO_SHARE),
+    ("group.streams.", Effect.WITHOUT_EFFECT, _NO_STREAMS),
+    ("group.consumer.", Effect.WITHOUT_EFFECT, "groups have no settings of their own, so no bounds on them are needed"),
+)
+
+
+def support_of(name: str) -> Support | None:
+    """What happens to a setting of Kafka; None for a name that Kafka does not have and we neither."""
+    if name in WITHOUT_EFFECT:
+        return Support(effect=Effect.WITHOUT_EFFECT, note=WITHOUT_EFFECT[name])
+    if name in REFUSED:
+        return Support(effect=Effect.REFUSED, note=REFUSED[name])
+    if name in COARSER_KEYS or name in {key_of(each.name) for each in fields(NodeConfig)}:
+        return Support(effect=Effect.HONOURED)
+    if name in kafka_settings("broker"):
+        for prefix, effect, note in _PREFIXES:
+            if name.startswith(prefix):
+                return Support(effect=effect, note=note)
+    return None
+
+
+def asks_for_nothing(name: str, value: str) -> bool:
+    """Whether a refused setting is written with Kafka's default: then there is nothing to refuse."""
+    default = kafka_settings("broker")[name].default
+    return value.strip() in ("", default) or (default == "null" and value.strip() == "null")

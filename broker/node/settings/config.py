@@ -1,0 +1,201 @@
+"""Configuration of one broker process: the settings with their names and defaults. How they are read: properties.py.
+
+Shown by tests/broker_node/test_node_config.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from broker.wire import addresses
+
+LONG_MAX = 2**63 - 1
+# Kafka's coarser names of the same settings: they count where the finer ones are absent, in this order.
+COARSER: dict[str, tuple[tuple[str, int], ...]] = {
+    "log.retention.ms": (("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
+    "log.roll.ms": (("log.roll.hours", 3_600_000),),
+    "log.roll.jitter.ms": (("log.roll.jitter.hours", 3_600_000),),
+}
+COARSER_KEYS = frozenset(name for names in COARSER.values() for name, _ in names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return addresses.format_address(self.host, self.port)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """Every setting this broker reads, under Kafka's name with underscores. Times in ms, sizes in bytes."""
+
+    node_id: int
+    controller_quorum_voters: Mapping[int, Address]
+    listeners: Mapping[str, Address]  # by listener name: where we bind
+    advertised_listeners: Mapping[str, Address]  # by listener name: what Metadata answers; CONTROLLER is not in it
+    log_dirs: Path  # the first and only directory
+    process_roles: str = "broker,controller"
+    inter_broker_listener_name: str = "INTERNAL"
+    controller_listener_names: str = "CONTROLLER"
+    listener_security_protocol_map: str = ""  # PLAINTEXT is all we speak: anything else is refused
+
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    min_insync_replicas: int = 1
+    auto_create_topics_enable: bool = True
+    delete_topic_enable: bool = True
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_seconds: int = 300
+    unclean_leader_election_enable: bool = False
+
+    # Kafka's default is 30000; a follower that is cut stays in the ISR, and in the way of acks=all, that long.
+    replica_lag_time_max_ms: int = 30_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_max_bytes: int = 1 << 20
+    replica_fetch_response_max_bytes: int = 10 << 20
+    replica_fetch_backoff_ms: int = 100  # Kafka: 1000
+    replica_socket_timeout_ms: int = 2_000  # Kafka: 30000; a silent cut is noticed after this
+    replica_high_watermark_checkpoint_interval_ms: int = 5_000
+
+    broker_session_timeout_ms: int = 3_000  # Kafka: 9000
+    broker_heartbeat_interval_ms: int = 250  # Kafka: 2000
+    controller_quorum_election_timeout_ms: int = 300  # Kafka: 1000
+    controller_quorum_fetch_timeout_ms: int = 1_000  # Kafka: 2000
+    controller_quorum_request_timeout_ms: int = 1_000  # Kafka: 2000
+    controller_quorum_fetch_max_bytes: int = 1 << 20  # of entries in one answer; one entry at least
+    controller_quorum_fetch_snapshot_max_bytes: int = 1 << 20
+    metadata_log_max_record_bytes_between_snapshots: int = 20 << 20
+    metadata_log_max_snapshot_interval_ms: int = 3_600_000  # 0: never by time
+    metadata_max_retention_bytes: int = 100 << 20  # of log and snapshot; beyond it the next snapshot shortens the log
+    metadata_max_retention_ms: int = 604_800_000
+    controlled_shutdown_enable: bool = True
+    controlled_shutdown_max_wait_ms: int = 3_000  # ours: how long SIGTERM waits for the controller
+
+    log_segment_bytes: int = 1 << 30
+    log_roll_ms: int = 604_800_000
+    log_roll_jitter_ms: int = 0
+    log_index_interval_bytes: int = 4096
+    log_index_size_max_bytes: int = 10 << 20
+    log_cleanup_policy: str = "delete"
+    log_retention_ms: int = 604_800_000
+    log_retention_bytes: int = -1
+    log_retention_check_interval_ms: int = 300_000
+    log_initial_task_delay_ms: int = 30_000
+    log_segment_delete_delay_ms: int = 60_000
+    log_flush_interval_messages: int = LONG_MAX
+    log_flush_interval_ms: int = LONG_MAX
+    log_flush_scheduler_interval_ms: int = LONG_MAX
+    log_flush_start_offset_checkpoint_interval_ms: int = 60_000
+    log_cleaner_enable: bool = True
+    log_cleaner_backoff_ms: int = 15_000
+    log_cleaner_dedupe_buffer_size: int = 128 << 20
+    log_cleaner_io_max_bytes_per_second: float = float(LONG_MAX)
+    log_cleaner_min_cleanable_ratio: float = 0.5
+    log_cleaner_min_compaction_lag_ms: int = 0
+    log_cleaner_max_compaction_lag_ms: int = LONG_MAX
+    log_cleaner_delete_retention_ms: int = 86_400_000
+    log_message_timestamp_type: str = "CreateTime"
+    log_message_timestamp_before_max_ms: int = LONG_MAX
+    log_message_timestamp_after_max_ms: int = 3_600_000
+    log_local_retention_bytes: int = -2
+    log_local_retention_ms: int = -2
+    log_preallocate: bool = False
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    message_max_bytes: int = 1_048_588
+    producer_id_expiration_ms: int = 86_400_000
+
+    transaction_state_log_replication_factor: int = 3  # unless given: not more than there are voters
+    transaction_state_log_min_isr: int = 2  # unless given: not more than the replication factor
+    transaction_state_log_num_partitions: int = 50
+    transaction_state_log_segment_bytes: int = 100 << 20
+    transaction_state_log_load_buffer_size: int = 5 << 20
+    transaction_max_timeout_ms: int = 900_000  # what a client may ask for; more keeps a stuck transaction open longer
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
+    transaction_partition_verification_enable: bool = True  # KIP-890 part 1; with version 2 there is no way around it
+    add_partitions_to_txn_retry_backoff_ms: int = 20
+    add_partitions_to_txn_retry_backoff_max_ms: int = 100  # all retries of one question together
+    offsets_topic_num_partitions: int = 50
+    offsets_topic_replication_factor: int = 3  # unless given: not more than there are voters
+    offsets_topic_segment_bytes: int = 100 << 20
+    offsets_topic_compression_codec: int = 0  # 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd
+    offsets_commit_timeout_ms: int = 5_000
+    offsets_load_buffer_size: int = 5 << 20
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
+    offset_metadata_max_bytes: int = 4_096
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2**31 - 1
+    group_coordinator_rebalance_protocols: str = "classic,consumer"  # Kafka: streams too
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_size: int = 2**31 - 1
+    group_consumer_assignors: str = "uniform,range"
+    group_consumer_migration_policy: str = "disabled"  # Kafka: bidirectional; a group changes protocol while empty
+
+    socket_request_max_bytes: int = 100 << 20
+    socket_send_buffer_bytes: int = 102_400
+    socket_receive_buffer_bytes: int = 102_400
+    queued_max_requests: int = 500
+    queued_max_request_bytes: int = 1 << 30  # Kafka: no limit; many connections could each announce 100 MiB
+    fetch_max_bytes: int = 55 << 20
+    max_connections: int = 2_000
+    socket_listen_backlog_size: int = 512  # Kafka: 50
+    max_request_partition_size_limit: int = 2_000
+    max_connections_per_ip: int = 2**31 - 1
+    max_connection_creation_rate: int = 2**31 - 1
+    connections_max_idle_ms: int = 600_000
+    quota_window_num: int = 11
+    quota_window_size_seconds: int = 1
+    max_incremental_fetch_session_cache_slots: int = 1_000
+
+    harness_routes_internal: Mapping[int, Address] = field(default_factory=dict)
+    harness_routes_controller: Mapping[int, Address] = field(default_factory=dict)
+    harness_journal_path: Path | None = None
+    harness_journal_appends: bool = False
+    harness_allow_remote: bool = False  # listeners that other machines can reach; there is no authentication
+    harness_clock_control: Path | None = None  # its first int64: the wall clock's offset in ns; None: as the host's
+    harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: the disk as it is
+    # Of answers that clients do not read, in all. More lets more slow readers stay, and takes as much memory.
+    harness_unread_answer_bytes: int = 1 << 30
+    harness_cluster_id: str = "reference-cluster"
+    harness_mutant: str = ""  # the name of a deliberately wrong variant (broker.mutants); empty: none
+    # Acknowledge produce without storing: a null broker to calibrate load generators with. Nothing can be read back.
+    harness_discard: bool = False
+
+    @property
+    def internal_listener(self) -> str:
+        return self.inter_broker_listener_name
+
+    @property
+    def controller_listener(self) -> str:
+        return self.controller_listener_names
+
+    def described(self) -> dict[str, str]:
+        """Every setting under its Kafka name, as DescribeConfigs tells it."""
+        return {key_of(each.name): text_of(getattr(self, each.name)) for each in fields(self)}
+
+
+def key_of(field_name: str) -> str:
+    return field_name.replace("_", ".")
+
+
+def text_of(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={address}" for name, address in value.items())
+    if isinstance(value, float):
+        return f"{value:.17g}" if value != int(value) or value < 1 else f"{value:.1f}"
+    return "" if value is None else str(value)

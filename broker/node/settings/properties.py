@@ -1,0 +1,306 @@
+"""Kafka's properties file, and what was set at run time, to NodeConfig.
+
+Owns the parsers and the checks. A key that Kafka or we do not know is reported with the nearest known one and ignored,
+as Kafka does; a value that cannot be used is a ConfigError with file and line.
+Shown by tests/broker_node/test_node_config.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from broker.controller.topic_configs import Effect
+from broker.kafka_settings import kafka_settings
+from broker.node.settings.broker_settings import asks_for_nothing, support_of
+from broker.node.settings.config import COARSER, Address, NodeConfig, key_of
+from broker.wire import addresses
+
+
+class ConfigError(Exception):
+    """A value that the broker cannot start with. The message begins with FILE:LINE."""
+
+
+def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig:
+    """`config` with what IncrementalAlterConfigs set for this broker at run time (KIP-226); values were checked."""
+    known = {key_of(each.name): each for each in fields(NodeConfig)}
+    values: dict[str, object] = {}
+    for key, text in overrides.items():
+        if key in known:
+            values[known[key].name] = _parser(known[key].name, known[key].type)(text)
+    return replace(config, **values) if values else config  # type: ignore[arg-type]  # each from its field's parser
+
+
+def parse_address(text: str) -> Address:
+    host, port = addresses.parse_address(text, allow_zero=True)
+    return Address(host=host or "127.0.0.1", port=port)
+
+
+def _listeners(text: str) -> dict[str, Address]:
+    found = {}
+    for part in _items(text):
+        name, separator, address = part.partition("://")
+        if not separator:
+            raise ValueError(f"expected NAME://HOST:PORT, got {part!r}")
+        found[name.strip().upper()] = parse_address(address)
+    return found
+
+
+def _nodes(text: str) -> dict[int, Address]:
+    found = {}
+    for part in _items(text):
+        node, separator, address = part.partition("@")
+        if not separator or not node.strip().isdigit():
+            raise ValueError(f"expected ID@HOST:PORT, got {part!r}")
+        found[int(node)] = parse_address(address)
+    return found
+
+
+def _items(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"expected true or false, got {text!r}")
+    return text.lower() == "true"
+
+
+def _choices(*allowed: str, needed: str | None = None) -> Callable[[str], str]:
+    """A comma-separated list of some of these, in lower case; `needed` must be among them."""
+
+    def parse(text: str) -> str:
+        given = [item.lower() for item in _items(text)]
+        wrong = [item for item in given if item not in allowed]
+        if wrong or not given or (needed is not None and needed not in given):
+            hint = "" if needed is None else f" with {needed}"
+            raise ValueError(f"expected some of {', '.join(allowed)}{hint}, got {text!r}")
+        return ",".join(given)
+
+    return parse
+
+
+def _codec(text: str) -> int:
+    if text not in ("0", "1", "2", "3", "4"):
+        raise ValueError(f"expected 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd), got {text!r}")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    value = _natural(text)
+    if value < 1:
+        raise ValueError(f"expected a number of at least 1, got {text!r}")
+    return value
+
+
+def _directory(text: str) -> Path:
+    directories = _items(text)
+    if len(directories) != 1:
+        raise ValueError(f"expected one directory, got {text!r}: several log.dirs are not supported")
+    return Path(directories[0])
+
+
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "controller_quorum_voters": _nodes,
+    "harness_routes_internal": _nodes,
+    "harness_routes_controller": _nodes,
+    "listeners": _listeners,
+    "advertised_listeners": _listeners,
+    "log_dirs": _directory,
+    "harness_journal_path": Path,
+    "harness_clock_control": Path,
+    "harness_disk_faults": Path,
+    "offsets_topic_compression_codec": _codec,
+    "offsets_topic_num_partitions": lambda text: _positive(text),
+    "offsets_topic_replication_factor": lambda text: _positive(text),
+    "transaction_state_log_num_partitions": lambda text: _positive(text),
+    "transaction_state_log_replication_factor": lambda text: _positive(text),
+    "transaction_state_log_min_isr": lambda text: _positive(text),
+    "offsets_retention_check_interval_ms": lambda text: _positive(text),
+    "offsets_load_buffer_size": lambda text: _positive(text),
+    "group_coordinator_rebalance_protocols": _choices("classic", "consumer", needed="classic"),
+    "group_consumer_assignors": _choices("uniform", "range"),
+    "group_consumer_migration_policy": _choices("disabled"),
+}
+_MAY_BE_NEGATIVE = frozenset(
+    {
+        "log_retention_ms",
+        "log_retention_bytes",
+        "metadata_max_retention_bytes",
+        "metadata_max_retention_ms",
+        "log_local_retention_bytes",
+        "log_local_retention_ms",
+        "compression_gzip_level",
+        "compression_zstd_level",
+        "queued_max_request_bytes",
+    }
+)
+
+
+def _parser(name: str, kind: object) -> Callable[[str], object]:
+    if name in _PARSERS:
+        return _PARSERS[name]
+    if kind == "bool":
+        return _boolean
+    if kind == "float":
+        return _number
+    if kind == "int":
+        return _negative_too if name in _MAY_BE_NEGATIVE else _natural
+    return str
+
+
+def _natural(text: str) -> int:
+    value = _negative_too(text)
+    if value < 0:
+        raise ValueError(f"expected a number of at least 0, got {text!r}")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"expected a number, got {text!r}") from None
+    if value < 0:
+        raise ValueError(f"expected a number of at least 0, got {text!r}")
+    return value
+
+
+def _negative_too(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"expected a whole number, got {text!r}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    key: str
+    value: str
+    line: int
+
+
+def parse_properties(text: str, *, source: str) -> list[Property]:
+    """`key=value` lines; # and ! begin a comment. Continuation lines are not supported."""
+    found = []
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        if not line or line[0] in "#!":
+            continue
+        key, separator, value = line.partition("=")
+        if not separator:
+            raise ConfigError(f"{source}:{number}: expected key=value, got {line!r}")
+        found.append(Property(key=key.strip(), value=value.strip(), line=number))
+    return found
+
+
+def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
+    """The configuration and the warnings. Raises ConfigError; OSError when the file cannot be read."""
+    properties = parse_properties(path.read_text(), source=str(path))
+    known = {key_of(each.name): each for each in fields(NodeConfig)}
+    values: dict[str, object] = {}
+    warnings = []
+    lines: dict[str, int] = {}
+    for prop in properties:
+        lines[prop.key] = prop.line
+        if prop.key in known:
+            setting = known[prop.key]
+            try:
+                values[setting.name] = _parser(setting.name, setting.type)(prop.value)
+            except ValueError as error:
+                raise ConfigError(f"{path}:{prop.line}: {prop.key}: {error}") from None
+        support = support_of(prop.key)
+        if support is None:
+            warnings.append(f"{path}:{prop.line}: unknown key {prop.key}, ignored{_nearest(prop.key, known)}")
+        elif support.effect is Effect.WITHOUT_EFFECT:
+            warnings.append(f"{path}:{prop.line}: {prop.key} has no effect: {support.note}")
+        elif support.effect is Effect.REFUSED and not asks_for_nothing(prop.key, prop.value):
+            raise ConfigError(f"{path}:{prop.line}: {prop.key}={prop.value} is not supported: {support.note}")
+    _apply_coarser(path, properties, values)
+    return _complete(path, values, lines), warnings
+
+
+def _apply_coarser(path: Path, properties: list[Property], values: dict[str, object]) -> None:
+    """log.retention.hours and the like, where the setting in milliseconds is not given."""
+    given = {prop.key: prop for prop in properties}
+    for key, coarser in COARSER.items():
+        name = key.replace(".", "_")
+        for other, factor_ms in coarser:
+            if name in values or other not in given:
+                continue
+            try:
+                value = _negative_too(given[other].value)
+            except ValueError as error:
+                raise ConfigError(f"{path}:{given[other].line}: {other}: {error}") from None
+            values[name] = value * factor_ms if value >= 0 else -1
+            break
+
+
+def _check_plain(path: Path, lines: Mapping[str, int], values: Mapping[str, object]) -> None:
+    """Roles and protocols that the process does not have are errors, not wishes."""
+    roles = set(_items(str(values.get("process_roles", "broker,controller"))))
+    if roles != {"broker", "controller"}:
+        line = lines["process.roles"]
+        raise ConfigError(f"{path}:{line}: process.roles: expected broker,controller, got {','.join(sorted(roles))}")
+    for item in _items(str(values.get("listener_security_protocol_map", ""))):
+        if item.rpartition(":")[2].strip().upper() != "PLAINTEXT":
+            line = lines["listener.security.protocol.map"]
+            raise ConfigError(f"{path}:{line}: listener.security.protocol.map: only PLAINTEXT is spoken, got {item}")
+
+
+def _check_reachable(
+    path: Path, listeners: Mapping[str, Address], lines: Mapping[str, int], values: Mapping[str, object]
+) -> None:
+    """Loopback only unless told otherwise: everybody who reaches a listener may do everything."""
+    for name, address in listeners.items():
+        is_loopback = address.host in ("localhost", "::1") or address.host.startswith("127.")
+        if not is_loopback and not values.get("harness_allow_remote", False):
+            raise ConfigError(
+                f"{path}:{lines['listeners']}: listeners: {name} at {address} can be reached from other machines, and "
+                "there is no authentication; use 127.0.0.1, or say harness.allow.remote=true"
+            )
+
+
+def _nearest(key: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(key, [*known, *kafka_settings("broker")], n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -> NodeConfig:
+    for required in ("node_id", "controller_quorum_voters", "listeners", "log_dirs"):
+        if required not in values:
+            raise ConfigError(f"{path}:1: {key_of(required)} is missing")
+    listeners = values["listeners"]
+    assert isinstance(listeners, dict)
+    advertised = values.get("advertised_listeners") or {}
+    assert isinstance(advertised, dict)
+    controller = str(values.get("controller_listener_names", "CONTROLLER"))
+    values["advertised_listeners"] = {
+        name: advertised.get(name, address) for name, address in listeners.items() if name != controller
+    }
+    _check_reachable(path, listeners, lines, values)
+    _check_plain(path, lines, values)
+    voters = values["controller_quorum_voters"]
+    assert isinstance(voters, dict)
+    values.setdefault("offsets_topic_replication_factor", max(1, min(3, len(voters))))
+    replicas = values.setdefault("transaction_state_log_replication_factor", max(1, min(3, len(voters))))
+    assert isinstance(replicas, int)
+    values.setdefault("transaction_state_log_min_isr", min(2, replicas))
+    config = NodeConfig(**values)  # type: ignore[arg-type]  # each value came from the parser of its field
+    for name, key in (
+        (config.internal_listener, "inter.broker.listener.name"),
+        (controller, "controller.listener.names"),
+    ):
+        if name not in listeners:
+            line = lines.get(key, lines["listeners"])
+            raise ConfigError(f"{path}:{line}: {key}: there is no listener {name} in {sorted(listeners)}")
+    unknown = set(advertised) - set(listeners)
+    if unknown:
+        line = lines["advertised.listeners"]
+        raise ConfigError(f"{path}:{line}: advertised.listeners: {sorted(unknown)} not among listeners")
+    if config.node_id not in config.controller_quorum_voters:
+        line = lines["controller.quorum.voters"]
+        raise ConfigError(f"{path}:{line}: controller.quorum.voters: node.id {config.node_id} is not among the voters")
+    return config

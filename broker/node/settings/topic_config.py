@@ -1,0 +1,114 @@
+"""The effective configuration of a topic: its overrides over this broker's dynamic and static settings.
+
+Order, as in Kafka: the topic's override, the broker's own dynamic value, the cluster-wide dynamic value, the static
+value of the properties file. `NodeConfig` comes in with the dynamic values applied. The names, checks and defaults are
+in broker/controller/topic_configs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.controller.image import MetadataImage
+from broker.controller.topic_configs import TOPIC_SETTINGS
+from broker.log.partition_log import LogConfig
+from broker.node.settings.config import LONG_MAX, NodeConfig
+from broker.wire.compression import CodecId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """What the broker acts on, parsed. Times in ms, sizes in bytes; None: no limit."""
+
+    min_insync_replicas: int
+    max_message_bytes: int
+    compression: CodecId | None  # None: as the producer sent it
+    compression_level: int | None
+    has_log_append_time: bool
+    timestamp_before_max_ms: int | None
+    timestamp_after_max_ms: int | None
+    is_compacted: bool
+    is_deleted: bool  # cleanup.policy names `delete`
+    flush_ms: int | None
+    log: LogConfig
+
+    @property
+    def checks_timestamps(self) -> bool:
+        return self.timestamp_before_max_ms is not None or self.timestamp_after_max_ms is not None
+
+
+def broker_overrides(image: MetadataImage, node_id: int) -> dict[str, str]:
+    """Dynamic broker settings: the cluster-wide ones, and over them this broker's own."""
+    return {**image.broker_configs.get("", {}), **image.broker_configs.get(str(node_id), {})}
+
+
+def topic_defaults(config: NodeConfig) -> Mapping[str, str]:
+    """The value of each topic setting on this broker, without overrides."""
+    if _latest and _latest[0][0] is config:
+        return _latest[0][1]
+    described = config.described()
+    defaults = {
+        name: setting.default if setting.broker_key is None else described[setting.broker_key]
+        for name, setting in TOPIC_SETTINGS.items()
+    }
+    _latest[:] = [(config, defaults)]
+    return defaults
+
+
+# The last configuration asked for and its answer: the same one is asked for once a partition.
+_latest: list[tuple[NodeConfig, Mapping[str, str]]] = []
+
+
+def topic_config(config: NodeConfig, image: MetadataImage, topic: str) -> TopicConfig:
+    return parse_topic_config({**topic_defaults(config), **image.topic_configs.get(topic, {})})
+
+
+def parse_topic_config(values: Mapping[str, str]) -> TopicConfig:
+    def number(name: str) -> int:
+        return int(values[name])
+
+    def limit(name: str) -> int | None:
+        """None for what Kafka writes as the largest long, or a negative number."""
+        value = int(values[name])
+        return None if value >= LONG_MAX or value < 0 else value
+
+    policies = {item.strip() for item in values["cleanup.policy"].split(",")}
+    codec, level = _compression(values)
+    return TopicConfig(
+        min_insync_replicas=number("min.insync.replicas"),
+        max_message_bytes=number("max.message.bytes"),
+        compression=codec,
+        compression_level=level,
+        has_log_append_time=values["message.timestamp.type"] == "LogAppendTime",
+        timestamp_before_max_ms=limit("message.timestamp.before.max.ms"),
+        timestamp_after_max_ms=limit("message.timestamp.after.max.ms"),
+        is_compacted="compact" in policies,
+        is_deleted="delete" in policies,
+        flush_ms=limit("flush.ms"),
+        log=LogConfig(
+            segment_bytes=number("segment.bytes"),
+            segment_ms=number("segment.ms"),
+            segment_jitter_ms=number("segment.jitter.ms"),
+            segment_index_bytes=number("segment.index.bytes"),
+            index_interval_bytes=number("index.interval.bytes"),
+            flush_messages=limit("flush.messages"),
+            retention_ms=limit("retention.ms") if "delete" in policies else None,
+            retention_bytes=limit("retention.bytes") if "delete" in policies else None,
+            is_compacted="compact" in policies,
+            min_cleanable_dirty_ratio=float(values["min.cleanable.dirty.ratio"]),
+            min_compaction_lag_ms=number("min.compaction.lag.ms"),
+            max_compaction_lag_ms=limit("max.compaction.lag.ms"),
+            delete_retention_ms=number("delete.retention.ms"),
+        ),
+    )
+
+
+def _compression(values: Mapping[str, str]) -> tuple[CodecId | None, int | None]:
+    name = values["compression.type"]
+    if name == "producer":
+        return None, None
+    if name == "uncompressed":
+        return CodecId.NONE, None
+    level = values.get(f"compression.{name}.level")
+    return CodecId[name.upper()], None if level is None else int(level)
