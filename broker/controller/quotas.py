@@ -1,4 +1,4 @@
-"""AlterClientQuotas (KIP-546): limits by client id. Pure; what they do is in broker/node/quotas.py.
+"""AlterClientQuotas (KIP-546): limits by client id. Pure; what they do is in broker/node/net/quotas.py.
 
 Only the entity type `client-id` is kept: without authentication there is no user, and limits by ip are refused.
 """

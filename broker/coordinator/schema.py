@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 from uuid import UUID
 
+from broker.wire.errors import RemoteProtocolError
+from broker.wire.varints import read_uvarint, uvarint
+
 T = TypeVar("T")
 
 _INT8, _INT16, _INT32, _INT64 = (struct.Struct(f">{code}") for code in "bhiq")
@@ -77,12 +80,7 @@ class Writer:
         return self
 
     def uvarint(self, value: int) -> Writer:
-        encoded = bytearray()
-        while value >= 0x80:
-            encoded.append(value & 0x7F | 0x80)
-            value >>= 7
-        encoded.append(value)
-        self._pieces.append(bytes(encoded))
+        self._pieces.append(uvarint(value))
         return self
 
     def compact_string(self, value: str) -> Writer:
@@ -163,15 +161,11 @@ class Reader:
         return self._items(self.int32(), read)
 
     def uvarint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-            if shift > 28:
-                raise SchemaError(f"a varint of more than 5 bytes at byte {self._position}")
+        try:
+            value, self._position = read_uvarint(self._data, self._position)
+        except (IndexError, RemoteProtocolError) as error:
+            raise SchemaError(f"a varint at byte {self._position} of {len(self._data)}: {error}") from error
+        return value
 
     def compact_string(self) -> str:
         return _text(self._take(self.uvarint() - 1))

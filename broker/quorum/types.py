@@ -161,7 +161,7 @@ class VoterState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """First event of a life, exactly once."""
+    """Exactly once in a life. Only requests of peers may come before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

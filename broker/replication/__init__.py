@@ -14,7 +14,9 @@ Tests: tests/broker_replication.
 """
 
 from broker.replication.epochs import EpochEnd, diverging_epoch, truncation_offset
-from broker.replication.partition import PartitionReplica, ReplicationConfig, Role
+from broker.replication.partition import PartitionReplica
+from broker.replication.roles import ReplicationConfig
+from broker.replication.transitions import Role
 from broker.replication.types import (
     Action,
     Appended,

@@ -186,6 +186,14 @@ def test_the_protocol_of_most_votes_that_all_support_is_chosen(world: GroupWorld
     assert other.error_code is ErrorCode.inconsistent_group_protocol
 
 
+def test_a_protocol_that_a_member_names_twice_counts_once(world: GroupWorld) -> None:
+    first = join_first(world, protocols=(("a", b"1"), ("a", b"2"), ("b", b"")))
+    assert first.protocol == "a"
+    second = world.join(protocols=(("b", b""), ("b", b"")))
+    again = world.answer(world.join(first.member_id, protocols=(("a", b"1"), ("a", b"2"), ("b", b""))), JoinResult)
+    assert again.protocol == world.answer(second, JoinResult).protocol == "b"
+
+
 @pytest.mark.parametrize("session_timeout_ms", [5_999, 1_800_001])
 def test_a_session_timeout_outside_of_the_bounds_is_refused(world: GroupWorld, session_timeout_ms: int) -> None:
     result = world.answer(world.join(session_timeout_ms=session_timeout_ms), JoinResult)

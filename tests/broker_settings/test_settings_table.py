@@ -14,10 +14,11 @@ import pytest
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect, topic_config_problem
 from broker.kafka_settings import NAMES_FILE, kafka_settings
-from broker.node.broker_settings import REFUSED, WITHOUT_EFFECT, support_of
-from broker.node.config import ConfigError, NodeConfig, key_of, load_config, with_dynamic
+from broker.node.settings.broker_settings import REFUSED, WITHOUT_EFFECT, support_of
+from broker.node.settings.config import NodeConfig, key_of
+from broker.node.settings.properties import ConfigError, load_config, with_dynamic
+from broker.node.settings.topic_config import parse_topic_config, topic_defaults
 from broker.node.settings_page import CLASSES, PAGE, names_from_jars, page
-from broker.node.topic_config import parse_topic_config, topic_defaults
 
 ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("HARNESS_CACHE_DIR", ROOT / ".cache")) / "kafka" / "libs"
@@ -96,16 +97,19 @@ def test_an_honoured_topic_setting_changes_what_the_broker_acts_on(name: str, tm
 @pytest.mark.thorough
 def test_every_honoured_field_is_read_somewhere() -> None:
     """By its name, or as the default of a topic setting."""
-    sources = [path for path in (ROOT / "broker").rglob("*.py") if path.name not in ("config.py", "settings_page.py")]
+    owners = [ROOT / "broker" / "node" / "settings" / name for name in ("config.py", "properties.py")]
+    sources = [
+        path for path in (ROOT / "broker").rglob("*.py") if path not in owners and path.name != "settings_page.py"
+    ]
     text = "\n".join(path.read_text() for path in sources)
     by_topic = {setting.broker_key for setting in TOPIC_SETTINGS.values()}
-    own = (ROOT / "broker" / "node" / "config.py").read_text()
+    own = "\n".join(path.read_text() for path in owners)
     for field in fields(NodeConfig):
         support = support_of(key_of(field.name))
         assert support is not None
         if support.effect is not Effect.HONOURED or key_of(field.name) in by_topic:
             continue
-        # In config.py itself: the field, and at least one place that acts on it.
+        # Where settings are read: the field, and at least one place that acts on it.
         uses = len(re.findall(rf"\b{field.name}\b", text)) + max(0, len(re.findall(rf"\b{field.name}\b", own)) - 1)
         assert uses, f"{field.name} is read nowhere: honoured?"
 

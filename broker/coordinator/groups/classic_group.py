@@ -86,8 +86,8 @@ class ClassicGroup:
         return min(deadlines, default=None)
 
     def common_protocols(self) -> set[str]:
-        """Names that every member supports."""
-        votes = Counter(name for member in self.members.values() for name, _ in member.protocols)
+        """Names that every member supports. One may name a protocol twice, and is still one member."""
+        votes = Counter(name for member in self.members.values() for name in {name for name, _ in member.protocols})
         return {name for name, count in votes.items() if count == len(self.members)}
 
     def is_compatible(self, protocol_type: str, protocols: tuple[tuple[str, bytes], ...]) -> bool:

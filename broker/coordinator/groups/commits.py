@@ -7,7 +7,7 @@ has no members. Retention follows KIP-211: offsets live as long as their group, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from broker.coordinator.groups.classic_group import ClassicGroup, State
 from broker.coordinator.groups.config import GroupConfig
@@ -22,20 +22,30 @@ from broker.coordinator.groups.events import (
     FetchResult,
     OffsetToCommit,
 )
-from broker.coordinator.groups.offsets import Place
+from broker.coordinator.groups.offsets import Offsets, Place
 from broker.coordinator.groups.reconcile import Current
 from broker.coordinator.groups.records import OffsetKey, OffsetValue, Record, encode
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from broker.coordinator.groups.shard import GroupShard
+
+class CommittingShard(Protocol):
+    """The shard, as far as its committed offsets go."""
+
+    groups: dict[str, ClassicGroup | ConsumerGroup]
+    offsets: Offsets
+
+    def apply(self, record: Record, *, producer_id: int = -1) -> None: ...
+    def touch(self, group: ClassicGroup, member_id: str, now_ms: int) -> None: ...
+    def subscribed_topics(self, group: ConsumerGroup) -> frozenset[str]: ...
+    def is_rebalancing(self, group: ClassicGroup | ConsumerGroup) -> bool: ...
+    def forget(self, group_id: str) -> int: ...
 
 
 class OffsetRequests:
     """Part of a shard: reads and changes its groups and offsets."""
 
-    def __init__(self, shard: GroupShard, *, config: GroupConfig, outbox: Outbox) -> None:
+    def __init__(self, shard: CommittingShard, *, config: GroupConfig, outbox: Outbox) -> None:
         self._shard, self._config, self._outbox = shard, config, outbox
         self._last_append: dict[str, int] = {}  # of groups that have only offsets
 

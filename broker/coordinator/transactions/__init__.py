@@ -5,6 +5,6 @@
     records   Transaction <-> the records of `__transaction_state`, in Kafka's format
     shard     TransactionShard: the state of one partition of `__transaction_state` (protocol Shard of ..runtime)
 
-Pure. The shell is broker/node/transactions.py (host, markers) and broker/node/verification.py (the partition leaders'
-questions). Not here: two-phase commit by the client (KIP-939).
+Pure. The shell is in broker/node/coordination: transactions.py (host, markers) and verification.py (the partition
+leaders' questions). Not here: two-phase commit by the client (KIP-939).
 """

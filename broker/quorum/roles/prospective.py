@@ -1,0 +1,62 @@
+"""A voter that asks who would vote for it, before it stands for election (pre-vote, KIP-996)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from broker.quorum.channels import Channel
+from broker.quorum.roles.role import Move, Role, observed
+from broker.quorum.transitions import RoleName, Trigger
+from broker.quorum.types import NO_NODE, Response, VoteRequest, VoteResponse
+from broker.quorum.voter import Voter
+
+
+@dataclass(slots=True, kw_only=True)
+class Prospective(Role):
+    """It asks who would vote for it, and leaves the epoch as it is. So a voter that nobody would elect disturbs nobody
+    (pre-vote, KIP-996).
+    """
+
+    NAME: ClassVar = RoleName.PROSPECTIVE
+    gives_up_at_ms: int
+    granted: set[int]
+
+    def entered(self, voter: Voter) -> Move | None:
+        return self._count(voter)  # alone, it has its majority
+
+    def election_deadline_ms(self) -> int:
+        return self.gives_up_at_ms
+
+    def expired(self, voter: Voter) -> Move:
+        if voter.leader_id != NO_NODE:
+            # Nobody would follow us, so the leader may live and only our way to it was bad: try it again.
+            return Move(trigger=Trigger.LEADER_RETRIED, leader_id=voter.leader_id)
+        return Move(trigger=Trigger.ELECTION_TIMEOUT)
+
+    def request_due_ms(self, voter: Voter, peer_id: int, not_before_ms: int) -> int | None:
+        return not_before_ms if peer_id not in self.granted else None
+
+    def request(self, voter: Voter) -> VoteRequest:
+        return VoteRequest(
+            candidate_id=voter.node_id,
+            candidate_epoch=voter.epoch,
+            last_epoch=voter.log.last_epoch,
+            last_offset=voter.log.end_offset,
+            pre_vote=True,
+        )
+
+    def answered(self, voter: Voter, peer_id: int, response: Response, channel: Channel) -> Move | None:
+        if not isinstance(response, VoteResponse):
+            return None
+        if response.vote_granted:
+            self.granted.add(peer_id)
+            return self._count(voter)
+        # A pre-vote is refused while the peer still hears the leader; it may think otherwise a moment later.
+        channel.not_before_ms = voter.now_ms + max(1, voter.config.election_timeout_ms // 4)
+        return observed(self, voter, response.leader_epoch, response.leader_id)
+
+    def _count(self, voter: Voter) -> Move | None:
+        if len(self.granted) <= len(voter.config.voters) // 2:
+            return None
+        return Move(trigger=Trigger.PRE_VOTES_WON, epoch=voter.epoch + 1, voted_id=voter.node_id)

@@ -1,0 +1,92 @@
+"""What every role of a voter can do, and how it asks for another role.
+
+A role never changes the role itself: it returns a `Move`, and `Quorum` looks the next role up in the table of
+transitions. The methods here do nothing; a role writes those that mean something to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from broker.quorum.channels import Channel
+from broker.quorum.transitions import RoleName, Trigger
+from broker.quorum.types import NO_NODE, Request, Response
+from broker.quorum.voter import Voter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Why the role ends, and the epoch, the leader and the vote of the next one."""
+
+    trigger: Trigger
+    epoch: int | None = None  # None: as it is
+    leader_id: int = NO_NODE
+    voted_id: int | None = None  # None: as it is, and nobody in a newer epoch
+    deadline_ms: int | None = None  # when an unattached voter stands for election
+
+
+class Role(Protocol):
+    NAME: ClassVar[RoleName]
+
+    def entered(self, voter: Voter) -> Move | None:
+        """First of all, when the epoch is on its way to the disk."""
+        return None
+
+    def left(self, voter: Voter) -> None:
+        """Last of all, when the epoch of the next role is on its way to the disk already."""
+        return
+
+    def election_deadline_ms(self) -> int | None:
+        """When it stands for election (again) by itself; None if this is not what it waits for."""
+        return None
+
+    def deadline_ms(self, voter: Voter) -> int | None:
+        """When `expired` is due."""
+        return self.election_deadline_ms()
+
+    def expired(self, voter: Voter) -> Move | None:
+        return None
+
+    def other_deadlines_ms(self) -> list[int]:
+        """When `tick` has something to do."""
+        return []
+
+    def tick(self, voter: Voter) -> None:
+        """The time has moved on."""
+        return
+
+    def hears_leader(self) -> bool:
+        """Whether a leader of this epoch is alive, as far as this voter can tell: pre-votes are refused then."""
+        return False
+
+    def request_due_ms(self, voter: Voter, peer_id: int, not_before_ms: int) -> int | None:
+        """When the next request to this peer is due, which has none in flight; None: none is wanted."""
+        return None
+
+    def request(self, voter: Voter) -> Request:
+        raise AssertionError(f"a voter that is {self.NAME.value} asks nothing")
+
+    def answered(self, voter: Voter, peer_id: int, response: Response, channel: Channel) -> Move | None:
+        """An answer of this epoch to a request of this role."""
+        return None
+
+    def check_invariants(self, voter: Voter) -> None:
+        """What must be true in this role."""
+        return
+
+
+def observed(role: Role, voter: Voter, epoch: int, leader_id: int) -> Move | None:
+    """A peer told us of an epoch and perhaps its leader."""
+    is_foreign = leader_id in voter.peers
+    if epoch > voter.epoch and is_foreign:
+        return Move(trigger=Trigger.NEWER_LEADER, epoch=epoch, leader_id=leader_id)
+    if epoch > voter.epoch:
+        # An election under way keeps its deadline: a hopeless candidate must not hold up a better one for ever.
+        deadline_ms = role.election_deadline_ms()
+        if deadline_ms is None:
+            deadline_ms = voter.draw_election_deadline_ms()
+        return Move(trigger=Trigger.NEWER_EPOCH, epoch=epoch, deadline_ms=deadline_ms)
+    if epoch == voter.epoch and is_foreign and voter.leader_id == NO_NODE:
+        return Move(trigger=Trigger.LEADER_FOUND, leader_id=leader_id)
+    return None

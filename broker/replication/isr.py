@@ -1,0 +1,62 @@
+"""The proposals of a leader for its ISR, one at a time (AlterPartition, KIP-497).
+
+While a proposal is open its members count for the high watermark beside the committed ISR, as the controller may have
+agreed already. States and triggers: `broker.replication.transitions`. Knows neither followers nor offsets.
+"""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from broker.replication.transitions import ISR_TRANSITIONS, IsrState, IsrTrigger
+
+# The proposal is void; the committed ISR stands and a later fetch or tick may propose anew.
+_REVERTING_ERRORS = frozenset({ErrorCode.operation_not_attempted, ErrorCode.ineligible_replica})
+
+
+class IsrProposal:
+    def __init__(self) -> None:
+        self.state = IsrState.SETTLED
+        self.isr: tuple[int, ...] = ()  # what is proposed; empty while settled
+        self.attempt = 0  # which of our requests the controller may answer
+        self.retry_at_ms: int | None = None  # only while unanswered
+
+    @property
+    def is_open(self) -> bool:
+        return self.state is not IsrState.SETTLED
+
+    def propose(self, isr: tuple[int, ...], *, attempt: int) -> None:
+        """For the first time, or again."""
+        self._move(IsrTrigger.RETRY if self.is_open else IsrTrigger.PROPOSE)
+        self.isr, self.attempt, self.retry_at_ms = isr, attempt, None
+
+    def accepted(self) -> None:
+        self._settle(IsrTrigger.ACCEPTED)
+
+    def overtaken(self) -> None:
+        """By an image of a newer partition epoch: the controller does not agree to what was proposed before it."""
+        self._settle(IsrTrigger.IMAGE)
+
+    def failed(self, error_code: int, *, retry_at_ms: int) -> None:
+        if error_code in _REVERTING_ERRORS:
+            self._settle(IsrTrigger.REFUSED)
+            return
+        # Lost answer, no controller, or a state that the image will correct: unknown whether it took effect, so the
+        # maximal ISR stays until an answer or a newer image comes.
+        self._move(IsrTrigger.LOST)
+        self.retry_at_ms = retry_at_ms
+
+    def _settle(self, trigger: IsrTrigger) -> None:
+        self._move(trigger)
+        self.isr, self.retry_at_ms = (), None
+
+    def _move(self, trigger: IsrTrigger) -> None:
+        state = ISR_TRANSITIONS.get((self.state, trigger))
+        assert state is not None, f"no row for an ISR that is {self.state.value}: {trigger.value}"
+        self.state = state
+
+    def check_invariants(self) -> None:
+        assert self.is_open == bool(self.isr), "what is proposed has members, the leader at least"
+        assert (self.retry_at_ms is not None) == (self.state is IsrState.UNANSWERED), (
+            "only an unanswered one is retried"
+        )

@@ -1,0 +1,122 @@
+"""What every role of a replica can be told, and what all of them share.
+
+The methods here are those of a replica to which an event means nothing. A role writes those that mean something to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from kio.schema.errors import ErrorCode
+
+from broker.replication.transitions import Role
+from broker.replication.types import (
+    Action,
+    Appended,
+    AwaitReplication,
+    CompleteProduce,
+    FetchedFromLeader,
+    FetchTimes,
+    FollowerFetched,
+    FollowerIdles,
+    IsrProposalAnswered,
+    Truncated,
+)
+
+UNKNOWN_OFFSET = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicationConfig:
+    broker_id: int
+    replica_lag_time_max_ms: int = 30_000  # replica.lag.time.max.ms
+    proposal_retry_ms: int = 200  # between two AlterPartition of the same proposal
+
+
+@dataclass(slots=True, kw_only=True)
+class FollowerState:
+    """What a leader knows of a follower."""
+
+    log_end_offset: int = UNKNOWN_OFFSET
+    last_caught_up_ms: int = 0
+    last_fetch_ms: int = 0
+    leader_end_offset_at_last_fetch: int = UNKNOWN_OFFSET
+    broker_epoch: int = -1
+    idle: FetchTimes | None = None  # of its session, while it has everything: see FollowerIdles
+
+    def end_idling(self) -> None:
+        """What the fetches of the session until now say: they asked from our end offset, each of them."""
+        if self.idle is not None:
+            self.last_fetch_ms = max(self.last_fetch_ms, self.idle.last_ms)
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.idle.last_ms)
+            self.idle = None
+
+
+class Replica(Protocol):
+    """What outlives the roles of a replica; `PartitionReplica` has it, and roles change it."""
+
+    config: ReplicationConfig
+    leader_epoch: int
+    partition_epoch: int
+    log_end_offset: int
+    high_watermark: int  # <= log_end_offset; grows within an epoch
+    leader_epoch_start_offset: int  # while we lead
+    isr: tuple[int, ...]  # committed; contains the leader while we lead
+    replicas: tuple[int, ...]
+    min_insync_replicas: int
+    eligible_epochs: Mapping[int, int] | None  # None: not told yet, the controller will judge
+    proposal_attempt: int  # of the last proposal in any role: no number is used twice
+
+    @property
+    def effective_min_insync_replicas(self) -> int: ...
+
+
+class ReplicaRole(Protocol):
+    NAME: ClassVar[Role]
+
+    followers: dict[int, FollowerState]  # empty unless it leads
+
+    def left(self) -> list[Action]:
+        """The last that is heard of this role."""
+        return []
+
+    def next_deadline_ms(self) -> int | None:
+        return None
+
+    def tick(self, now_ms: int) -> list[Action]:
+        return []
+
+    def brokers_changed(self, now_ms: int) -> list[Action]:
+        return []
+
+    # -- as leader ---------------------------------------------------------------------------------------------------
+
+    def appended(self, event: Appended, now_ms: int) -> list[Action]:
+        raise AssertionError("only a leader appends")
+
+    def follower_fetched(self, event: FollowerFetched, now_ms: int) -> list[Action]:
+        return []
+
+    def follower_idles(self, event: FollowerIdles) -> list[Action]:
+        return []
+
+    def await_replication(self, event: AwaitReplication) -> list[Action]:
+        return [CompleteProduce(token=event.token, error_code=ErrorCode.not_leader_or_follower)]
+
+    def proposal_answered(self, event: IsrProposalAnswered, now_ms: int) -> list[Action]:
+        return []
+
+    # -- as follower -------------------------------------------------------------------------------------------------
+
+    def fetched_from_leader(self, event: FetchedFromLeader) -> list[Action]:
+        return []
+
+    def truncated(self, event: Truncated) -> list[Action]:
+        raise AssertionError("a leader never truncates")
+
+    # -- invariants --------------------------------------------------------------------------------------------------
+
+    def check_invariants(self) -> None:
+        return
