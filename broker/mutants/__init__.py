@@ -1,6 +1,7 @@
 """Deliberately wrong brokers: each file replaces one function by a wrong one. Never for use; the test of the tests.
 
-A mutant is chosen by name at start-up: `harness.mutant=NAME` in a broker's properties, `--mutant NAME` of broker.sim.
+A mutant is chosen by name at start-up: `python -m broker.mutants FILE.properties` with `harness.mutant=NAME` in the
+file, or `--mutant NAME` of broker.sim.
 `python -m broker.sim.mutation` runs the simulation over each and writes docs/reference/mutants.md: a mutant that no
 seed catches means that the checks are blind there.
 
@@ -67,6 +68,7 @@ MUTANTS = (
     "snapshot_without_configs",
     "stray_kept",
     "swallow_quorum_io_error",
+    "swap_undone",
     "transaction_never_times_out",
     "transactional_offsets_at_once",
     "truncation_never",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.replication import Action, AwaitReplication, CompleteProduce, PartitionReplica
+from broker.replication import Action, AwaitReplication, CompleteProduce
+from broker.replication.roles import Leader
 from broker.wire.errors import ErrorCode
 
 
-def _await_replication(self: PartitionReplica, event: AwaitReplication) -> list[Action]:
+def await_replication(self: Leader, event: AwaitReplication) -> list[Action]:
     return [CompleteProduce(token=event.token, error_code=ErrorCode.none)]
 
 
 def apply(patch: Patch) -> None:
-    patch.set(PartitionReplica, "_await_replication", _await_replication)
+    patch.set(Leader, "await_replication", await_replication)

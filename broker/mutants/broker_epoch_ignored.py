@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from broker.controller import partitions
 from broker.controller.image import MetadataImage
 from broker.mutants import Patch
-from broker.replication import PartitionReplica
+from broker.replication.roles import Leader
 
 if TYPE_CHECKING:
     from broker.mutants.settings import Settings
@@ -18,13 +18,14 @@ def _is_eligible_to_controller(image: MetadataImage, replica: int, broker_epoch:
     return broker is not None and broker.may_lead
 
 
-def _is_eligible_to_leader(self: PartitionReplica, replica: int) -> bool:
-    return self._eligible_epochs is None or replica in self._eligible_epochs
+def _is_eligible_to_leader(self: Leader, replica: int) -> bool:
+    eligible_epochs = self._replica.eligible_epochs
+    return eligible_epochs is None or replica in eligible_epochs
 
 
 def apply(patch: Patch) -> None:
     patch.set(partitions, "_is_eligible", _is_eligible_to_controller)
-    patch.set(PartitionReplica, "_is_eligible", _is_eligible_to_leader)
+    patch.set(Leader, "_is_eligible", _is_eligible_to_leader)
 
 
 def is_reached(settings: Settings) -> bool:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.replication import Action, HighWatermarkAdvanced, PartitionReplica, Role
+from broker.replication import Action, HighWatermarkAdvanced
+from broker.replication.roles import Leader
 
 
-def _advance_high_watermark(self: PartitionReplica, now_ms: int) -> list[Action]:
-    if self.role is not Role.LEADER:
+def advance_high_watermark(self: Leader, now_ms: int) -> list[Action]:
+    replica = self._replica
+    ends = sorted([replica.log_end_offset, *(each.log_end_offset for each in self.followers.values())], reverse=True)
+    reached = min(ends[len(ends) // 2], replica.log_end_offset)
+    if reached <= replica.high_watermark:
         return []
-    ends = sorted([self.log_end_offset, *(each.log_end_offset for each in self.followers.values())], reverse=True)
-    reached = min(ends[len(ends) // 2], self.log_end_offset)
-    if reached <= self.high_watermark:
-        return []
-    self.high_watermark = reached
-    return [HighWatermarkAdvanced(high_watermark=reached), *self._complete_waiting()]
+    replica.high_watermark = reached
+    return [HighWatermarkAdvanced(high_watermark=reached), *self.complete_waiting()]
 
 
 def apply(patch: Patch) -> None:
-    patch.set(PartitionReplica, "_advance_high_watermark", _advance_high_watermark)
+    patch.set(Leader, "advance_high_watermark", advance_high_watermark)

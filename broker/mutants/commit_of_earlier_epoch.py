@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.quorum.core import Quorum
 from broker.quorum.roles import Leader
+from broker.quorum.voter import Voter
 
 if TYPE_CHECKING:
     from broker.mutants.settings import Settings
 
 
-def _advance_as_leader(self: Quorum, leader: Leader) -> None:
-    self._commit(leader.majority_offset(self.log_end_offset))
+def _advance(self: Leader, voter: Voter) -> None:
+    voter.commit(self.majority_offset(voter.log.end_offset))
 
 
 def apply(patch: Patch) -> None:
-    patch.set(Quorum, "_advance_as_leader", _advance_as_leader)
+    patch.set(Leader, "advance", _advance)
 
 
 def is_reached(settings: Settings) -> bool:

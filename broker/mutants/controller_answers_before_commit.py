@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.quorum.core import Quorum
 from broker.quorum.roles import Leader
+from broker.quorum.voter import Voter
 
 
-def _advance_as_leader(self: Quorum, leader: Leader) -> None:
-    if self.log_end_offset > leader.epoch_start_offset:
-        self._commit(self.log_end_offset)
+def _advance(self: Leader, voter: Voter) -> None:
+    if voter.log.end_offset > self.epoch_start_offset:
+        voter.commit(voter.log.end_offset)
 
 
 def apply(patch: Patch) -> None:
-    patch.set(Quorum, "_advance_as_leader", _advance_as_leader)
+    patch.set(Leader, "advance", _advance)

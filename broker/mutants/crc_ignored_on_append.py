@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.node.handlers import api_00_produce
+from broker.node.handlers import partition_produce
 from broker.wire.batch import BatchHeader, iter_batches
 
 
@@ -12,4 +12,4 @@ def _validate_batches(buffer: memoryview) -> list[BatchHeader]:
 
 
 def apply(patch: Patch) -> None:
-    patch.set(api_00_produce, "validate_batches", _validate_batches)
+    patch.set(partition_produce, "validate_batches", _validate_batches)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.node.metadata_store import MetadataStore
+from broker.node.cluster.metadata_store import MetadataStore
 from broker.quorum.state_file import encode_quorum_state
 from broker.quorum.types import PersistedState
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.node import connection
+from broker.node.net import connection
 
 if TYPE_CHECKING:
     from broker.mutants.settings import Settings

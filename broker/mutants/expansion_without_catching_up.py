@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.replication import Action, PartitionReplica
+from broker.replication import Action
+from broker.replication.roles import Leader
 
 
-def _maybe_expand(self: PartitionReplica, replica_id: int) -> list[Action]:
-    if self.is_proposal_in_flight or not self._is_eligible(replica_id):
+def _maybe_expand(self: Leader, replica_id: int) -> list[Action]:
+    if self.proposal.is_open or not self._is_eligible(replica_id):
         return []
-    return [self._propose((*self.isr, replica_id))]
+    return [self._propose((*self._replica.isr, replica_id))]
 
 
 def apply(patch: Patch) -> None:
-    patch.set(PartitionReplica, "_maybe_expand", _maybe_expand)
+    patch.set(Leader, "_maybe_expand", _maybe_expand)

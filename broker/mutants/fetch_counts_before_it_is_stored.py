@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from broker.mutants import Patch
-from broker.replication import FollowerFetched, PartitionReplica
+from broker.replication import FollowerFetched
+from broker.replication.roles import Leader
 
 
 def apply(patch: Patch) -> None:
-    def follower_fetched(self: PartitionReplica, event: FollowerFetched, now_ms: int) -> Any:
-        if self.is_leader and event.fetch_offset < self.log_end_offset:
+    def follower_fetched(self: Leader, event: FollowerFetched, now_ms: int) -> Any:
+        log_end_offset = self._replica.log_end_offset
+        if event.fetch_offset < log_end_offset:
             event = FollowerFetched(
-                replica_id=event.replica_id, fetch_offset=self.log_end_offset, broker_epoch=event.broker_epoch
+                replica_id=event.replica_id, fetch_offset=log_end_offset, broker_epoch=event.broker_epoch
             )
         return original(self, event, now_ms)
 
-    original = patch.set(PartitionReplica, "_follower_fetched", follower_fetched)
+    original = patch.set(Leader, "follower_fetched", follower_fetched)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.node.fetch_sessions import CachedPartition
+from broker.node.replicas.fetch_sessions import CachedPartition
 
 
 def _must_tell(

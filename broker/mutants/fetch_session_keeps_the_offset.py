@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.node.replica_session import ReplicaSession
+from broker.node.replicas.replica_session import ReplicaSession
 
 
 def apply(patch: Patch) -> None:

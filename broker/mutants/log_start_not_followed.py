@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.node.partitions import Partitions
+from broker.node.replicas.following import Following
 
 if TYPE_CHECKING:
     from broker.mutants.settings import Settings
 
 
 def apply(patch: Patch) -> None:
-    patch.set(Partitions, "follow_log_start", lambda self, hosted, leader_log_start_offset: None)
+    patch.set(Following, "follow_log_start", lambda self, hosted, leader_log_start_offset: None)
 
 
 def is_reached(settings: Settings) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from broker.controller.types import ControllerEvent
 from broker.mutants import Patch
-from broker.node.clock import monotonic_ms
-from broker.node.metadata import MetadataHost
+from broker.node.cluster.metadata import MetadataHost
+from broker.node.process.clock import monotonic_ms
 from broker.quorum.types import AppendEntries, Event, PersistQuorumState
 
 _FOR_THE_DISK = (PersistQuorumState, AppendEntries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.node.metadata_store import MetadataStore
+from broker.node.cluster.metadata_store import MetadataStore
 from broker.quorum.entries import encode_entries
 from broker.quorum.types import LogEntry
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from broker.controller.image import MetadataImage
 from broker.mutants import Patch
-from broker.node.broker import Broker
+from broker.node.replicas.image_feed import ImageFeed
 
 
-def _tell_partitions(self: Broker, image: MetadataImage) -> None:
-    self.partitions.apply_image(self._told_image or MetadataImage(), image)
+def _tell(self: ImageFeed, image: MetadataImage) -> None:
+    self._roles.apply_image(self._told_image or MetadataImage(), image)
     self._told_image = image
 
 
 def apply(patch: Patch) -> None:
-    patch.set(Broker, "_tell_partitions", _tell_partitions)
+    patch.set(ImageFeed, "tell", _tell)

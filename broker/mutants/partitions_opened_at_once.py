@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.node import broker
+from broker.node.replicas import image_feed
 
 if TYPE_CHECKING:
     from broker.mutants.settings import Settings
 
 
 def apply(patch: Patch) -> None:
-    patch.set(broker, "PARTITIONS_OPENED_MAX", 1_000_000)
+    patch.set(image_feed, "PARTITIONS_OPENED_MAX", 1_000_000)
 
 
 def is_reached(settings: Settings) -> bool:

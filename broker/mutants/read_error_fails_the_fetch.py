@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from broker.mutants import Patch
 from broker.mutants.settings import Settings
-from broker.node.handlers import api_01_fetch
+from broker.node.handlers import fetch_reads
 
 
 def apply(patch: Patch) -> None:
-    patch.set(api_01_fetch, "STORAGE_ERRORS", ())
+    patch.set(fetch_reads, "STORAGE_ERRORS", ())
 
 
 def is_reached(settings: Settings) -> bool:

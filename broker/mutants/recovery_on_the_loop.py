@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.node.log_recovery import LogRecovery
+from broker.node.replicas.log_recovery import LogRecovery
 
 if TYPE_CHECKING:
     from broker.mutants.settings import Settings

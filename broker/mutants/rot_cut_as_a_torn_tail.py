@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.node.metadata_store import MetadataStore
+from broker.node.cluster.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
     from broker.mutants.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.node.metadata import MetadataHost
+from broker.node.cluster.metadata import MetadataHost
 
 if TYPE_CHECKING:
     from broker.mutants.settings import Settings

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.node.handlers import api_01_fetch
+from broker.node.handlers import fetch_reads
 
 
 def apply(patch: Patch) -> None:
-    patch.set(api_01_fetch, "diverging_epoch", lambda **where: None)
+    patch.set(fetch_reads, "diverging_epoch", lambda **where: None)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.quorum.core import Quorum
+from broker.quorum.voter import Voter
 
 
 def apply(patch: Patch) -> None:
-    patch.set(Quorum, "_is_up_to_date", lambda self, request: True)
+    patch.set(Voter, "is_up_to_date", lambda self, request: True)

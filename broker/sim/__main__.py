@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker import mutants
-from broker.sim.report import Summary, failure_text, log_text, summary_text
+from broker.sim.report import Summary, failure_text, log_text, outcome_text, summary_text
 from broker.sim.runner import results
 
 COVERAGE_FROM = 200  # seeds; fewer need not reach every state
@@ -43,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--log", action="store_true", help="print the brokers' last log lines of each failed seed")
     parser.add_argument("--coverage-from", type=int, default=COVERAGE_FROM, metavar="SEEDS")
     parser.add_argument("--state", type=Path, help="remember here which seeds are done, and go on from there")
+    parser.add_argument("--outcomes", type=Path, help="add a line for each seed, to compare two commits by")
     parser.add_argument("--budget-s", type=float, default=float("inf"), help="end after this time")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the seeds")
     options = parser.parse_args(arguments)
@@ -65,6 +66,9 @@ def _run(options: argparse.Namespace) -> tuple[Summary, bool]:
     for result in results(seeds, mutant=options.mutant, jobs=options.jobs):
         seed = result.seed
         summary.add(result)
+        if options.outcomes is not None:
+            with options.outcomes.open("a") as file:
+                file.write(f"{outcome_text(result)}\n")
         if result.violation is not None:
             print(failure_text(result), flush=True)
             if options.log:

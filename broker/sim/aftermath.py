@@ -4,7 +4,7 @@ Owns short stories, told one after another in some of the seeds. An idle day pas
 producers, and one of them goes on, after a restart of the leader. Days pass in a topic with retention (days.py). A
 topic is deleted while one of its replicas is down. A topic of many partitions comes, and a request of very many
 elements: neither keeps a broker from answering. A byte of a broker's metadata log changes while it is down: it must
-name that, not cut what was committed.
+name that, not cut what was committed. A compaction is interrupted (swaps.py).
 """
 
 from __future__ import annotations
@@ -15,10 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 from broker.controller.types import DeleteTopics
 from broker.log.errors import LogError
-from broker.node.metadata_store import FIRST_OF_APPEND, METADATA_DIRECTORY
+from broker.node.cluster.metadata_store import FIRST_OF_APPEND, METADATA_DIRECTORY
 from broker.sim.clients import create_topic
 from broker.sim.days import DAY_US, Days
+from broker.sim.invariants import (
+    BrokerStopsWhenAskedTo,
+    ClusterRecoversAfterARestart,
+    ClusterRecoversOnceTheFaultsAreOver,
+    DamageIsNamed,
+    EverythingSentGetsAnOutcome,
+    IdleProducerIsForgotten,
+    Invariant,
+    LogGoesWithItsTopicWhoeverWasDown,
+    ProducerThatWasForgottenGoesOn,
+    RequestOfTooManyElementsIsRefused,
+    TopicIsDeleted,
+    TopicIsMade,
+)
 from broker.sim.plan import TOPIC
+from broker.sim.swaps import FailedSwap
 from broker.wire.apis import ApiKey
 from broker.wire.messages import Message, request
 from broker.wire.records import iter_batches
@@ -27,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from broker.sim.cluster import Life
-    from broker.sim.world import World
+    from broker.sim.stage import Stage
 
 STRAY_TOPIC = "stray"
 STEP_LIMIT_US = 12_000_000  # many times what an election and catching up take
@@ -41,28 +56,29 @@ ROT_AT = 30  # a byte of a batch that its CRC covers
 
 
 class Aftermath:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Stage) -> None:
         self._world = world
         self._rng = random.Random(f"aftermath {world.settings.seed}")  # of its own: the run before stays as it was
 
     def run(self) -> None:
         """To the end, or to the first violation; a story whose state does not come about is left out."""
         days = Days(self._world, self._rng, self._until)
-        for story in (self._forgotten_producer, days.tell, self._stray_log, self._crowd, self._rot):
-            if self._until(self._world.is_healthy, "the cluster recovers once the faults are over"):
+        swap = FailedSwap(self._world, self._rng, self._until)
+        for story in (self._forgotten_producer, days.tell, self._stray_log, self._crowd, self._rot, swap.tell):
+            if self._until(self._world.is_healthy, ClusterRecoversOnceTheFaultsAreOver):
                 story()
             if self._world.violation is not None:
                 return
 
-    def _until(self, condition: Callable[[], bool], claim: str) -> bool:
+    def _until(self, condition: Callable[[], bool], claim: type[Invariant]) -> bool:
         world = self._world
         if not world.run_until(world.scheduler.now_us + STEP_LIMIT_US, condition):
             return False
         if not condition():
-            world.fail(claim, f"not within {STEP_LIMIT_US // 1_000_000} s, in the aftermath")
+            claim(world.fail).violated(f"not within {STEP_LIMIT_US // 1_000_000} s, in the aftermath")
         return world.violation is None
 
-    def _do(self, work: Coroutine[Any, Any, None], claim: str) -> bool:
+    def _do(self, work: Coroutine[Any, Any, None], claim: type[Invariant]) -> bool:
         """To its end: a request that is asked again later would make a topic anew."""
         done: list[bool] = []
 
@@ -83,23 +99,23 @@ class Aftermath:
             return
         world.run_until(world.scheduler.now_us + IDLE_US, lambda: False)  # idleness counts from when it is noticed
         world.scheduler.wall_ahead_us += 2 * DAY_US  # producer.id.expiration.ms is one
-        if not self._until(lambda: not self._producers_known(), "an idle producer is forgotten"):
+        if not self._until(lambda: not self._producers_known(), IdleProducerIsForgotten):
             return
         world.cluster.stop(leader.node_id)
-        if not self._until(lambda: leader.is_dead, "a broker stops when asked to"):
+        if not self._until(lambda: leader.is_dead, BrokerStopsWhenAskedTo):
             return
         world.cluster.start(leader.node_id)
-        if not self._until(world.is_healthy, "the cluster recovers after a restart"):
+        if not self._until(world.is_healthy, ClusterRecoversAfterARestart):
             return
         bumps, wanted = producer.epoch_bumps, len(producer.acked) + RECORDS_AFTERWARDS
         producer.may_produce = True
-        if not self._until(lambda: len(producer.acked) >= wanted, "a producer that was forgotten goes on"):
+        if not self._until(lambda: len(producer.acked) >= wanted, ProducerThatWasForgottenGoesOn):
             return
         producer.may_produce = False
-        if not self._until(lambda: producer.is_drained, "everything sent gets an outcome"):
+        if not self._until(lambda: producer.is_drained, EverythingSentGetsAnOutcome):
             return
         if producer.epoch_bumps > bumps:
-            world.fail("a producer that was forgotten goes on", f"{producer.name} had to begin a new epoch")
+            ProducerThatWasForgottenGoesOn(world.fail).violated(f"{producer.name} had to begin a new epoch")
         else:
             world.coverage.reached("expired producer back")
 
@@ -126,16 +142,16 @@ class Aftermath:
         if down is None:
             return
         path = f"/data/{STRAY_TOPIC}-0"
-        if not self._until(lambda: down.hosts(key), "a topic is made"):
+        if not self._until(lambda: down.hosts(key), TopicIsMade):
             return
         world.cluster.kill(down.node_id)
-        if not self._until(lambda: self._delete(STRAY_TOPIC), "a topic is deleted"):
+        if not self._until(lambda: self._delete(STRAY_TOPIC), TopicIsDeleted):
             return
         world.cluster.start(down.node_id)
         disk = world.cluster.disks[down.node_id]
-        if not self._until(world.is_healthy, "the cluster recovers after a restart"):
+        if not self._until(world.is_healthy, ClusterRecoversAfterARestart):
             return
-        if self._until(lambda: not disk.has_directory(path), "a log goes with its topic, whoever was down"):
+        if self._until(lambda: not disk.has_directory(path), LogGoesWithItsTopicWhoeverWasDown):
             world.coverage.reached("stray log removed")
 
     def _make(self, topic: str, *, partitions: int) -> bool:
@@ -143,7 +159,7 @@ class Aftermath:
         making = create_topic(
             self._world.admin, topic=topic, partitions=partitions, replication_factor=factor, configs={}
         )
-        return self._do(making, "a topic is made") and self._until(self._world.is_healthy, "a topic is made")
+        return self._do(making, TopicIsMade) and self._until(self._world.is_healthy, TopicIsMade)
 
     def _delete(self, topic: str) -> bool:
         """Whether it is gone; asks the active controller for it, whoever that is now."""
@@ -170,8 +186,8 @@ class Aftermath:
     def _crowd(self) -> None:
         if not self._make(CROWD_TOPIC, partitions=CROWD_PARTITIONS):
             return
-        if self._until(lambda: self._delete(CROWD_TOPIC), "a topic is deleted"):
-            self._do(self._ask_too_much(), "a request of too many elements is refused")
+        if self._until(lambda: self._delete(CROWD_TOPIC), TopicIsDeleted):
+            self._do(self._ask_too_much(), RequestOfTooManyElementsIsRefused)
 
     async def _ask_too_much(self) -> None:
         client = self._world.admin
@@ -202,11 +218,11 @@ class Aftermath:
         disk.overwrite(path, bytes(damaged))
         world.rotten.add(node_id)
         world.cluster.start(node_id)
-        if not self._until(lambda: node_id not in world.rotten, "damage is named"):
+        if not self._until(lambda: node_id not in world.rotten, DamageIsNamed):
             return
         disk.overwrite(path, content)  # from a copy: the operator's work
         world.cluster.start(node_id)
-        self._until(world.is_healthy, "the cluster recovers after a restart")
+        self._until(world.is_healthy, ClusterRecoversAfterARestart)
 
 
 @cache

@@ -6,13 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from broker.node.channel import Channel, ChannelError
-from broker.node.config import Address
-from broker.node.logs import Logger
+from broker.node.net.channel import Channel, ChannelError
+from broker.node.process.logs import Logger
+from broker.node.settings.config import Address
 from broker.sim.cluster import EXTERNAL, port
 from broker.sim.coverage import Coverage
+from broker.sim.invariants import (
+    CommittedOffsetIsNeverOutOfRange,
+    ConsumersReadCommittedRecordsOnly,
+    DamagedBatchIsRefused,
+    Fail,
+)
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.partition_checker import PartitionChecker
@@ -30,7 +36,6 @@ FETCH_VERSION = 12  # the last one that names topics
 PRODUCE_VERSION = 12
 TIMEOUT_MS = 400
 READ_COMMITTED = 1
-Fail = Callable[[str, str], None]
 
 
 class SimClient:
@@ -106,7 +111,11 @@ class Reader:
     ) -> None:
         self._transactions = transactions
         self._client, self._topic, self._partitions, self._rng = client, topic, partitions, rng
-        self._checker, self._coverage, self._fail = checker, coverage, fail
+        self._checker, self._coverage = checker, coverage
+        self._in_range, self._committed_only = (
+            CommittedOffsetIsNeverOutOfRange(fail),
+            ConsumersReadCommittedRecordsOnly(fail),
+        )
         self.records_read = 0
 
     async def run(self) -> None:
@@ -168,9 +177,8 @@ class Reader:
         ):
             # KIP-320: an old leader, whose log is shorter, must see by the epoch that it is not asked. A consumer that
             # gets this goes to auto.offset.reset: it would skip or repeat.
-            self._fail(
-                "a committed offset is never out of range",
-                f"{key[0]}-{key[1]}: broker {node_id}, asked for offset {offset} as leader of epoch {leader_epoch}",
+            self._in_range.violated(
+                f"{key[0]}-{key[1]}: broker {node_id}, asked for offset {offset} as leader of epoch {leader_epoch}"
             )
         if partition.error_code is not ErrorCode.none or not partition.records:
             return
@@ -185,12 +193,7 @@ class Reader:
         for batch in iter_batches(partition.records):
             header = batch.header
             known = committed.get(header.base_offset)
-            if known is None or (known.crc, known.epoch) != (header.crc, header.partition_leader_epoch):
-                self._fail(
-                    "consumers read committed records only",
-                    f"{key[0]}-{key[1]}: broker {node_id} gave out offset {header.base_offset} of leader epoch "
-                    f"{header.partition_leader_epoch}; committed there: {known}",
-                )
+            if not self._committed_only.check(f"{key[0]}-{key[1]}", node_id, header, known):
                 return
             self.records_read += 1
         if any(batch.base_offset >= partition.high_watermark for batch in self._checker.mirror(node_id, key)):
@@ -222,4 +225,4 @@ async def send_corrupt_batch(
     if code is ErrorCode.corrupt_message:
         coverage.reached("corrupt batch refused")
     elif code is ErrorCode.none:
-        fail("a damaged batch is refused", f"{topic}-{index}: broker {node_id} took a batch with a wrong CRC")
+        DamagedBatchIsRefused(fail).violated(f"{topic}-{index}: broker {node_id} took a batch with a wrong CRC")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.node.broker import Broker
-from broker.node.config import LONG_MAX, Address, NodeConfig
-from broker.node.journal import Journal
-from broker.node.logs import Logger
-from broker.node.metadata_store import METADATA_DIRECTORY
+from broker.node.cluster.metadata_store import METADATA_DIRECTORY
+from broker.node.process.journal import Journal
+from broker.node.process.logs import Logger
+from broker.node.settings.config import LONG_MAX, Address, NodeConfig
 from broker.sim.coverage import Coverage
 from broker.sim.disk import Failure, SimDisk, SimFileSystem
 from broker.sim.loop import SimLoop
@@ -134,6 +134,7 @@ class Cluster:
         self._coverage, self._rng = coverage, rng
         self._on_event, self._on_defect = on_event, on_defect
         self.node_ids = tuple(range(1, settings.brokers + 1))
+        self.with_cleaner: set[int] = set()  # from their next life on
         self.on_power_loss: Callable[[], None] = lambda: None
         self.lives: dict[int, Life] = {}
         self.all_lives: list[Life] = []
@@ -317,7 +318,9 @@ class Cluster:
             log_initial_task_delay_ms=300,
             log_retention_check_interval_ms=400,
             log_flush_start_offset_checkpoint_interval_ms=500,
-            log_cleaner_enable=False,  # the checker compares logs batch by batch
+            # The checker compares logs batch by batch. Who has a cleaner is told to begin, by its backoff.
+            log_cleaner_enable=node_id in self.with_cleaner,
+            log_cleaner_backoff_ms=3_600_000,
             transaction_state_log_num_partitions=2,
             transaction_state_log_min_isr=min(2, len(self.node_ids)),
             transaction_state_log_replication_factor=min(3, len(self.node_ids)),

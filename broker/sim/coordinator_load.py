@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from broker.coordinator.keys import partition_for
-from broker.node.groups import OFFSETS_TOPIC
-from broker.node.transactions import TOPIC as TRANSACTIONS_TOPIC
+from broker.node.coordination.groups import OFFSETS_TOPIC
+from broker.node.coordination.transactions import TOPIC as TRANSACTIONS_TOPIC
 from broker.sim.clients import SimClient
 from broker.sim.coordinator_client import GROUP, Place
 from broker.sim.group_checker import GroupChecker
 from broker.sim.group_members import ClassicMember, ConsumerMember
+from broker.sim.partition_truth import Key
 from broker.sim.plan import TOPIC
 from broker.sim.real_members import RealMember
 from broker.sim.real_transactions import RealTransactionalProducer
-from broker.sim.transaction_checker import Key
 from broker.sim.transactional import TransactionalProducer
 
 if TYPE_CHECKING:
-    from broker.sim.world import World
+    from broker.sim.stage import Stage
 
 BEGIN_US = 800_000  # the topic is there
 
 
 class CoordinatorLoad:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Stage) -> None:
         self._world = world
         self._rng = random.Random(f"coordinators {world.settings.seed}")
         self.groups = GroupChecker(scheduler=world.scheduler, fail=world.fail, coverage=world.coverage)

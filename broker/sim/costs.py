@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from broker.mutants import Patch
-from broker.node import connection, produce_checks
-from broker.node.connection import Connection
+from broker.node.net import connection
+from broker.node.net.connection import Connection
+from broker.node.replicas import produce_checks
 from broker.sim.loop import spend_us
+from broker.wire.compression import Buffer
 
 FRAME_US: Final = 50
 FRAME_BYTES_PER_US: Final = 20
@@ -41,11 +43,11 @@ def requests_charged() -> Iterator[None]:
         spend_us(_elements(message) * 1_000 // ELEMENTS_PER_MS)
         return message
 
-    def charged_check(body: bytes, count: int) -> None:
+    def charged_check(body: Buffer, count: int) -> None:
         spend_us(count * 1_000 // RECORDS_PER_MS)
         check_records(body, count)
 
-    def charged_heads(body: bytes, count: int) -> Any:
+    def charged_heads(body: Buffer, count: int) -> Any:
         spend_us(count * 1_000 // RECORDS_PER_MS)
         return record_heads(body, count)
 

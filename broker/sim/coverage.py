@@ -14,12 +14,14 @@ from broker.coordinator.transactions.metadata import Transaction
 from broker.coordinator.transactions.shard import TransactionShard
 from broker.coordinator.transactions.types import TransactionState
 from broker.mutants import Patch
-from broker.node.broker import Broker
-from broker.node.fetch_sessions import FetchSession, FetchSessions
 from broker.node.handlers import api_01_fetch
-from broker.node.partitions import HostedPartition, Partitions
-from broker.node.replica_session import ReplicaSession
+from broker.node.replicas.fetch_sessions import FetchSession, FetchSessions
+from broker.node.replicas.following import Following
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.image_feed import ImageFeed
+from broker.node.replicas.replica_session import ReplicaSession
 from broker.replication import Action, FollowerFetched, FollowerIdles, PartitionReplica
+from broker.replication.roles import Leader
 from broker.wire.errors import ErrorCode
 
 # state -> what it means. Every one is counted by the checker, the journal, the disk or the faults.
@@ -119,6 +121,8 @@ EXPECTED = {
     "partitions opened in turns": "of a topic of many: the loop was free in between",
     "request of too many elements refused": "its connection was closed, and nobody waited",
     "stray log removed": "its topic was deleted while the broker was down",
+    "swap failed": "a compaction could not put its segment in the place of the old ones; it went on after a restart",
+    "ended within a swap": "the process, or the power, while a compaction was on its way",
     "rot named": "a broker ended at its start for a damaged metadata log, and cut nothing",
     "entries of a directory lost": "a loss of power undid what was created, removed or renamed",
     "record read while uncommitted ones existed": "a consumer was held back by the high watermark",
@@ -169,15 +173,16 @@ def refusals_counted(coverage: Coverage) -> Iterator[None]:
 
     patch = Patch()
     patch.set(partitions, "_isr_error", count_isr_error)
-    follower_fetched = PartitionReplica._follower_fetched
+    follower_fetched = Leader.follower_fetched
 
-    def count_earlier_lives(self: PartitionReplica, event: FollowerFetched, now_ms: int) -> list[Action]:
-        registered = -1 if self._eligible_epochs is None else self._eligible_epochs.get(event.replica_id, -1)
+    def count_earlier_lives(self: Leader, event: FollowerFetched, now_ms: int) -> list[Action]:
+        eligible_epochs = self._replica.eligible_epochs
+        registered = -1 if eligible_epochs is None else eligible_epochs.get(event.replica_id, -1)
         if 0 <= event.broker_epoch < registered:
             coverage.reached("fetch of an earlier life")
         return follower_fetched(self, event, now_ms)
 
-    patch.set(PartitionReplica, "_follower_fetched", count_earlier_lives)
+    patch.set(Leader, "follower_fetched", count_earlier_lives)
     _count_coordinators(coverage, patch)
     _count_storage(coverage, patch)
     _count_fetch_sessions(coverage, patch)
@@ -196,27 +201,27 @@ def refusals_counted(coverage: Coverage) -> Iterator[None]:
 
 
 def _count_storage(coverage: Coverage, patch: Patch) -> None:
-    restart_at, tell_on = Partitions.restart_at, Broker._tell_on
+    restart_at, tell_on = Following.restart_at, ImageFeed._tell_on
 
-    def count_restart(self: Partitions, hosted: HostedPartition, offset: int) -> None:
+    def count_restart(self: Following, hosted: HostedPartition, offset: int) -> None:
         had_records = hosted.log.log_end_offset > hosted.log.log_start_offset
         restart_at(self, hosted, offset)
         if had_records:
             coverage.reached("log dropped and begun at the leader's start")
 
-    def count_turn(self: Broker) -> None:
+    def count_turn(self: ImageFeed) -> None:
         coverage.reached("partitions opened in turns")
         tell_on(self)
 
-    patch.set(Partitions, "restart_at", count_restart)
-    patch.set(Broker, "_tell_on", count_turn)
+    patch.set(Following, "restart_at", count_restart)
+    patch.set(ImageFeed, "_tell_on", count_turn)
 
 
 def _count_fetch_sessions(coverage: Coverage, patch: Patch) -> None:
     """Of followers; consumers of the simulation have none."""
     resume, update, open_session = FetchSessions.resume, FetchSession.update, FetchSessions.open
     failed, to_tell = ReplicaSession.failed, api_01_fetch._Fetch._to_tell
-    follower_idles = PartitionReplica._follower_idles
+    follower_idles = Leader.follower_idles
 
     def count_resumed(self: FetchSessions, *values: Any, **names: Any) -> Any:
         session, error = resume(self, *values, **names)
@@ -247,7 +252,7 @@ def _count_fetch_sessions(coverage: Coverage, patch: Patch) -> None:
             coverage.reached("partitions left out of an answer")
         return told
 
-    def count_idling(self: PartitionReplica, event: FollowerIdles) -> list[Action]:
+    def count_idling(self: Leader, event: FollowerIdles) -> list[Action]:
         actions = follower_idles(self, event)
         follower = self.followers.get(event.replica_id)
         if follower is not None and follower.idle is not None:
@@ -259,7 +264,7 @@ def _count_fetch_sessions(coverage: Coverage, patch: Patch) -> None:
     patch.set(FetchSession, "update", count_forgotten)
     patch.set(ReplicaSession, "failed", count_failed)
     patch.set(api_01_fetch._Fetch, "_to_tell", count_left_out)
-    patch.set(PartitionReplica, "_follower_idles", count_idling)
+    patch.set(Leader, "follower_idles", count_idling)
 
 
 def _count_coordinators(coverage: Coverage, patch: Patch) -> None:

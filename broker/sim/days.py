@@ -8,13 +8,20 @@ at the earliest. Then DeleteRecords moves the start again, in every replica, als
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from broker.sim.clients import create_topic
+from broker.sim.invariants import (
+    ClusterRecoversAfterALossOfPower,
+    ClusterRecoversAfterARestart,
+    DeleteRecordsIsAnswered,
+    EverythingSentGetsAnOutcome,
+    LogBeginsWhereItsLeaderSays,
+    OldSegmentsGo,
+    ReaderOfWhatIsGoneIsToldSoAndBeginsAtTheEarliest,
+    ReplicasCatchUp,
+)
 from broker.sim.loop import read_wall_ns
+from broker.sim.topic_story import TopicStory
 from broker.wire.apis import ApiKey
 from broker.wire.batch_encoder import encode_batch
 from broker.wire.errors import ErrorCode
@@ -22,12 +29,8 @@ from broker.wire.messages import Message, request
 from broker.wire.records import iter_batches
 
 if TYPE_CHECKING:
-    from broker.node.partitions import HostedPartition
     from broker.sim.cluster import Life
-    from broker.sim.world import World
 
-TOPIC = "aged"
-KEY = (TOPIC, 0)
 DAY_US = 86_400_000_000
 RETENTION_MS = 86_400_000
 RECORD_BYTES = 60_000
@@ -37,18 +40,11 @@ BATCHES_MEANWHILE = 24
 BATCHES_AFTERWARDS = 20
 BATCHES = BATCHES_BEFORE + BATCHES_MEANWHILE + BATCHES_AFTERWARDS
 FETCH_BYTES = 100_000
-PAUSE_S = 0.05
 EARLIEST = -2
-START = "a log begins where its leader says"
-RESET = "a reader of what is gone is told so, and begins at the earliest"
-
-Until = Callable[[Callable[[], bool], str], bool]
 
 
-class Days:
-    def __init__(self, world: World, rng: random.Random, until: Until) -> None:
-        self._world, self._rng, self._until = world, rng, until
-        self._client = world.admin
+class Days(TopicStory):
+    topic = "aged"
 
     def tell(self) -> None:
         world = self._world
@@ -58,17 +54,10 @@ class Days:
             "flush.messages": "1",
             "min.insync.replicas": "1",
         }
-        make = create_topic(
-            self._client,
-            topic=TOPIC,
-            partitions=1,
-            replication_factor=world.settings.replication_factor,
-            configs=configs,
-        )
-        if not self._do(make, "a topic is made") or not self._until(world.is_healthy, "a topic is made"):
+        if not self._make(configs):
             return
         away = self._follower()
-        if away is None or not self._produce(BATCHES_BEFORE) or not self._until(world.is_healthy, "replicas catch up"):
+        if away is None or not self._produce(BATCHES_BEFORE) or not self._until(world.is_healthy, ReplicasCatchUp):
             return
         world.cluster.lose_power(away.node_id)
         if not self._produce(BATCHES_MEANWHILE) or not self._let_days_pass():
@@ -76,15 +65,15 @@ class Days:
         if not self._produce(BATCHES_AFTERWARDS) or not self._read_from_the_start():
             return
         world.cluster.start(away.node_id)
-        if not self._until(world.is_healthy, "the cluster recovers after a loss of power"):
+        if not self._until(world.is_healthy, ClusterRecoversAfterALossOfPower):
             return
-        if self._until(self._agree, START) and self._delete_records():
+        if self._until(self._agree, LogBeginsWhereItsLeaderSays) and self._delete_records():
             self._restart_one()
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def _produce(self, batches: int) -> bool:
-        return self._do(self._send(batches), "everything sent gets an outcome")
+        return self._do(self._send(batches), EverythingSentGetsAnOutcome)
 
     def _let_days_pass(self) -> bool:
         """More than the retention, of wall time only: what measures a duration does not see it."""
@@ -93,7 +82,7 @@ class Days:
             return False
         before = leader.log.log_start_offset
         world.scheduler.wall_ahead_us += 2 * DAY_US
-        if not self._until(lambda: self._start_of_leader() > before + BATCHES_BEFORE, "old segments go"):
+        if not self._until(lambda: self._start_of_leader() > before + BATCHES_BEFORE, OldSegmentsGo):
             return False
         world.coverage.reached("segments deleted by retention")
         return True
@@ -118,10 +107,10 @@ class Days:
                     return
                 offset = batches[-1].header.next_offset
 
-        if not self._do(read(), RESET):
+        if not self._do(read(), ReaderOfWhatIsGoneIsToldSoAndBeginsAtTheEarliest):
             return False
         if told:
-            self._world.fail(RESET, "; ".join(told))
+            ReaderOfWhatIsGoneIsToldSoAndBeginsAtTheEarliest(self._world.fail).violated("; ".join(told))
         return not told
 
     def _delete_records(self) -> bool:
@@ -129,9 +118,9 @@ class Days:
         if leader is None:
             return False
         wanted = self._rng.randrange(leader.log.log_start_offset + 1, leader.replica.high_watermark)
-        if not self._do(self._ask_to_delete(wanted), "DeleteRecords is answered"):
+        if not self._do(self._ask_to_delete(wanted), DeleteRecordsIsAnswered):
             return False
-        if not self._until(lambda: self._start_of_leader() == wanted and self._agree(), START):
+        if not self._until(lambda: self._start_of_leader() == wanted and self._agree(), LogBeginsWhereItsLeaderSays):
             return False
         self._world.coverage.reached("records deleted in every replica")
         return True
@@ -144,19 +133,10 @@ class Days:
         wanted = self._start_of_leader()
         world.cluster.kill(life.node_id)
         world.cluster.start(life.node_id)
-        if self._until(world.is_healthy, "the cluster recovers after a restart"):
-            self._until(lambda: self._agree() and self._start_of_leader() >= wanted, START)
+        if self._until(world.is_healthy, ClusterRecoversAfterARestart):
+            self._until(lambda: self._agree() and self._start_of_leader() >= wanted, LogBeginsWhereItsLeaderSays)
 
     # -- looking -----------------------------------------------------------------------------------------------------
-
-    def _leader(self) -> HostedPartition | None:
-        found = [each for each in self._replicas() if each.replica.is_leader]
-        return found[0] if found else None
-
-    def _replicas(self) -> list[HostedPartition]:
-        brokers = [life.broker for life in self._world.cluster.up() if life.broker is not None]
-        hosted = [broker.partitions.get(*KEY) for broker in brokers]
-        return [each for each in hosted if each is not None]
 
     def _start_of_leader(self) -> int:
         leader = self._leader()
@@ -178,57 +158,19 @@ class Days:
         lives = [
             life
             for life in self._world.cluster.up()
-            if life.broker is not None and life.hosts(KEY) and not life.leads(KEY)
+            if life.broker is not None and life.hosts(self.key) and not life.leads(self.key)
         ]
         free = [life for life in lives if life.broker is not None and not life.broker.metadata.quorum.is_leader]
         return self._rng.choice(free) if free else None
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
-    def _do(self, work: Coroutine[Any, Any, object], claim: str) -> bool:
-        """To its end, as a task of the client."""
-        done: list[object] = []
-
-        async def run() -> None:
-            done.append(await work)
-
-        loop = self._client.loop
-        loop.run_callback(lambda: loop.create_task(run()))
-        return self._until(lambda: bool(done), claim)
-
-    async def _ask_leader(
-        self, api_key: ApiKey, version: int, message: Callable[[], Message], error_of: Callable[[Message], ErrorCode]
-    ) -> Message:
-        """Until the leader answers, with what is not "ask again"."""
-        while True:
-            state = self._world.quorum.image.partition(*KEY)
-            answer = None if state is None else await self._client.ask(state.leader, api_key, version, message())
-            if answer is not None and not error_of(answer).retriable:
-                return answer
-            await asyncio.sleep(PAUSE_S)
-
     async def _send(self, batches: int) -> None:
         """One record each. A batch that got no answer is not sent again if it is there."""
         for _ in range(batches):
             end = self._log_end()
             value = self._rng.randbytes(RECORD_BYTES)
-            while self._log_end() == end:
-                batch = bytes(encode_batch([value], timestamps_ms=read_wall_ns() // 1_000_000))
-                message = request(
-                    ApiKey.PRODUCE,
-                    11,
-                    transactional_id=None,
-                    acks=-1,
-                    timeout=2_000,
-                    topic_data=[{"name": TOPIC, "partition_data": [{"index": 0, "records": batch}]}],
-                )
-                state = self._world.quorum.image.partition(*KEY)
-                if state is not None and state.leader >= 0:
-                    await self._client.ask(state.leader, ApiKey.PRODUCE, 11, message, timeout_ms=2_500)
-
-    def _log_end(self) -> int:
-        leader = self._leader()
-        return -1 if leader is None else leader.log.log_end_offset
+            await self._send_once(bytes(encode_batch([value], timestamps_ms=read_wall_ns() // 1_000_000)), end)
 
     async def _fetch(self, offset: int) -> Message:
         partition = {
@@ -252,7 +194,7 @@ class Days:
                 isolation_level=0,
                 session_id=0,
                 session_epoch=-1,
-                topics=[{"topic": TOPIC, "partitions": [partition]}],
+                topics=[{"topic": self.topic, "partitions": [partition]}],
                 forgotten_topics_data=[],
                 rack_id="",
             ),
@@ -274,7 +216,7 @@ class Days:
                 7,
                 replica_id=-1,
                 isolation_level=0,
-                topics=[{"name": TOPIC, "partitions": [partition]}],
+                topics=[{"name": self.topic, "partitions": [partition]}],
             ),
             lambda answer: answer.topics[0].partitions[0].error_code,
         )
@@ -288,7 +230,7 @@ class Days:
             lambda: request(
                 ApiKey.DELETE_RECORDS,
                 2,
-                topics=[{"name": TOPIC, "partitions": [{"partition_index": 0, "offset": offset}]}],
+                topics=[{"name": self.topic, "partitions": [{"partition_index": 0, "offset": offset}]}],
                 timeout=1_000,
             ),
             lambda answer: answer.topics[0].partitions[0].error_code,

@@ -15,19 +15,21 @@ from broker.sim.plan import TOPIC
 
 if TYPE_CHECKING:
     from broker.quorum.core import Quorum
-    from broker.sim.world import World
+    from broker.sim.stage import Stage
 
 BEGIN_ATTEMPTS_MAX = 4
 DRAIN_ATTEMPTS_MAX = 20
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 STEP_LIMIT_US = 1_600_000  # a step that takes longer is given up: other faults came between
 
 
-def alter_setting(life: Life, changes: dict[str, str | None]) -> bool:
-    """As IncrementalAlterConfigs of the topic does, if this node is the active controller."""
+def alter_setting(life: Life, changes: dict[str, str | None], *, topic: str = TOPIC, broker: int | None = None) -> bool:
+    """As IncrementalAlterConfigs of a topic, or of a broker, does, if this node is the active controller."""
     metadata = None if life.broker is None or life.is_dead else life.broker.metadata
     if metadata is None or not metadata.controller.is_active:
         return False
-    change = ConfigChange(resource_type=2, resource_name=TOPIC, changes=changes)
+    kind, name = (TOPIC_RESOURCE, topic) if broker is None else (BROKER_RESOURCE, str(broker))
+    change = ConfigChange(resource_type=kind, resource_name=name, changes=changes)
 
     def alter() -> None:
         metadata.controller_request(lambda token: AlterConfigs(token=token, resources=(change,)), lambda response: None)
@@ -62,7 +64,7 @@ class CrashAfterVote:
     A voter that has forgotten (nothing written, or written and not synced when the power went) votes twice.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Stage) -> None:
         self._world = world
         self._candidate = -1
         self._is_over = False
@@ -116,7 +118,7 @@ class FetchOfAnEarlierLife:
     fetch would bring it into the ISR: only the broker epoch tells that it is of an earlier life (KIP-903).
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Stage) -> None:
         self._world = world
         self._key = (TOPIC, world.rng.randrange(world.settings.partitions))
         self._leader = self._follower = self._old_epoch = -1
@@ -128,7 +130,7 @@ class FetchOfAnEarlierLife:
         if self.is_over:
             return
         state = world.quorum.image.partition(*self._key)
-        controllers = [life.node_id for life in world.cluster.up() if _leads_quorum(life)]
+        controllers = [life.node_id for life in world.cluster.up() if leads_quorum(life)]
         free = [] if state is None else [each for each in state.isr if each not in (state.leader, *controllers)]
         if state is None or not world.is_healthy() or controllers in ([], [state.leader]) or not free:
             self._try_again(controllers)
@@ -197,7 +199,7 @@ class FetchOfAnEarlierLife:
         self._world.network.heal_all()
 
 
-def _leads_quorum(life: Life) -> bool:
+def leads_quorum(life: Life) -> bool:
     quorum = quorum_of(life)
     return quorum is not None and quorum.is_leader
 
@@ -210,7 +212,7 @@ class FigureEight:
     ends in a newer epoch, can still win and remove it. Which then happens.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Stage) -> None:
         self._world = world
         self._step: Callable[[], bool] = self._begin
         self._until_us = world.scheduler.now_us + STEP_LIMIT_US

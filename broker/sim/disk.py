@@ -22,7 +22,16 @@ from broker.sim.loop import spend_us
 from broker.sim.scheduler import Scheduler
 
 # What a call takes: microseconds, and bytes a microsecond. See broker/sim/costs.py.
-CALL_US = {"write": 20, "read": 20, "open": 50, "truncate": 100, "sync": 1_000, "syncdir": 500, "replace": 1_500}
+CALL_US = {
+    "write": 20,
+    "read": 20,
+    "open": 50,
+    "truncate": 100,
+    "sync": 1_000,
+    "syncdir": 500,
+    "replace": 1_500,
+    "rename": 0,  # its directory's sync has the time of both
+}
 CREATE_US = 2_000  # of a file or a directory, beside the call
 BYTES_PER_US = 5  # 5 MB/s
 SECTOR_BYTES = 512
@@ -63,7 +72,8 @@ def _apply(content: bytearray, change: _Change) -> None:
 class Failure:
     """Calls of one kind on files whose path holds `where` fail, once `skip` of them have passed."""
 
-    call: str  # write, sync, truncate, read, open, replace (a whole file at once), syncdir
+    # write, sync, truncate, read, open, rename (by the new path), replace (a whole file at once), syncdir
+    call: str
     where: str  # a part of the path, e.g. "/t-0/" or "quorum-state"
     error: int = errno.EIO
     skip: int = 0
@@ -371,6 +381,7 @@ class SimFileSystem:
         """Within a directory, as all of them are; of a file, or of a directory with what is in it."""
         if self.is_detached:
             return
+        self._check("rename", target)
         if source in self._disk._directories:
             self._disk._move_tree(source, target)
         else:

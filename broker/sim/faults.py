@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.node.metadata_store import METADATA_DIRECTORY
+from broker.node.cluster.metadata_store import METADATA_DIRECTORY
 from broker.sim.cluster import host_of
 from broker.sim.coverage import Coverage
 from broker.sim.directed import (
@@ -26,7 +26,7 @@ from broker.sim.disk import Failure
 from broker.sim.plan import FAULTS_BEGIN_US, FAULTS_END_US, TOPIC, Settings
 
 if TYPE_CHECKING:
-    from broker.sim.world import World
+    from broker.sim.stage import Stage
 
 _WEIGHTS = {
     "kill": 5,
@@ -61,7 +61,7 @@ _QUORUM_CALLS = (
 
 
 class Faults:
-    def __init__(self, *, world: World, settings: Settings, coverage: Coverage, rng: random.Random) -> None:
+    def __init__(self, *, world: Stage, settings: Settings, coverage: Coverage, rng: random.Random) -> None:
         self._world, self._settings, self._coverage, self._rng = world, settings, coverage, rng
         self._scheduler, self._network, self._cluster = world.scheduler, world.network, world.cluster
         self._cluster.on_power_loss = self._power_lost

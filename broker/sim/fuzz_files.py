@@ -15,7 +15,7 @@ from pathlib import Path
 from broker.log.directory import LogDirectory
 from broker.log.errors import LogError
 from broker.log.partition_log import LogConfig, PartitionLog
-from broker.node.metadata_store import MetadataStore, StorageMismatchError, check_meta_properties
+from broker.node.cluster.metadata_store import MetadataStore, StorageMismatchError, check_meta_properties
 from broker.quorum.types import LogEntry, PersistedState
 from broker.sim.disk import SimDisk, SimFileSystem
 from broker.sim.fuzz_frames import FuzzError

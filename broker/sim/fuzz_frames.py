@@ -20,10 +20,12 @@ from types import FrameType
 from broker.sim.clients import create_topic
 from broker.sim.cluster import CONTROLLER, EXTERNAL, INTERNAL, port
 from broker.sim.fuzz_input import random_frame
+from broker.sim.invariants import NoHandlerRaises
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network, Process, Stream
 from broker.sim.plan import TOPIC, Settings
-from broker.sim.world import HANDLER_RAISED, World, virtual_clocks
+from broker.sim.seed_run import virtual_clocks
+from broker.sim.world import World
 from broker.wire.apis import ApiKey
 from broker.wire.codec import encode_request
 from broker.wire.messages import request
@@ -156,7 +158,7 @@ class Target:
     def check(self, *, strict: bool) -> bool:
         """False when a handler raised, unless that is an error."""
         violation = self.world.violation
-        if violation is not None and violation.invariant == HANDLER_RAISED and not strict:
+        if violation is not None and violation.invariant == NoHandlerRaises.NAME and not strict:
             self.world.violation = None
             return False
         if violation is not None:

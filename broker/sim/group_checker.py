@@ -7,13 +7,18 @@ it until it lets go, or until the coordinator may have given it up: a session ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from broker.sim.coverage import Coverage
+from broker.sim.invariants import (
+    CommittedOffsetIsNeitherLostNorGoesBack,
+    Fail,
+    OneOwnerOfAPartitionAtATime,
+    OneOwnerOfAPartitionPerGeneration,
+    OnlyWhatWasAskedForIsCommitted,
+)
 from broker.sim.scheduler import Scheduler
-
-Fail = Callable[[str, str], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,8 +29,11 @@ class _Lease:
 
 class GroupChecker:
     def __init__(self, *, scheduler: Scheduler, fail: Fail, coverage: Coverage) -> None:
-        self._scheduler, self._fail, self._coverage = scheduler, fail, coverage
-        self._owners: dict[tuple[str, int, int], str] = {}  # (group, generation, partition) -> member
+        self._scheduler, self._coverage = scheduler, coverage
+        self._one_owner = OneOwnerOfAPartitionPerGeneration(fail)
+        self._one_at_a_time = OneOwnerOfAPartitionAtATime(fail)
+        self._offset_stays = CommittedOffsetIsNeitherLostNorGoesBack(fail)
+        self._was_asked_for = OnlyWhatWasAskedForIsCommitted(fail)
         self._leases: dict[tuple[str, str], _Lease] = {}  # (group, member)
         self._acked: dict[tuple[str, int], int] = {}  # (group, partition) -> the largest offset that was acknowledged
         self._asked: dict[tuple[str, int], int] = {}  # ... that anybody tried to commit
@@ -35,12 +43,7 @@ class GroupChecker:
     def assigned(self, group: str, generation: int, member: str, partitions: Iterable[int]) -> None:
         """Classic: what SyncGroup gave to a member for a generation."""
         for index in partitions:
-            other = self._owners.setdefault((group, generation, index), member)
-            if other != member:
-                self._fail(
-                    "one owner of a partition per generation",
-                    f"{group} generation {generation}: partition {index} is {other}'s and {member}'s",
-                )
+            self._one_owner.assigned(group, generation, member, index)
 
     def owns(self, group: str, member: str, partitions: set[int], *, lease_until_us: int) -> None:
         """KIP-848: what a member owns since this answer."""
@@ -48,11 +51,8 @@ class GroupChecker:
         for index in partitions - lease.partitions:
             for (other_group, other), held in self._leases.items():
                 is_live = held.until_us > self._scheduler.now_us and index in held.partitions
-                if other_group == group and other != member and is_live:
-                    self._fail(
-                        "one owner of a partition at a time",
-                        f"{group}: partition {index} was given to {member} while it is {other}'s",
-                    )
+                is_others = other_group == group and other != member and is_live
+                self._one_at_a_time.check(group, index, member, other=other if is_others else None)
         lease.partitions, lease.until_us = set(partitions), lease_until_us
 
     def lets_go(self, group: str, member: str, partitions: set[int] | None = None) -> None:
@@ -75,10 +75,9 @@ class GroupChecker:
         return self._acked.get((group, index), -1)
 
     def fetched(self, group: str, index: int, offset: int, *, floor: int) -> None:
-        if offset < floor:
-            self._fail(
-                "a committed offset is neither lost nor goes back",
-                f"{group} partition {index}: {offset} was fetched after {floor} was acknowledged",
-            )
-        elif offset > self._asked.get((group, index), -1):
-            self._fail("only what was asked for is committed", f"{group} partition {index}: {offset} was fetched")
+        if self._offset_stays.fetched(group, index, offset, floor=floor):
+            self._was_asked_for.check(group, index, offset, asked=self._asked.get((group, index), -1))
+
+    def goes_on(self, group: str, index: int, member: str, offset: int, *, floor: int) -> None:
+        """Where a member that was given a partition begins to read."""
+        self._offset_stays.goes_on(group, index, member, offset, floor=floor)

@@ -14,16 +14,23 @@ import contextvars
 import inspect
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from broker.sim.scheduler import Event, Scheduler
-
-if TYPE_CHECKING:
-    from broker.sim.network import Network
 
 # What asyncio asks of a loop is typed there with Any: callbacks and their arguments are anybody's.
 
 _current: list[SimLoop] = []  # the loop whose callback runs now: its clock is the one to read
+
+
+class Wires(Protocol):
+    """The network, as far as a loop goes (network.py)."""
+
+    async def connect(
+        self, loop: SimLoop, factory: Callable[[], asyncio.BaseProtocol], port: int
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
+    def listen(self, loop: SimLoop, port: int, factory: Callable[[], asyncio.BaseProtocol]) -> None: ...
+    def stop_listening(self, port: int) -> None: ...
 
 
 class SimHandle:
@@ -69,7 +76,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self,
         *,
         scheduler: Scheduler,
-        network: Network,
+        network: Wires,
         host: str,
         clock_offset_us: int = 0,
         clock_rate: float = 1.0,
@@ -251,7 +258,7 @@ class SimLoop(asyncio.AbstractEventLoop):
 
 
 class SimServer:
-    def __init__(self, network: Network, port: int) -> None:
+    def __init__(self, network: Wires, port: int) -> None:
         self._network, self._port = network, port
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from broker.mutants import MUTANTS, applied, description, is_reached
 from broker.sim.plan import settings_of
-from broker.sim.world import run_seed
+from broker.sim.seed_run import run_seed
 
 SEEDS_MAX = 400  # a mutant that lives longer is not caught in the tests' own run either
 TABLE = Path("docs/reference/mutants.md")
@@ -72,7 +72,7 @@ def table(found: Sequence[Caught], seeds: range) -> str:
         f"{seeds.start} to {seeds.stop - 1} in order; seeds that never come",
         "to what a mutant changes are left out. Written by `python -m broker.sim.mutation` (`make mutants`).",
         "See one again: `python -m broker.sim --mutant NAME --seeds SEED --log`.",
-        "In a real process: `harness.mutant=NAME` in the broker's properties.",
+        "In a real process: `python -m broker.mutants FILE.properties`, with `harness.mutant=NAME` in that file.",
         "",
         "| mutant | what is wrong | violated invariant | seed |",
         "|---|---|---|---|",

@@ -10,71 +10,34 @@ records by its nature, the new leader's log is the new truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Set
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.controller.image import MetadataImage, PartitionState
 from broker.sim.coverage import Coverage
+from broker.sim.invariants import (
+    CommittedMeansOnMinInsyncReplicasBrokers,
+    CommittedRecordIsNeverLost,
+    CommittedRecordNeverChanges,
+    EveryBatchInALogIsWhole,
+    Fail,
+    HighWatermarkNeverFallsWithinAnEpoch,
+    IdempotenceNoBatchIsMissing,
+    IdempotenceNoBatchTwice,
+    LastStableOffsetNeverFallsWithinAnEpoch,
+    LogMatching,
+    MembersOfTheIsrHoldAllThatIsCommitted,
+    OneLeaderPerEpoch,
+    WhatAReplicaHasStoredIsThereInItsNextLife,
+)
+from broker.sim.partition_truth import BatchSeen, Key, Truth, Watched, holds, name_of
 from broker.sim.transaction_checker import TransactionChecker
 from broker.wire.batch import RawBatch
 from broker.wire.records import decode_records, iter_batches
 
 if TYPE_CHECKING:
-    from broker.node.partitions import HostedPartition
+    from broker.node.replicas.hosted import HostedPartition
     from broker.sim.cluster import Life
-
-Key = tuple[str, int]
-Fail = Callable[[str, str], None]
-
-
-class BatchSeen(NamedTuple):
-    base_offset: int
-    last_offset: int
-    epoch: int
-    crc: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    last_sequence: int
-    is_control: bool
-    is_transactional: bool
-    is_commit: bool  # of a marker
-
-
-@dataclass(slots=True)
-class _Truth:
-    """One partition, over all brokers."""
-
-    committed: list[BatchSeen] = field(default_factory=list)
-    committed_by: list[int] = field(default_factory=list)  # of each: the leader epoch whose leader committed it
-    sequences: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer id -> (epoch, last sequence)
-    leaders: dict[int, int] = field(default_factory=dict)  # leader epoch -> broker
-    unclean_epoch: int = -1  # the last leader epoch that began with an unclean election
-    is_given_up: bool = False  # the leader of that epoch, or of one after it, was not seen yet
-    chain: dict[tuple[int, int], tuple[BatchSeen, int]] = field(default_factory=dict)
-
-    @property
-    def end_offset(self) -> int:
-        return self.committed[-1].last_offset + 1 if self.committed else 0
-
-    def committed_until(self, epoch: int) -> list[BatchSeen]:
-        """What the leader of this epoch must hold. A broker may hear late that it led, when another already commits
-        in a later epoch: of that it knows nothing, and needs not."""
-        count = len(self.committed)
-        while count and self.committed_by[count - 1] > epoch:
-            count -= 1
-        return self.committed if count == len(self.committed) else self.committed[:count]
-
-
-class _Watched(NamedTuple):
-    """What of a replica was seen last."""
-
-    leader_epoch: int
-    is_leader: bool
-    high_watermark: int
-    log_end_offset: int
-    last_stable_offset: int  # of a leader, else 0
 
 
 # What tells that a replica changed: log end offset, high watermark, leader epoch, whether it leads.
@@ -91,16 +54,27 @@ class PartitionChecker:
         can_lose_power_unsynced: bool,
         has_strangers: bool = False,
     ) -> None:
-        self._fail, self._coverage, self._transactions = fail, coverage, transactions
+        self._coverage, self._transactions = coverage, transactions
+        self._one_leader, self._log_matching = OneLeaderPerEpoch(fail), LogMatching(fail)
+        self._batch_is_whole = EveryBatchInALogIsWhole(fail)
+        self._stored_is_there = WhatAReplicaHasStoredIsThereInItsNextLife(fail)
+        self._high_watermark = HighWatermarkNeverFallsWithinAnEpoch(fail)
+        self._stable_offset = LastStableOffsetNeverFallsWithinAnEpoch(fail)
+        self._never_lost, self._never_changes = CommittedRecordIsNeverLost(fail), CommittedRecordNeverChanges(fail)
+        self._on_enough_brokers = CommittedMeansOnMinInsyncReplicasBrokers(fail)
+        self._isr_holds_all = MembersOfTheIsrHoldAllThatIsCommitted(fail)
+        self._not_twice, self._none_missing = IdempotenceNoBatchTwice(fail), IdempotenceNoBatchIsMissing(fail)
         self._counts_holders = not can_lose_power_unsynced
         self._has_strangers = has_strangers
-        self._truths: dict[Key, _Truth] = {}
+        self._truths: dict[Key, Truth] = {}
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
-        self._watched: dict[tuple[int, Key], _Watched] = {}
+        self._watched: dict[tuple[int, Key], Watched] = {}
         self._marks: dict[int, dict[HostedPartition, _Mark]] = {}  # by node
         self._to_read_again: set[tuple[int, Key]] = set()  # in a new life the disk may hold anything anywhere
         # What an earlier life had in its log, synced: (how many batches, the last of them).
         self._stored: dict[tuple[int, Key], tuple[int, BatchSeen]] = {}
+        self.compacted: set[Key] = set()  # what a cleaner has taken from these was committed; which, a story judges
+        self._vouched: dict[tuple[int, Key], int] = {}  # batches before the event in which the storage failed
         self._lives: dict[int, Life] = {}
         self._image = MetadataImage()
 
@@ -128,8 +102,8 @@ class PartitionChecker:
     def mirror(self, node_id: int, key: Key) -> list[BatchSeen]:
         return self._mirrors.setdefault((node_id, key), [])
 
-    def _truth(self, key: Key) -> _Truth:
-        return self._truths.setdefault(key, _Truth())
+    def _truth(self, key: Key) -> Truth:
+        return self._truths.setdefault(key, Truth())
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -143,9 +117,17 @@ class PartitionChecker:
                 del self._watched[(node_id, key)]
         for (node_id, key), mirror in self._mirrors.items():
             if node_id == life.node_id:
+                self._note_stored((node_id, key), mirror, is_known=is_known)
                 self._to_read_again.add((node_id, key))
-                if mirror and is_known and self._counts_holders:
-                    self._stored[(node_id, key)] = len(mirror), mirror[-1]
+
+    def _note_stored(self, node_and_key: tuple[int, Key], mirror: list[BatchSeen], *, is_known: bool) -> None:
+        """At the end of a life. One that did not open the log leaves it as the life before did."""
+        if not is_known:
+            self._stored.pop(node_and_key, None)
+        elif node_and_key not in self._to_read_again and self._counts_holders:
+            count = min(len(mirror), self._vouched.pop(node_and_key, len(mirror)))
+            if count:
+                self._stored[node_and_key] = count, mirror[count - 1]
 
     def has_watched(self, node_id: int, key: Key) -> bool:
         """Whether this life of the broker has hosted it."""
@@ -209,8 +191,10 @@ class PartitionChecker:
             self._look_at(life, hosted, changed)
 
     def failing(self, life: Life, hosted: HostedPartition) -> None:
-        """Its storage fails now, in the midst of an event. What it has committed and told in this event counts."""
+        """Its storage fails now, in the midst of an event. What it has committed and told in this event counts. What it
+        has written in this event is nothing that it vouches for: the sync may be what failed."""
         if self._lives.get(life.node_id) is life:
+            self._vouched[(life.node_id, hosted.key)] = len(self.mirror(life.node_id, hosted.key))
             self._look_at(life, hosted, {hosted.key})
 
     def _look_at(self, life: Life, hosted: HostedPartition, changed: Set[Key]) -> None:
@@ -219,7 +203,7 @@ class PartitionChecker:
         if topic is None or topic.topic_id != hosted.topic_id:
             return  # deleted; this broker has not heard of it yet
         stable = hosted.log.last_stable_offset(replica.high_watermark) if replica.is_leader else 0
-        now = _Watched(
+        now = Watched(
             replica.leader_epoch, replica.is_leader, replica.high_watermark, hosted.log.log_end_offset, stable
         )
         before = self._watched.get((life.node_id, hosted.key))
@@ -255,22 +239,27 @@ class PartitionChecker:
                 break
             mirror.pop()
         self._fill_gap(hosted.key, mirror, found[0].base_offset if found else log.log_end_offset)
+        truth, is_compacted = self._truth(hosted.key), hosted.key in self.compacted
         for batch in found:
-            self._check_chain(life, hosted.key, mirror, batch)
+            if is_compacted:
+                self._fill_gap(hosted.key, mirror, batch.base_offset)
+            previous_epoch = mirror[-1].epoch if mirror else -1
+            self._log_matching.check(truth, life.node_id, name_of(hosted.key), batch, previous_epoch=previous_epoch)
             mirror.append(batch)
+        if is_compacted:
+            self._fill_gap(hosted.key, mirror, log.log_end_offset)
         stored = self._stored.pop((life.node_id, hosted.key), None)
-        if stored is not None and (len(mirror) < stored[0] or mirror[stored[0] - 1] != stored[1]):
-            self._fail(
-                "what a replica has stored is there in its next life",
-                f"broker {life.node_id} {_name(hosted.key)}: the log ends at {log.log_end_offset}, it had been synced "
-                f"up to {stored[1].last_offset + 1}",
+        if stored is not None:
+            self._stored_is_there.check(
+                life.node_id, name_of(hosted.key), log=mirror, stored=stored, log_end_offset=log.log_end_offset
             )
         if log.segment_count > 1:
             self._coverage.reached("segment rolled")
         return mirror
 
     def _fill_gap(self, key: Key, mirror: list[BatchSeen], end_offset: int) -> None:
-        """For what lies below the start of this log: only committed records go, so they stand for themselves."""
+        """For what lies below the start of this log, or was compacted: only committed records go, so they stand for
+        themselves."""
         begin = mirror[-1].last_offset + 1 if mirror else 0
         if begin < end_offset:
             gone = [batch for batch in self._truth(key).committed if begin <= batch.base_offset < end_offset]
@@ -285,11 +274,7 @@ class PartitionChecker:
                 break
             for batch in iter_batches(data):
                 header = batch.header
-                if not batch.is_crc_valid():
-                    self._fail(
-                        "every batch in a log is whole",
-                        f"broker {life.node_id} {_name(hosted.key)}: wrong CRC at offset {header.base_offset}",
-                    )
+                self._batch_is_whole.check(life.node_id, name_of(hosted.key), batch)
                 found.append(
                     BatchSeen(
                         header.base_offset,
@@ -308,46 +293,20 @@ class PartitionChecker:
                 start = header.next_offset
         return found
 
-    def _check_chain(self, life: Life, key: Key, mirror: list[BatchSeen], batch: BatchSeen) -> None:
-        """Two logs with a batch of the same offset and leader epoch are equal up to it (KIP-101)."""
-        previous = mirror[-1].epoch if mirror else -1
-        known = self._truth(key).chain.setdefault((batch.base_offset, batch.epoch), (batch, previous))
-        if known != (batch, previous):
-            self._fail(
-                "log matching",
-                f"broker {life.node_id} {_name(key)}: offset {batch.base_offset} of leader epoch {batch.epoch} is "
-                f"{batch} after epoch {previous}, elsewhere {known[0]} after epoch {known[1]}",
-            )
-
     # -- high watermark and leaders ----------------------------------------------------------------------------------
 
-    def _check_high_watermark(
-        self, life: Life, hosted: HostedPartition, before: _Watched | None, now: _Watched
-    ) -> None:
+    def _check_high_watermark(self, life: Life, hosted: HostedPartition, before: Watched | None, now: Watched) -> None:
         if before is None or before.leader_epoch != now.leader_epoch or self.was_unclean(hosted.key):
             return  # after an unclean election a follower gives up even what was committed
-        if before.is_leader == now.is_leader and now.high_watermark < before.high_watermark:
-            self._fail(
-                "the high watermark never falls within an epoch",
-                f"broker {life.node_id} {_name(hosted.key)} epoch {now.leader_epoch}: "
-                f"{before.high_watermark} to {now.high_watermark}",
-            )
-        if before.is_leader == now.is_leader and now.last_stable_offset < before.last_stable_offset:
-            self._fail(
-                "the last stable offset never falls within an epoch",
-                f"broker {life.node_id} {_name(hosted.key)} epoch {now.leader_epoch}: "
-                f"{before.last_stable_offset} to {now.last_stable_offset}",
-            )
+        where = name_of(hosted.key)
+        self._high_watermark.check(life.node_id, where, before, now)
+        self._stable_offset.check(life.node_id, where, before, now)
 
     def _check_leader(
-        self, life: Life, hosted: HostedPartition, before: _Watched | None, mirror: list[BatchSeen]
+        self, life: Life, hosted: HostedPartition, before: Watched | None, mirror: list[BatchSeen]
     ) -> None:
-        truth, epoch = self._truth(hosted.key), hosted.replica.leader_epoch
-        known = truth.leaders.setdefault(epoch, life.node_id)
-        if known != life.node_id:
-            self._fail(
-                "one leader per epoch", f"{_name(hosted.key)}: brokers {known} and {life.node_id} in epoch {epoch}"
-            )
+        truth, epoch, where = self._truth(hosted.key), hosted.replica.leader_epoch, name_of(hosted.key)
+        self._one_leader.check(truth, where, life.node_id, epoch)
         if len(hosted.replica.isr) < hosted.replica.effective_min_insync_replicas:
             self._coverage.reached("below min.insync.replicas")
         if before is not None and before.is_leader and before.leader_epoch == epoch:
@@ -356,14 +315,10 @@ class PartitionChecker:
             self._coverage.reached("two leaders at once")
         if truth.is_given_up and epoch >= truth.unclean_epoch:
             self._restart_truth(truth, mirror)
-        elif epoch > truth.unclean_epoch and not _holds(mirror, truth.committed_until(epoch)):
-            self._fail(
-                "a committed record is never lost",
-                f"broker {life.node_id} leads {_name(hosted.key)} in epoch {epoch} with a log up to "
-                f"{mirror[-1].last_offset + 1 if mirror else 0}, committed was up to {truth.end_offset}",
-            )
+        else:
+            self._never_lost.check(truth, where, life.node_id, epoch, log=mirror)
 
-    def _restart_truth(self, truth: _Truth, mirror: list[BatchSeen]) -> None:
+    def _restart_truth(self, truth: Truth, mirror: list[BatchSeen]) -> None:
         kept = min(len(truth.committed), len(mirror))
         while kept and truth.committed[kept - 1] != mirror[kept - 1]:
             kept -= 1
@@ -382,12 +337,7 @@ class PartitionChecker:
         if replica.high_watermark <= truth.end_offset:
             return
         known = len(truth.committed)
-        if known and (len(mirror) < known or mirror[known - 1] != truth.committed[-1]):
-            self._fail(
-                "a committed record never changes",
-                f"broker {life.node_id} leads {_name(hosted.key)} in epoch {replica.leader_epoch} with another batch "
-                f"at offset {truth.committed[-1].base_offset}",
-            )
+        if not self._never_changes.check(truth, name_of(hosted.key), life.node_id, replica.leader_epoch, log=mirror):
             return
         for batch in mirror[known:]:
             if batch.last_offset >= replica.high_watermark:
@@ -411,7 +361,7 @@ class PartitionChecker:
                 key, producer=producer, base_sequence=batch.base_sequence, offset=batch.base_offset
             )
 
-    def _check_holders(self, hosted: HostedPartition, truth: _Truth) -> None:
+    def _check_holders(self, hosted: HostedPartition, truth: Truth) -> None:
         """What is committed lies on min.insync.replicas brokers at least, dead or alive."""
         if not self._counts_holders or not truth.committed:
             return
@@ -420,13 +370,9 @@ class PartitionChecker:
         holders = [
             each
             for each in hosted.replica.replicas
-            if self._lives[each].is_dead or _holds(self.mirror(each, hosted.key), truth.committed)
+            if self._lives[each].is_dead or holds(self.mirror(each, hosted.key), truth.committed)
         ]
-        if len(holders) < wanted:
-            self._fail(
-                "committed means on min.insync.replicas brokers",
-                f"{_name(hosted.key)} up to {truth.end_offset}: only on {holders}, {wanted} are needed",
-            )
+        self._on_enough_brokers.check(name_of(hosted.key), end_offset=truth.end_offset, holders=holders, wanted=wanted)
 
     def _check_isr(self, key: Key) -> None:
         """Any member of the ISR may be elected: it holds all that is committed."""
@@ -440,34 +386,19 @@ class PartitionChecker:
                 continue
             if life.broker_epoch != registration.broker_epoch or not life.hosts(key):
                 continue
-            if not _holds(self.mirror(member, key), truth.committed):
-                self._fail(
-                    "members of the ISR hold all that is committed",
-                    f"{_name(key)}: broker {member} in {state.isr} has not all up to {truth.end_offset}",
-                )
+            self._isr_holds_all.check(truth, name_of(key), member, state.isr, log=self.mirror(member, key))
 
-    def _check_sequence(self, truth: _Truth, key: Key, batch: BatchSeen) -> None:
+    def _check_sequence(self, truth: Truth, key: Key, batch: BatchSeen) -> None:
         if batch.producer_id < 0 or batch.base_sequence < 0 or batch.is_control:
             return  # nobody's sequences mean nothing; a coordinator writes the offsets of a transaction without any
         known = truth.sequences.get(batch.producer_id)
         if known is None and self._has_strangers:
             return  # of a producer that it does not know a broker takes any sequence
         expected = 0 if known is None or batch.producer_epoch > known[0] else known[1] + 1
-        is_old = known is not None and batch.producer_epoch < known[0]
-        if is_old or batch.base_sequence < expected:
-            self._fail(
-                "idempotence: no batch twice",
-                f"{_name(key)} offset {batch.base_offset}: producer {batch.producer_id} epoch {batch.producer_epoch} "
-                f"sequence {batch.base_sequence}, the last committed was {known}",
-            )
-        elif batch.base_sequence > expected and truth.unclean_epoch < 0:
-            self._fail(
-                "idempotence: no batch is missing",
-                f"{_name(key)} offset {batch.base_offset}: producer {batch.producer_id} epoch {batch.producer_epoch} "
-                f"sequence {batch.base_sequence}, expected {expected}",
-            )
+        if self._not_twice.check(name_of(key), batch, known=known, expected=expected):
+            self._none_missing.check(truth, name_of(key), batch, expected=expected)
 
-    def _note_sequence(self, truth: _Truth, batch: BatchSeen) -> None:
+    def _note_sequence(self, truth: Truth, batch: BatchSeen) -> None:
         if batch.base_sequence >= 0 and not batch.is_control:
             truth.sequences[batch.producer_id] = (batch.producer_epoch, batch.last_sequence)
 
@@ -476,12 +407,3 @@ def _is_commit(batch: RawBatch) -> bool:
     """Of a marker: version and type are in the key of its one record."""
     key = decode_records(batch)[0][2]
     return key is not None and int.from_bytes(key[2:4], "big") == 1
-
-
-def _holds(mirror: list[BatchSeen], committed: list[BatchSeen]) -> bool:
-    """By log matching, the last batch stands for all before it."""
-    return not committed or (len(mirror) >= len(committed) and mirror[len(committed) - 1] == committed[-1])
-
-
-def _name(key: Key) -> str:
-    return f"{key[0]}-{key[1]}"

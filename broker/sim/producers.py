@@ -7,7 +7,6 @@ end the logs can be compared with what was acknowledged.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.client import native
@@ -17,6 +16,7 @@ from broker.client.core.config import parse_producer
 from broker.client.core.errors import KafkaError
 from broker.client.sender_thread import SenderThread
 from broker.sim.coverage import Coverage
+from broker.sim.invariants import AcknowledgedMeansCommitted, Fail
 from broker.sim.loop import SimLoop, read_wall_ns
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
@@ -47,7 +47,7 @@ class SimProducer:
         network: Network,
         coverage: Coverage,
         checker: PartitionChecker,
-        fail: Callable[[str, str], None],
+        fail: Fail,
     ) -> None:
         self.name, self.acks, self.is_idempotent = name, acks, is_idempotent
         self.acked: dict[bytes, tuple[int, int]] = {}
@@ -57,7 +57,8 @@ class SimProducer:
         self.may_produce = True
         self._next_check = 0
         self._topic, self._partitions = topic, partitions
-        self._scheduler, self._coverage, self._checker, self._fail = scheduler, coverage, checker, fail
+        self._scheduler, self._coverage, self._checker = scheduler, coverage, checker
+        self._means_committed = AcknowledgedMeansCommitted(fail)
         self._rng = random.Random(seed)
         self.loop = SimLoop(scheduler=scheduler, network=network, host=name)  # type: ignore[abstract]
         self._machine = Machine(scheduler=scheduler, network=network, loop=self.loop)
@@ -165,9 +166,7 @@ class SimProducer:
         self.acked[identity] = (index, metadata.offset)
         key = (self._topic, index)
         is_judged = self.acks == "all" and metadata.offset >= 0 and not self._checker.was_unclean(key)
-        if is_judged and metadata.offset >= self._checker.committed_end(key):
-            self._fail(
-                "acknowledged means committed",
-                f"{self._topic}-{index} offset {metadata.offset} acknowledged with acks=all, committed up to "
-                f"{self._checker.committed_end(key)}",
+        if is_judged:
+            self._means_committed.check(
+                f"{self._topic}-{index}", metadata.offset, committed_end=self._checker.committed_end(key)
             )

@@ -9,22 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from broker.mutants import Patch
-from broker.node.control import ControllerClient
-from broker.node.isr import IsrSender
+from broker.node.cluster.controller_client import ControllerClient
+from broker.node.replicas.isr import IsrSender
 from broker.replication import Action, Event, IsrProposalAnswered, PartitionReplica, ProposeIsr
 from broker.sim.coverage import Coverage
+from broker.sim.invariants import Fail, ProposedIsrCountsUntilItIsAnswered
 from broker.wire.apis import ApiKey
 from broker.wire.messages import Message
 
 if TYPE_CHECKING:
-    from broker.node.partitions import HostedPartition
-
-COUNTED = "a proposed ISR counts until it is answered"
-
+    from broker.node.replicas.hosted import HostedPartition
 
 LATE_SHARE = 0.4  # of the answers
 LATE_S = 0.5  # at most
@@ -51,9 +49,9 @@ def answers_late(rng: random.Random) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def proposals_watched(fail: Callable[[str, str], None], coverage: Coverage) -> Iterator[None]:
+def proposals_watched(fail: Fail, coverage: Coverage) -> Iterator[None]:
     """While this lasts, every proposal is followed from the leader that makes it to the answer that it hears."""
-    patch = Patch()
+    patch, counted = Patch(), ProposedIsrCountsUntilItIsAnswered(fail)
     propose, handle = IsrSender.propose, PartitionReplica.handle
     under_way: dict[PartitionReplica, dict[int, ProposeIsr]] = {}
 
@@ -73,12 +71,11 @@ def proposals_watched(fail: Callable[[str, str], None], coverage: Coverage) -> I
         actions = handle(self, event, now_ms)
         for proposal in mine.values():
             coverage.reached("answer of an older proposal")
-            missing = _missing(self, proposal)
+            missing = missing_of(self, proposal)
             if missing:
-                fail(
-                    COUNTED,
+                counted.violated(
                     f"the leader of epoch {self.leader_epoch} forgets {sorted(missing)}, which it has proposed for the "
-                    f"ISR after partition epoch {proposal.partition_epoch}, upon the answer to an older proposal",
+                    f"ISR after partition epoch {proposal.partition_epoch}, upon the answer to an older proposal"
                 )
         return actions
 
@@ -90,8 +87,11 @@ def proposals_watched(fail: Callable[[str, str], None], coverage: Coverage) -> I
         patch.undo()
 
 
-def _missing(leader: Any, proposal: ProposeIsr) -> set[int]:
-    """Who of it does not count, though the controller may still agree: the state is the one that it was made in."""
+def missing_of(leader: Any, proposal: ProposeIsr) -> set[int]:
+    """Who of it does not count, though the controller may still agree: the state is the one that it was made in.
+    Where the topic was deleted meanwhile nobody leads, and nothing counts."""
+    if not leader.is_leader:
+        return set()
     made_in = (proposal.leader_epoch, proposal.partition_epoch)
     if (leader.leader_epoch, leader.partition_epoch) != made_in:
         return set()

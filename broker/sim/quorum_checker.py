@@ -6,7 +6,6 @@ Replays what is committed, entry by entry, onto an image of its own: the one tru
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -16,11 +15,24 @@ from broker.controller.record_codec import decode_records
 from broker.quorum.state_file import decode_quorum_state
 from broker.quorum.types import LogEntry
 from broker.sim.coverage import Coverage
+from broker.sim.invariants import (
+    CommittedMetadataIsNeverChanged,
+    CommittedMetadataIsNeverLost,
+    EqualOffsetsMeanEqualImages,
+    Fail,
+    LeaderEpochsOnlyGrow,
+    LeaderIsInItsIsr,
+    MetadataLogMatching,
+    NewLeaderHasANewEpoch,
+    NoUncleanElectionUnlessAllowed,
+    OneControllerPerEpoch,
+    OneVotePerEpoch,
+    QuorumHighWatermarkNeverFalls,
+    SnapshotHoldsCommittedEntriesOnly,
+)
 
 if TYPE_CHECKING:
     from broker.sim.cluster import Life
-
-Fail = Callable[[str, str], None]
 
 
 class QuorumChecker:
@@ -32,17 +44,23 @@ class QuorumChecker:
         on_image: Callable[[MetadataImage, MetadataImage], None],
         on_vote: Callable[[int, int], None],  # (voter, candidate): of a vote that was not seen yet
     ) -> None:
-        self._fail, self._coverage, self._on_image, self._on_vote = fail, coverage, on_image, on_vote
+        self._coverage, self._on_image, self._on_vote = coverage, on_image, on_vote
+        self._one_controller, self._one_vote = OneControllerPerEpoch(fail), OneVotePerEpoch(fail)
+        self._log_matching, self._equal_images = MetadataLogMatching(fail), EqualOffsetsMeanEqualImages(fail)
+        self._high_watermark = QuorumHighWatermarkNeverFalls(fail)
+        self._snapshot = SnapshotHoldsCommittedEntriesOnly(fail)
+        self._never_lost, self._never_changed = (
+            CommittedMetadataIsNeverLost(fail),
+            CommittedMetadataIsNeverChanged(fail),
+        )
+        self._epochs_grow, self._new_epoch = LeaderEpochsOnlyGrow(fail), NewLeaderHasANewEpoch(fail)
+        self._leader_in_isr, self._no_unclean = LeaderIsInItsIsr(fail), NoUncleanElectionUnlessAllowed(fail)
         self.image = MetadataImage()
-        self._leaders: dict[int, int] = {}
-        self._votes: dict[tuple[int, int], int] = {}
         self._committed: list[LogEntry] = []
         self._images: list[MetadataImage] = []  # after each of them
         self._images_seen: dict[int, MetadataImage] = {}  # by node
-        # (offset, epoch) -> (epoch of the entry before, checksum): equal keys must mean equal logs up to there.
-        self._entries: dict[tuple[int, int], tuple[int, int]] = {}
         self._mirrors: dict[int, list[LogEntry]] = {}
-        self._seen: dict[int, tuple[object, ...]] = {}
+        self._seen: dict[int, tuple[int, str, int, int, int, int]] = {}  # by node, see `check`
         self._was_active: int | None = None
 
     def life_began(self, node_id: int) -> None:
@@ -54,14 +72,8 @@ class QuorumChecker:
 
     def _note_vote(self, node_id: int, epoch: int, voted_id: int) -> None:
         """What was given counts, be it on the disk or in memory only: the candidate has heard of it."""
-        if voted_id < 0:
-            return
-        earlier = self._votes.get((node_id, epoch))
-        if earlier is None:
-            self._votes[(node_id, epoch)] = voted_id
+        if voted_id >= 0 and self._one_vote.voted(node_id, epoch, voted_id):
             self._on_vote(node_id, voted_id)
-        elif earlier != voted_id:
-            self._fail("one vote per epoch", f"voter {node_id} voted for {earlier} and for {voted_id} in epoch {epoch}")
 
     def _check_image(self, life: Life) -> None:
         """Two brokers that have the entries up to the same offset, one by one or by a snapshot, have the same image."""
@@ -71,11 +83,7 @@ class QuorumChecker:
             return
         self._images_seen[life.node_id] = image
         expected = self._images[image.offset] if image.offset < len(self._images) else None
-        if expected != image:
-            self._fail(
-                "equal offsets mean equal images",
-                f"node {life.node_id} at offset {image.offset} has {image}, the entries say {expected}",
-            )
+        self._equal_images.check(life.node_id, image, expected=expected)
 
     def check(self, life: Life) -> None:
         assert life.broker is not None
@@ -91,10 +99,8 @@ class QuorumChecker:
             return
         self._update_mirror(life, mirror)
         quorum.check_invariants()
-        if before is not None and quorum.high_watermark < before[3]:  # type: ignore[operator]  # both are ints
-            self._fail(
-                "quorum high watermark never falls", f"node {life.node_id}: {before[3]} to {quorum.high_watermark}"
-            )
+        if before is not None:
+            self._high_watermark.check(life.node_id, before=before[3], now=quorum.high_watermark)
         self._seen[life.node_id] = seen
         self._note_leader(life, mirror)
         self._commit(life, quorum.high_watermark, mirror)
@@ -104,11 +110,7 @@ class QuorumChecker:
         assert life.broker is not None
         quorum = life.broker.metadata.quorum
         start = quorum.log_start_offset
-        if start > len(self._committed):
-            self._fail(
-                "a snapshot holds committed entries only",
-                f"node {life.node_id} has dropped {start} entries, {len(self._committed)} are committed",
-            )
+        self._snapshot.check(life.node_id, dropped=start, committed=len(self._committed))
         # What a snapshot stands for is what was committed; that its image is right is looked at by itself.
         entries = (*self._committed[:start], *quorum.read_log())
         common = min(len(entries), len(mirror))
@@ -118,13 +120,7 @@ class QuorumChecker:
             self._coverage.reached("metadata truncated")
             del mirror[common:]
         for entry in entries[common:]:
-            previous = mirror[-1].epoch if mirror else -1
-            value = (previous, zlib.crc32(entry.payload))
-            if self._entries.setdefault((entry.offset, entry.epoch), value) != value:
-                self._fail(
-                    "metadata log matching",
-                    f"node {life.node_id}: offset {entry.offset} of epoch {entry.epoch} differs from another log's",
-                )
+            self._log_matching.check(life.node_id, entry, previous_epoch=mirror[-1].epoch if mirror else -1)
             mirror.append(entry)
 
     def _note_leader(self, life: Life, mirror: list[LogEntry]) -> None:
@@ -132,29 +128,15 @@ class QuorumChecker:
         quorum = life.broker.metadata.quorum
         if not quorum.is_leader:
             return
-        known = self._leaders.get(quorum.epoch)
-        if known is None:
-            self._leaders[quorum.epoch] = life.node_id
-            length = len(self._committed)
-            if mirror[:length] != self._committed:
-                self._fail(
-                    "committed metadata is never lost",
-                    f"node {life.node_id} leads epoch {quorum.epoch} without all {length} committed entries",
-                )
-        elif known != life.node_id:
-            self._fail("one controller per epoch", f"nodes {known} and {life.node_id} both lead epoch {quorum.epoch}")
+        if self._one_controller.leads(life.node_id, quorum.epoch):
+            self._never_lost.check(life.node_id, quorum.epoch, log=mirror, committed=self._committed)
         if life.broker.metadata.controller.is_active and self._was_active != quorum.epoch:
             if self._was_active is not None:
                 self._coverage.reached("controller failover")
             self._was_active = quorum.epoch
 
     def _commit(self, life: Life, high_watermark: int, mirror: list[LogEntry]) -> None:
-        known = min(high_watermark, len(self._committed))
-        if known and mirror[known - 1] != self._committed[known - 1]:
-            self._fail(
-                "committed metadata is never changed",
-                f"node {life.node_id} has committed another entry at offset {known - 1}",
-            )
+        self._never_changed.check(life.node_id, high_watermark=high_watermark, log=mirror, committed=self._committed)
         for entry in mirror[len(self._committed) : high_watermark]:
             self._committed.append(entry)
             records = () if entry.is_control else decode_records(entry.payload)
@@ -176,15 +158,10 @@ class QuorumChecker:
                 if was is now:
                     continue
                 where = f"{name}-{index}"
-                if now.leader_epoch < was.leader_epoch:
-                    self._fail("leader epochs only grow", f"{where}: {was.leader_epoch} to {now.leader_epoch}")
-                if now.leader not in (NO_LEADER, was.leader) and now.leader_epoch == was.leader_epoch:
-                    self._fail("a new leader has a new epoch", f"{where}: {was.leader} to {now.leader}")
-                if now.leader != NO_LEADER and now.leader not in now.isr:
-                    self._fail("the leader is in its ISR", f"{where}: leader {now.leader}, ISR {now.isr}")
+                self._epochs_grow.check(where, was, now)
+                self._new_epoch.check(where, was, now)
+                self._leader_in_isr.check(where, now)
                 if now.leader not in (NO_LEADER, was.leader) and now.leader not in was.isr:
                     self._coverage.reached("unclean election")
-                    if not is_unclean_allowed(old, name, False) and not is_unclean_allowed(self.image, name, False):
-                        self._fail(
-                            "no unclean election unless allowed", f"{where}: {now.leader} was not in the ISR {was.isr}"
-                        )
+                    allows = is_unclean_allowed(old, name, False) or is_unclean_allowed(self.image, name, False)
+                    self._no_unclean.check(where, was, now, is_allowed=allows)

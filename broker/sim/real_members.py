@@ -21,6 +21,7 @@ from broker.client.group_session import Offsets, RebalanceListener
 from broker.sim.coordinator_client import GROUP, Place
 from broker.sim.coverage import Coverage
 from broker.sim.group_checker import GroupChecker
+from broker.sim.invariants import ClientDoesNotFail, Fail, OffsetsOfAPartitionAscend
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
@@ -99,16 +100,10 @@ class _Process(RebalanceListener):
         owner = self.owner
         for record in records:
             index, offset = record.partition, record.offset
-            if offset < self._next.get(index, 0):
-                owner.fail(
-                    "offsets of a partition ascend", f"{owner.name}: {index} at {offset} after {self._next[index]}"
-                )
+            owner.offsets_ascend.check(owner.name, index, offset, next_offset=self._next.get(index, 0))
             floor, coordinator = self._floors.pop(index, (-1, -1))
             if offset < floor and coordinator >= 0 and coordinator == self._coordinator():
-                owner.fail(
-                    "a committed offset is neither lost nor goes back",
-                    f"{owner.group} partition {index}: {owner.name} goes on at {offset}, {floor} was acknowledged",
-                )
+                owner.checker.goes_on(owner.group, index, owner.name, offset, floor=floor)
             self._next[index] = offset + 1
         if records:
             owner.coverage.reached("real member read")
@@ -153,11 +148,12 @@ class RealMember:
         checker: GroupChecker,
         coordinator_of: Callable[[int, str], Place],
         coverage: Coverage,
-        fail: Callable[[str, str], None],
+        fail: Fail,
     ) -> None:
         self.name, self.group, self.protocol, self.topic = name, group, protocol, topic
         self.scheduler, self.network, self.rng = scheduler, network, rng
-        self.checker, self.coordinator_of, self.coverage, self.fail = checker, coordinator_of, coverage, fail
+        self.checker, self.coordinator_of, self.coverage = checker, coordinator_of, coverage
+        self.offsets_ascend, self._does_not_fail = OffsetsOfAPartitionAscend(fail), ClientDoesNotFail(fail)
         self.is_over = False
         self._bootstrap = bootstrap
         self._processes: list[_Process] = []
@@ -217,8 +213,7 @@ class RealMember:
     @property
     def is_done(self) -> bool:
         for process in self._processes:
-            if process.threads.failure is not None:
-                self.fail("a client does not fail", f"{self.name}: {process.threads.failure!r}")
+            self._does_not_fail.check(self.name, process.threads.failure)
         return all(each.is_done or each.loop.is_dead for each in self._processes)
 
     def dispose(self) -> None:

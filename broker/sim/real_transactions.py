@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable
 
 from broker.client.core.batch import Batch, RecordMetadata, TopicPartition
 from broker.client.core.errors import KafkaError
@@ -19,11 +18,13 @@ from broker.client.core.transactions import TransactionState
 from broker.client.producer import Producer
 from broker.client.sender_thread import SenderThread
 from broker.sim.coverage import Coverage
+from broker.sim.invariants import ClientDoesNotFail, Fail
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
 from broker.sim.threads import Threads
-from broker.sim.transaction_checker import Attempt, TransactionChecker
+from broker.sim.transaction_checker import TransactionChecker
+from broker.sim.transactions_seen import Attempt
 from broker.wire.errors import ErrorCode
 
 END_ATTEMPTS = 4  # of a commit or an abort that gets no answer in time
@@ -173,13 +174,13 @@ class RealTransactionalProducer:
         rng: random.Random,
         checker: TransactionChecker,
         coverage: Coverage,
-        fail: Callable[[str, str], None],
+        fail: Fail,
     ) -> None:
         self.name, self.topic, self.partitions, self.group = name, topic, partitions, f"offsets-of-{name}"
         self.scheduler, self.network, self.rng = scheduler, network, rng
         self.checker, self.coverage = checker, coverage
         self.is_over = False
-        self._bootstrap, self._fail = bootstrap, fail
+        self._bootstrap, self._does_not_fail = bootstrap, ClientDoesNotFail(fail)
         self._processes: list[_Process] = []
         self._attempts = 0
 
@@ -239,8 +240,7 @@ class RealTransactionalProducer:
     @property
     def is_done(self) -> bool:
         for process in self._processes:
-            if process.threads.failure is not None:
-                self._fail("a client does not fail", f"{self.name}: {process.threads.failure!r}")
+            self._does_not_fail.check(self.name, process.threads.failure)
         return all(each.is_done or each.loop.is_dead for each in self._processes)
 
     def dispose(self) -> None:

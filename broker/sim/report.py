@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
 
 from broker.sim.coverage import EXPECTED, RARE, Coverage
-from broker.sim.world import SeedResult
+from broker.sim.seed_run import SeedResult
 
 LOG_LINES_SHOWN = 60
 
@@ -40,6 +41,16 @@ def failure_text(result: SeedResult) -> str:
         "  faults: " + "; ".join(result.faults),
     ]
     return "\n".join(lines)
+
+
+def outcome_text(result: SeedResult) -> str:
+    """All that a seed came to, in a line. Two commits behave alike in the seeds for which these lines are equal."""
+    rest = repr((sorted(result.counts.items()), result.faults))
+    invariant = "-" if result.violation is None else result.violation.invariant
+    return (
+        f"{result.seed} {result.trace_hash:08x} {result.events} {result.virtual_us} {result.acked} "
+        f"{zlib.crc32(rest.encode()):08x} {invariant}"
+    )
 
 
 def log_text(result: SeedResult) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from broker import mutants
-from broker.sim.world import SeedResult, run_seed
+from broker.sim.seed_run import SeedResult, run_seed
 
 SEEDS_AT_ONCE = 2  # handed to a process; more would make the first results late
 

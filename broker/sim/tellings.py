@@ -9,12 +9,12 @@ vote, and answers the vote. Shown by tests/broker_sim/test_sim_tellings.py.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.node.metadata import MetadataHost
-from broker.node.metadata_store import METADATA_DIRECTORY
+from broker.node.cluster.metadata import MetadataHost
+from broker.node.cluster.metadata_store import METADATA_DIRECTORY
 from broker.quorum.core import Quorum
 from broker.quorum.state_file import decode_quorum_state
 from broker.quorum.types import (
@@ -32,13 +32,12 @@ from broker.quorum.types import (
     VoteResponse,
 )
 from broker.sim.disk import SimDisk
+from broker.sim.invariants import Fail, WhatAVoterTellsIsOnItsDisk
 
 if TYPE_CHECKING:
     from broker.sim.cluster import Life
 
-Fail = Callable[[str, str], None]
 QUORUM_STATE = f"/data/{METADATA_DIRECTORY}/quorum-state"
-ON_DISK = "what a voter tells is on its disk"
 
 
 def stored_state(disk: SimDisk) -> PersistedState:
@@ -84,10 +83,9 @@ def _vouched_end(told: Request | Response) -> int:
 
 
 class _Watch:
-    def __init__(
-        self, fail: Callable[[str, str], None], lives: Mapping[int, Life], disks: Mapping[int, SimDisk]
-    ) -> None:
-        self._fail, self._lives, self._disks = fail, lives, disks
+    def __init__(self, fail: Fail, lives: Mapping[int, Life], disks: Mapping[int, SimDisk]) -> None:
+        self._on_disk = WhatAVoterTellsIsOnItsDisk(fail)
+        self._lives, self._disks = lives, disks
         self._asked: dict[tuple[Quorum, int], int] = {}  # (voter, token) -> who asked for its vote
 
     def asked(self, quorum: Quorum, event: RequestReceived) -> None:
@@ -113,7 +111,7 @@ class _Watch:
             stored = PersistedState(leader_epoch=epoch)  # an entry of an epoch tells of it as well
         ahead = ahead_of_disk(told, stored=stored, end_offset=end_offset, voted_for=voted_for)
         if ahead:
-            self._fail(ON_DISK, f"node {node_id} tells of what it has in memory only: {ahead}; it tells {told}")
+            self._on_disk.violated(f"node {node_id} tells of what it has in memory only: {ahead}; it tells {told}")
 
 
 @contextlib.contextmanager

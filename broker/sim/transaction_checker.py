@@ -12,40 +12,36 @@ the epochs of version 2 tell the two apart (KIP-890; KAFKA-19446).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 from broker.sim.coverage import Coverage
+from broker.sim.invariants import (
+    CommittedTransactionIsWhole,
+    Fail,
+    FencedProducerWritesNothing,
+    NothingJoinsATransactionThatHasEnded,
+    OnlyItsProducerCommitsATransaction,
+    ReadersSeeCommittedTransactionsOnly,
+    TransactionEndsAsItsProducerWasTold,
+    TransactionEndsTheSameEverywhere,
+)
+from broker.sim.partition_truth import Key, name_of
+from broker.sim.transactions_seen import Attempt, end_text
 from broker.wire.batch import RawBatch
-
-Key = tuple[str, int]
-Fail = Callable[[str, str], None]
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Attempt:
-    """One transaction of one incarnation of a producer."""
-
-    name: str
-    number: int  # of its producer, ascending over incarnations
-    bumps_epoch: bool  # transaction version 2
-    is_torn: bool = False  # ended by a late marker: nothing is asked of it any more
-    sent: dict[bytes, Key] = field(default_factory=dict)  # identity of each record -> where it was sent
-    acked: set[bytes] = field(default_factory=set)
-    offset: int | None = None  # committed for the group of its producer, as part of it
-    asked: set[bool] = field(default_factory=set)  # ends that were asked for: True is commit
-    answered: bool | None = None  # the end that its producer was told
-    outcomes: dict[Key, bool] = field(default_factory=dict)  # by the marker in each partition
-    in_log: dict[Key, set[bytes]] = field(default_factory=dict)
-
-    @property
-    def is_committed(self) -> bool | None:
-        """None: there is no marker yet."""
-        return next(iter(self.outcomes.values()), None)
 
 
 class TransactionChecker:
     def __init__(self, *, fail: Fail, coverage: Coverage) -> None:
-        self._fail, self._coverage = fail, coverage
+        self._coverage = coverage
+        self._fenced, self._nothing_joins = (
+            FencedProducerWritesNothing(fail),
+            NothingJoinsATransactionThatHasEnded(fail),
+        )
+        self._same_everywhere, self._by_its_producer = (
+            TransactionEndsTheSameEverywhere(fail),
+            OnlyItsProducerCommitsATransaction(fail),
+        )
+        self._as_told, self._is_whole = TransactionEndsAsItsProducerWasTold(fail), CommittedTransactionIsWhole(fail)
+        self._readers = ReadersSeeCommittedTransactionsOnly(fail)
         self.attempts: list[Attempt] = []
         self._batches: dict[tuple[Key, int, int, int], tuple[Attempt, tuple[bytes, ...]]] = {}
         self._open: dict[tuple[Key, int], list[Attempt]] = {}  # (partition, producer id) -> without a marker
@@ -70,21 +66,14 @@ class TransactionChecker:
         """A transactional batch is below the high watermark now."""
         producer_id, epoch = producer
         highest = self._epochs.get((key, producer_id), -1)
-        if epoch < highest:
-            self._fail(
-                "a fenced producer writes nothing",
-                f"{_name(key)} offset {offset}: producer {producer_id} epoch {epoch} after epoch {highest}",
-            )
+        where = f"{name_of(key)} offset {offset}"
+        self._fenced.check(where, producer_id, epoch, highest=highest)
         self._epochs[(key, producer_id)] = max(highest, epoch)
         known = self._batches.get((key, producer_id, epoch, base_sequence))
         if known is None:
             return  # of an internal topic: written by its coordinator
         attempt, records = known
-        if key in attempt.outcomes and not attempt.is_torn:
-            self._fail(
-                "nothing joins a transaction that has ended",
-                f"{_name(key)} offset {offset}: a batch of {attempt.name} after its marker",
-            )
+        self._nothing_joins.check(where, attempt, has_ended=key in attempt.outcomes)
         attempt.in_log.setdefault(key, set()).update(records)
         waiting = self._open.setdefault((key, producer_id), [])
         if attempt not in waiting:
@@ -105,25 +94,16 @@ class TransactionChecker:
                 continue
             other = attempt.is_committed
             attempt.outcomes[key] = is_commit
-            where = f"{attempt.name}: {_end(is_commit)} in {_name(key)} at offset {offset}"
-            if other is not None and other != is_commit:
-                self._fail("a transaction ends the same everywhere", f"{where}, {_end(other)} elsewhere")
-            if is_commit and True not in attempt.asked:
-                self._fail("only its producer commits a transaction", f"{where}, its producer never asked for it")
-            if attempt.answered is not None and attempt.answered != is_commit:
-                self._fail(
-                    "a transaction ends as its producer was told", f"{where}, {_end(attempt.answered)} was answered"
-                )
+            where = f"{attempt.name}: {end_text(is_commit)} in {name_of(key)} at offset {offset}"
+            self._same_everywhere.check(where, is_commit=is_commit, elsewhere=other)
+            self._by_its_producer.check(where, attempt, is_commit=is_commit)
+            self._as_told.marked(where, attempt, is_commit=is_commit)
 
     def end_answered(self, attempt: Attempt, *, is_commit: bool) -> None:
         attempt.answered = is_commit
         self._coverage.reached("transaction committed" if is_commit else "transaction aborted")
-        if attempt.is_torn:
-            return
-        if attempt.is_committed not in (None, is_commit):
-            self._fail(
-                "a transaction ends as its producer was told", f"{attempt.name}: answered {_end(is_commit)}, marked not"
-            )
+        if not attempt.is_torn:
+            self._as_told.answered(attempt, is_commit=is_commit)
 
     # -- what readers get --------------------------------------------------------------------------------------------
 
@@ -149,12 +129,9 @@ class TransactionChecker:
                 continue
             for identity in identities(batch):
                 attempt = self._of_record.get(identity)
-                if attempt is not None and not attempt.is_torn and attempt.outcomes.get(key) is not True:
-                    self._fail(
-                        "readers see committed transactions only",
-                        f"{_name(key)} offset {header.base_offset}: a record of {attempt.name}, which is "
-                        f"{'aborted' if key in attempt.outcomes else 'not decided yet'}",
-                    )
+                if attempt is not None and not self._readers.check(
+                    f"{name_of(key)} offset {header.base_offset}", attempt, outcome=attempt.outcomes.get(key)
+                ):
                     return
 
     # -- at the end --------------------------------------------------------------------------------------------------
@@ -164,7 +141,7 @@ class TransactionChecker:
         return any(self._open.values())
 
     def open_text(self) -> str:
-        return ", ".join(f"{each.name} in {_name(key)}" for (key, _), some in self._open.items() for each in some)
+        return ", ".join(f"{each.name} in {name_of(key)}" for (key, _), some in self._open.items() for each in some)
 
     def compare(self) -> None:
         """All or nothing: of a committed transaction everything that was acknowledged, of an aborted one nothing."""
@@ -172,11 +149,8 @@ class TransactionChecker:
             if attempt.answered is True and not attempt.is_torn:
                 for identity in attempt.acked:
                     key = attempt.sent[identity]
-                    if identity not in attempt.in_log.get(key, ()) or attempt.outcomes.get(key) is not True:
-                        self._fail(
-                            "a committed transaction is whole",
-                            f"{attempt.name}: {identity!r} of {_name(key)} is missing",
-                        )
+                    is_there = identity in attempt.in_log.get(key, ()) and attempt.outcomes.get(key) is True
+                    self._is_whole.check(name_of(key), attempt, identity, is_there=is_there)
 
     def committed_offset(self, producer: str) -> int:
         """The last offset that a committed transaction of this producer carried, -1 for none."""
@@ -188,11 +162,3 @@ class TransactionChecker:
             and each.offset is not None
         ]
         return max(offsets, default=-1)
-
-
-def _end(is_commit: bool) -> str:
-    return "committed" if is_commit else "aborted"
-
-
-def _name(key: Key) -> str:
-    return f"{key[0]}-{key[1]}"

@@ -14,7 +14,10 @@ from collections.abc import Callable
 from broker.sim.clients import SimClient
 from broker.sim.coordinator_client import GROUP, TRANSACTION, CoordinatorClient, Place, error_code
 from broker.sim.coverage import Coverage
-from broker.sim.transaction_checker import Attempt, Key, TransactionChecker
+from broker.sim.invariants import Fail, OffsetsAreAPartOfTheirTransaction
+from broker.sim.partition_truth import Key
+from broker.sim.transaction_checker import TransactionChecker
+from broker.sim.transactions_seen import Attempt
 from broker.wire.apis import ApiKey
 from broker.wire.batch_encoder import encode_batch
 from broker.wire.errors import ErrorCode
@@ -55,12 +58,13 @@ class TransactionalProducer:
         rng: random.Random,
         checker: TransactionChecker,
         coverage: Coverage,
-        fail: Callable[[str, str], None],
+        fail: Fail,
     ) -> None:
         self.name, self.is_over = name, False
         self._client, self._topic, self._partitions, self._leader_of = client, topic, partitions, leader_of
         self._coordinator_of = coordinator_of
-        self._rng, self._checker, self._coverage, self._fail = rng, checker, coverage, fail
+        self._rng, self._checker, self._coverage = rng, checker, coverage
+        self._offsets_belong = OffsetsAreAPartOfTheirTransaction(fail)
         self._group = f"offsets-of-{name}"
         self.zombies: list[asyncio.Future[None]] = []  # tasks of successors whose predecessor lives on
         self._incarnations = 0
@@ -105,11 +109,7 @@ class TransactionalProducer:
             ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION, message, error_of, deadline_s=limit_s, repeats=BUSY
         )
         found = None if answer is None else answer.groups[0].topics[0].partitions[0].committed_offset
-        expected = self._checker.committed_offset(self.name)
-        if found != expected:
-            self._fail(
-                "offsets are a part of their transaction", f"{self._group}: committed {found}, expected {expected}"
-            )
+        self._offsets_belong.check(self._group, found=found, expected=self._checker.committed_offset(self.name))
 
 
 class _Incarnation:

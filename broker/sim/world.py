@@ -1,49 +1,56 @@
-"""One seed: builds the cluster, its clients and its faults, runs them, heals, waits for recovery, compares.
+"""The world of one seed: the cluster, its clients and its faults; runs them, heals, waits for recovery, compares.
 
-`run_seed` is the whole API. Nothing outlives it but the result.
+`seed_run` makes one from a seed's number. What it waits for at the end is in `recovery` and `comparison`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import gc
 import random
 import traceback
-from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Set
+from dataclasses import dataclass
 
-from broker.client import clock as client_clock
 from broker.controller.image import MetadataImage
 from broker.log.directory import parse_directory_name
-from broker.mutants import Patch
-from broker.node import clock as node_clock
-from broker.node.failures import QuorumFailedError
-from broker.node.partitions import AppendOutcome, HostedPartition, Partitions
+from broker.node.cluster.failures import QuorumFailedError
+from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.partitions import Partitions
 from broker.sim.aftermath import Aftermath, names_damage
 from broker.sim.clients import Reader, SimClient, create_topic, send_corrupt_batch
-from broker.sim.cluster import EXTERNAL, SESSION_MS, Cluster, Life, SimLogger, host_of, port
+from broker.sim.cluster import EXTERNAL, SESSION_MS, Cluster, Life, SimLogger, port
+from broker.sim.comparison import compare_producers
 from broker.sim.coordinator_load import CoordinatorLoad
-from broker.sim.costs import requests_charged
-from broker.sim.coverage import Coverage, refusals_counted
+from broker.sim.coverage import Coverage
 from broker.sim.faults import Faults
-from broker.sim.loop import read_ns, read_wall_ns
+from broker.sim.invariants import (
+    BrokerDoesNotFail,
+    BrokerStarts,
+    ClusterRecoversOnceTheFaultsAreOver,
+    CoresOwnInvariants,
+    DamageIsNamedNotCut,
+    EventLoopAnswersWithinASession,
+    EverythingSentGetsAnOutcome,
+    FollowersLearnWhatIsCommitted,
+    NoHandlerRaises,
+    RunEnds,
+)
 from broker.sim.network import Network
 from broker.sim.partition_checker import PartitionChecker
-from broker.sim.plan import FAULTS_END_US, TOPIC, Settings, settings_of
+from broker.sim.plan import FAULTS_END_US, TOPIC, Settings
 from broker.sim.producers import SimProducer
-from broker.sim.proposals import answers_late, proposals_watched
 from broker.sim.quorum_checker import QuorumChecker
+from broker.sim.recovery import (
+    KNOWN_LIMIT_US,
+    RECOVERY_LIMIT_US,
+    condition,
+    high_watermarks,
+    is_drained,
+    is_known,
+    lonely_follower_leaves,
+)
 from broker.sim.scheduler import Scheduler
-from broker.sim.tellings import tellings_watched
 from broker.sim.transaction_checker import TransactionChecker
-from broker.wire.records import decode_records
 
-RECOVERY_LIMIT_US = 12_000_000  # after healing: many times what elections and catching up take
-KNOWN_LIMIT_US = 1_500_000  # replica.fetch.wait.max.ms is 200
-LONELY_LIMIT_US = 1_500_000  # replica.lag.time.max.ms is 400: the rest is for asking the controller, twice if need be
-HANDLER_RAISED = "no handler raises"
-STALL = "an event loop answers within a session"
 NOTHING: frozenset[tuple[str, int]] = frozenset()
 EVENTS_MAX = 3_000_000  # a run that needs more spins
 
@@ -53,19 +60,6 @@ class Violation:
     invariant: str
     message: str
     at_us: int
-
-
-@dataclass(slots=True, kw_only=True)
-class SeedResult:
-    seed: int
-    violation: Violation | None
-    trace_hash: int
-    events: int
-    virtual_us: int
-    acked: int
-    counts: dict[str, int]
-    faults: list[str]
-    log: list[str] = field(default_factory=list)  # of the brokers, only when something was violated
 
 
 class World:
@@ -100,7 +94,7 @@ class World:
             coverage=self.coverage,
             rng=random.Random(rng.random()),
             on_event=self._after_event,
-            on_defect=lambda cause: self.fail(HANDLER_RAISED, cause),
+            on_defect=lambda cause: NoHandlerRaises(self.fail).violated(cause),
         )
         self.client_hosts: list[str] = []
         self._clients: list[SimClient] = []
@@ -124,7 +118,9 @@ class World:
             fail=self.fail,
         )
         self.load = CoordinatorLoad(self)
-        self.faults = Faults(world=self, settings=settings, coverage=self.coverage, rng=random.Random(rng.random()))
+        self.faults: Faults = Faults(
+            world=self, settings=settings, coverage=self.coverage, rng=random.Random(rng.random())
+        )
 
     def _client(self, name: str) -> SimClient:
         self.client_hosts.append(name)
@@ -163,10 +159,10 @@ class World:
                 self.rotten.discard(life.node_id)
                 self.cluster.kill(life.node_id)
             elif life.broker is None and life.loop.failure is not None and not life.is_dead:
-                self.fail("a broker starts", repr(life.loop.failure))
+                BrokerStarts(self.fail).violated(repr(life.loop.failure))
             return
         if life.node_id in self.rotten:
-            self.fail("damage is named, not cut", f"broker {life.node_id} started on a damaged metadata log")
+            DamageIsNamedNotCut(self.fail).violated(f"broker {life.node_id} started on a damaged metadata log")
             return
         if id(life) not in self._known_lives:
             self._known_lives.add(id(life))
@@ -191,24 +187,19 @@ class World:
                 self._controllers[life.node_id] = (controller.image, controller.is_active)
                 controller.check_invariants()
         except AssertionError as error:
-            self.fail("the cores' own invariants", f"broker {life.node_id}: {error!r}")
+            CoresOwnInvariants(self.fail).violated(f"broker {life.node_id}: {error!r}")
         self.faults.after_event()
 
     def _check_failures(self, life: Life) -> None:
         assert life.broker is not None
         loop = life.loop
-        if loop.held_us > SESSION_MS * 1000 or loop.waited_us > SESSION_MS * 1000:
-            # Nobody gets an answer meanwhile, and no heartbeat leaves: the broker is fenced, its partitions move.
-            self.fail(
-                STALL,
-                f"broker {life.node_id}: one callback took {loop.held_us // 1000} ms, another waited "
-                f"{loop.waited_us // 1000} ms; broker.session.timeout.ms is {SESSION_MS}",
-            )
+        answers = EventLoopAnswersWithinASession(self.fail)
+        if not answers.check(life.node_id, held_us=loop.held_us, waited_us=loop.waited_us, session_ms=SESSION_MS):
             return
         error = loop.failure  # of a callback: a process would log it and go on, half done
         if error is not None:
             where = "".join(traceback.format_exception(error)[-3:])
-            self.fail(HANDLER_RAISED, f"broker {life.node_id}: {error!r}\n{where}")
+            NoHandlerRaises(self.fail).violated(f"broker {life.node_id}: {error!r}\n{where}")
             return
         if life.broker.failed.done() and not life.broker.failed.cancelled():
             error = life.broker.failed.exception()
@@ -220,7 +211,7 @@ class World:
             return
         if error is not None:
             where = "".join(traceback.format_exception(error)[-3:])
-            self.fail("a broker does not fail", f"broker {life.node_id}: {error!r}\n{where}")
+            BrokerDoesNotFail(self.fail).violated(f"broker {life.node_id}: {error!r}\n{where}")
 
     def _note_offline(self, life: Life) -> None:
         """What went offline comes back with a restart: with one that somebody orders once the disk is healed."""
@@ -319,67 +310,27 @@ class World:
         if not self._run_until(limit_us, self.is_healthy):
             return
         if not self.is_healthy():
-            self.fail("the cluster recovers once the faults are over", self._condition())
+            ClusterRecoversOnceTheFaultsAreOver(self.fail).violated(condition(self))
             return
-        if self.settings.has_lonely_follower and not self._check_lonely_follower():
+        if self.settings.has_lonely_follower and not lonely_follower_leaves(self):
             return
         for producer in self.producers:
             producer.may_produce = False
         self.load.end()
-        if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self._is_drained):
+        if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, lambda: is_drained(self)):
             return
-        if not self._is_drained():
-            self.fail("everything sent gets an outcome", f"a producer still waits; {self.load.waiting_text()}")
-        if not self._run_until(self.scheduler.now_us + KNOWN_LIMIT_US, self._is_known):
+        if not is_drained(self):
+            EverythingSentGetsAnOutcome(self.fail).violated(f"a producer still waits; {self.load.waiting_text()}")
+        if not self._run_until(self.scheduler.now_us + KNOWN_LIMIT_US, lambda: is_known(self)):
             return
-        if not self._is_known():
-            self.fail("followers learn what is committed", self._high_watermarks())
-        self._compare()
+        if not is_known(self):
+            FollowersLearnWhatIsCommitted(self.fail).violated(high_watermarks(self))
+        compare_producers(self)
         self.load.compare()
         if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self.load.is_compared):
             return
         if self.settings.has_aftermath:
             Aftermath(self).run()
-
-    def _check_lonely_follower(self) -> bool:
-        """Liveness: a follower that only its leader cannot reach leaves the ISR in time, and records commit again.
-
-        It keeps its session with the controller, so nobody but the leader can tell. False when something is violated.
-        """
-        key = (TOPIC, self.rng.randrange(self.settings.partitions))
-        state = self.quorum.image.partition(*key)
-        assert state is not None
-        controller = [life.node_id for life in self.cluster.up() if _is_controller(life)]
-        followers = [each for each in state.isr if each != state.leader]
-        if state.leader in controller or not followers:
-            return True  # cut off from the controller as well, it would be fenced
-        lonely = self.rng.choice(followers)
-        self.network.cut(host_of(state.leader), host_of(lonely))
-        self.network.cut(host_of(lonely), host_of(state.leader))
-        until_us = self.scheduler.now_us + LONELY_LIMIT_US
-        if not self._run_until(until_us, lambda: self._has_left(key, lonely)):
-            return False
-        now = self.quorum.image.partition(*key)
-        if now is not None and now.leader == state.leader and now.leader_epoch == state.leader_epoch:
-            if lonely in now.isr and self.partitions.has_uncommitted(state.leader, key):
-                self.fail(
-                    "a follower that does not fetch leaves the ISR",
-                    f"{key[0]}-{key[1]}: broker {lonely} is still in {now.isr}, {LONELY_LIMIT_US // 1000} ms after it "
-                    f"was cut off from its leader {state.leader}",
-                )
-                return False
-            if lonely not in now.isr:
-                self.coverage.reached("cut off member left the isr")
-        self.network.heal_all()
-        if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self.is_healthy):
-            return False
-        if not self.is_healthy():
-            self.fail("the cluster recovers once the faults are over", self._condition())
-        return self.violation is None
-
-    def _has_left(self, key: tuple[str, int], node_id: int) -> bool:
-        state = self.quorum.image.partition(*key)
-        return state is None or node_id not in state.isr
 
     def run_until(self, until_us: int, is_done: Callable[[], bool]) -> bool:
         """False when something was violated."""
@@ -391,7 +342,7 @@ class World:
             until_us=until_us, is_done=lambda: self.violation is not None or is_done(), events_max=EVENTS_MAX
         )
         if not was_done and self.scheduler.now_us < until_us:
-            self.fail("a run ends", f"more than {EVENTS_MAX} events")
+            RunEnds(self.fail).violated(f"more than {EVENTS_MAX} events")
         return self.violation is None
 
     def _begin_clients(self) -> None:
@@ -427,179 +378,8 @@ class World:
             self.client_hosts.append(producer.name)
         self.load.begin()
 
-    def _is_drained(self) -> bool:
-        if not all(producer.is_drained for producer in self.producers) or not self.load.is_done:
-            return False
-        ends = {self._end_offsets(index) for index in range(self.settings.partitions)}
-        return all(len(each) == 1 for each in ends)
-
-    def _end_offsets(self, index: int) -> frozenset[int]:
-        """Log ends of all replicas, and the high watermark of the leader: one value when all is replicated."""
-        found = set()
-        for life in self.cluster.up():
-            hosted = None if life.broker is None else life.broker.partitions.get(TOPIC, index)
-            if hosted is not None:
-                found.add(hosted.log.log_end_offset)
-                if hosted.replica.is_leader:
-                    found.add(hosted.replica.high_watermark)
-        return frozenset(found)
-
-    def _replicas(self) -> Iterator[HostedPartition]:
-        for life in self.cluster.up():
-            for index in range(self.settings.partitions):
-                hosted = None if life.broker is None else life.broker.partitions.get(TOPIC, index)
-                if hosted is not None:
-                    yield hosted
-
-    def _is_known(self) -> bool:
-        """Nothing is written any more, so each follower's next fetches tell it the high watermark."""
-        return all(each.replica.high_watermark == each.replica.log_end_offset for each in self._replicas())
-
-    def _high_watermarks(self) -> str:
-        told = (
-            f"{each.topic}-{each.index}, {each.replica.role.value}: {each.replica.high_watermark} of "
-            f"{each.replica.log_end_offset}"
-            for each in self._replicas()
-        )
-        return f"high watermarks {KNOWN_LIMIT_US // 1000} ms after the last record: {', '.join(told)}"
-
-    def _condition(self) -> str:
-        image = self.quorum.image
-        topic = image.topics.get(TOPIC)
-        states = [] if topic is None else [str(state) for state in topic.partitions]
-        fenced = [each for each, broker in image.brokers.items() if broker.fenced]
-        up = [life.node_id for life in self.cluster.up()]
-        return f"up {up}, fenced {fenced}, partitions {states}"
-
-    # -- at the end --------------------------------------------------------------------------------------------------
-
-    def _compare(self) -> None:
-        """What producers were told against what lies in the logs."""
-        for index in range(self.settings.partitions):
-            places = self._places(index)
-            for producer in self.producers:
-                self._compare_producer(producer, index, places)
-
-    def _places(self, index: int) -> dict[bytes, list[int]]:
-        """Offsets of each record's identity in the leader's log."""
-        places: dict[bytes, list[int]] = {}
-        for life in self.cluster.up():
-            hosted = None if life.broker is None else life.broker.partitions.get(TOPIC, index)
-            if hosted is None or not hosted.replica.is_leader:
-                continue
-            start = hosted.log.log_start_offset
-            while start < hosted.log.log_end_offset:
-                for offset, _, _, value, _ in decode_records(hosted.log.read(start, 1 << 20)):
-                    places.setdefault(bytes(value or b"").split(b" ")[0], []).append(offset)
-                    start = offset + 1
-            return places
-        return places
-
-    def _compare_producer(self, producer: SimProducer, index: int, places: dict[bytes, list[int]]) -> None:
-        key = (TOPIC, index)
-        was_unclean = self.partitions.was_unclean(key)
-        mine = [each for each in places if each.startswith(f"{producer.name}:{index}:".encode())]
-        for identity, (partition, offset) in producer.acked.items():
-            if partition != index or producer.acks != "all" or was_unclean:
-                continue
-            found = places.get(identity, [])
-            if not found:
-                self.fail("an acknowledged record is not lost", f"{identity!r} acknowledged at offset {offset}")
-            elif offset >= 0 and offset not in found:
-                self.fail("an acknowledged record is where it was said", f"{identity!r}: {offset}, found at {found}")
-        for identity in mine:
-            if identity in producer.failed:
-                self.fail("what definitely failed is not in the log", f"{identity!r} at {places[identity]}")
-            if producer.is_idempotent and len(places[identity]) > 1 and not was_unclean:
-                self.fail("idempotence: no record twice", f"{identity!r} at {places[identity]}")
-        if producer.is_idempotent and not was_unclean:
-            numbers = [int(each.rpartition(b":")[2]) for each in sorted(mine, key=lambda each: places[each][0])]
-            if numbers != sorted(numbers):
-                self.fail("an idempotent producer's records keep their order", f"{producer.name} in {key}")
-
     def dispose(self) -> None:
         self.cluster.dispose()
         self.load.dispose()
         for loop in (*(each.loop for each in self._clients), *(each.loop for each in self.producers)):
             loop.dispose()
-
-
-def _is_controller(life: Life) -> bool:
-    return life.broker is not None and life.broker.metadata.controller.is_active
-
-
-def run_seed(seed: int) -> SeedResult:
-    """Run one seed to its end, or to its first violation. Not re-entrant: it puts virtual clocks in place."""
-    with virtual_clocks():
-        world = World(settings_of(seed))
-        try:
-            cluster = world.cluster
-            with (
-                refusals_counted(world.coverage),
-                tellings_watched(world.fail, cluster.lives, cluster.disks),
-                _storage_watched(world),
-                proposals_watched(world.fail, world.coverage),
-                requests_charged(),
-                answers_late(random.Random(f"answers {seed}"))
-                if world.settings.has_late_answers
-                else contextlib.nullcontext(),
-            ):
-                world.run()
-            result = _result(world, seed)
-        finally:
-            world.dispose()
-    del world
-    gc.collect()  # it is all cycles, and with collection off nothing counted them: thousands of seeds fill the memory
-    return result
-
-
-@contextlib.contextmanager
-def _storage_watched(world: World) -> Iterator[None]:
-    patch = Patch()
-    storage_failed = Partitions.storage_failed
-
-    def watched(self: Partitions, hosted: HostedPartition, error: Exception) -> AppendOutcome:
-        if self.get(*hosted.key) is hosted:
-            world.storage_fails(self, hosted)
-        return storage_failed(self, hosted, error)
-
-    patch.set(Partitions, "storage_failed", watched)
-    try:
-        yield
-    finally:
-        patch.undo()
-
-
-@contextlib.contextmanager
-def virtual_clocks() -> Iterator[None]:
-    """The clocks of nodes and clients are those of the simulated processes; nothing is collected meanwhile."""
-    saved = node_clock.clocks(), client_clock.source()
-    node_clock.use_clocks(read_ns, read_wall_ns)
-    client_clock.use_clock(read_ns)
-    gc_was_enabled = gc.isenabled()
-    gc.disable()  # a collection would end dead coroutines at a time that the seed does not decide
-    try:
-        yield
-    finally:
-        asyncio._set_running_loop(None)
-        node_clock.use_clocks(*saved[0])
-        client_clock.use_clock(saved[1])
-        if gc_was_enabled:
-            gc.enable()
-
-
-def _result(world: World, seed: int) -> SeedResult:
-    log: list[str] = []
-    if world.violation is not None:
-        log = sorted(line for logger in world.cluster.loggers.values() for line in logger.lines)
-    return SeedResult(
-        seed=seed,
-        violation=world.violation,
-        trace_hash=world.scheduler.trace_hash,
-        events=world.scheduler.events_run,
-        virtual_us=world.scheduler.now_us,
-        acked=sum(len(each.acked) for each in world.producers),
-        counts=dict(world.coverage.counts),
-        faults=list(world.faults.done),
-        log=log,
-    )

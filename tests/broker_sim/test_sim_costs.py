@@ -10,10 +10,11 @@ import pytest
 from broker.mutants import applied
 from broker.sim.costs import _elements
 from broker.sim.disk import BYTES_PER_US, CALL_US, SimDisk
+from broker.sim.invariants import EventLoopAnswersWithinASession
 from broker.sim.loop import SimLoop, spend_us
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
-from broker.sim.world import STALL, run_seed
+from broker.sim.seed_run import run_seed
 from broker.wire.apis import ApiKey
 from broker.wire.messages import request
 
@@ -152,4 +153,4 @@ def test_unbounded_work_in_one_wake_up_is_a_stall(mutant: str) -> None:
     with applied(mutant):
         violation = run_seed(AFTERMATH_SEED).violation
     assert violation is not None
-    assert violation.invariant == STALL
+    assert violation.invariant == EventLoopAnswersWithinASession.NAME

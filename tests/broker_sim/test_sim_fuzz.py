@@ -12,7 +12,7 @@ from broker.sim.fuzz_files import fuzz_files
 from broker.sim.fuzz_frames import Target, fuzz_frames
 from broker.sim.fuzz_input import damage, random_frame, valid_frame
 from broker.sim.plan import TOPIC
-from broker.sim.world import virtual_clocks
+from broker.sim.seed_run import virtual_clocks
 from broker.wire.apis import APIS, ApiKey
 from broker.wire.batch_encoder import encode_batch
 from broker.wire.codec import decode_request, encode_request

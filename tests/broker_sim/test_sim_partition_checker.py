@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
 
 from broker.controller.image import MetadataImage, PartitionState, TopicState
+from broker.replication import ProposeIsr
 from broker.sim.coverage import Coverage
-from broker.sim.partition_checker import BatchSeen, PartitionChecker
+from broker.sim.partition_checker import PartitionChecker
+from broker.sim.partition_truth import BatchSeen
+from broker.sim.proposals import missing_of
 from broker.sim.transaction_checker import TransactionChecker
 
 
@@ -74,3 +78,25 @@ def test_a_producer_that_nobody_knows_may_begin_anywhere_in_bad_input_and_nowher
     seen._check_sequence(seen._truth(("t", 0)), ("t", 0), first)
     with pytest.raises(AssertionError, match="no batch is missing"):
         checker()._check_sequence(seen._truth(("t", 1)), ("t", 1), first)
+
+
+def test_what_was_written_when_the_storage_failed_is_not_vouched_for() -> None:
+    # Seed 1549 once: a sync failed, the power went, the next life ended before it had opened the log.
+    seen, where = checker(), (1, ("t", 0))
+    mirror = seen.mirror(*where)
+    mirror += [batch(0, 0), batch(1, 0)]
+    seen._vouched[where] = 1
+    for _ in range(2):
+        seen._note_stored(where, mirror, is_known=True)
+        seen._to_read_again.add(where)
+        assert seen._stored[where] == (1, batch(0, 0))
+    seen._note_stored(where, mirror, is_known=False)
+    assert where not in seen._stored
+
+
+def test_a_leader_whose_topic_is_deleted_may_forget_its_proposals() -> None:
+    # Seed 2186 once.
+    proposal = ProposeIsr(attempt=2, leader_epoch=0, partition_epoch=1, isr=(2, 1, 5), broker_epochs=(-1, 50, 35))
+    facts = {"leader_epoch": 0, "partition_epoch": 1, "maximal_isr": {1, 2}}
+    assert missing_of(SimpleNamespace(is_leader=True, **facts), proposal) == {5}
+    assert missing_of(SimpleNamespace(is_leader=False, **facts), proposal) == set()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from broker.sim.__main__ import main, parse_seeds
-from broker.sim.world import SeedResult, run_seed
+from broker.sim.report import outcome_text
+from broker.sim.seed_run import SeedResult, run_seed
+from broker.sim.world import Violation
 
 ROOT = Path(__file__).parents[2]
 SEEDS = os.environ.get("SIM_SEEDS", "1-40")  # make test-all: 1-200, from where each state must have been reached
@@ -36,7 +39,7 @@ def test_a_seed_repeats_itself() -> None:
 
 @pytest.mark.thorough
 def test_a_seed_repeats_itself_in_another_process_with_other_hashes() -> None:
-    code = "from broker.sim.world import run_seed; print(run_seed(6).trace_hash)"
+    code = "from broker.sim.seed_run import run_seed; print(run_seed(6).trace_hash)"
     hashes = {
         subprocess.run(
             [sys.executable, "-c", code],
@@ -50,6 +53,30 @@ def test_a_seed_repeats_itself_in_another_process_with_other_hashes() -> None:
         for seed in ("1", "2")
     }
     assert len(hashes) == 1
+
+
+def test_the_line_of_a_seed_tells_two_outcomes_apart() -> None:
+    one = SeedResult(
+        seed=7,
+        violation=None,
+        trace_hash=0xABC,
+        events=10,
+        virtual_us=20,
+        acked=3,
+        counts={"b": 1, "a": 2},
+        faults=["f"],
+    )
+    assert outcome_text(one).startswith("7 00000abc 10 20 3 ")
+    assert outcome_text(one) == outcome_text(replace(one, counts={"a": 2, "b": 1}, log=["not a part of it"]))
+    violation = Violation(invariant="a run ends", message="", at_us=1)
+    others = [
+        replace(one, trace_hash=1),
+        replace(one, acked=4),
+        replace(one, counts={"a": 2}),
+        replace(one, faults=[]),
+        replace(one, violation=violation),
+    ]
+    assert len({outcome_text(each) for each in (one, *others)}) == 6
 
 
 def test_ranges_of_seeds() -> None:

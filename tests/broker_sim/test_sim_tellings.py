@@ -16,8 +16,8 @@ from broker.quorum.types import (
     VoteRequest,
     VoteResponse,
 )
+from broker.sim.seed_run import run_seed
 from broker.sim.tellings import ahead_of_disk
-from broker.sim.world import run_seed
 
 IN_EPOCH_2 = PersistedState(leader_epoch=2)
 VOTED_FOR_4 = PersistedState(leader_epoch=2, voted_id=4)

@@ -11,8 +11,8 @@ from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.plan import settings_of
 from broker.sim.scheduler import Scheduler
+from broker.sim.seed_run import run_seed
 from broker.sim.threads import Threads
-from broker.sim.world import run_seed
 
 
 class Process:

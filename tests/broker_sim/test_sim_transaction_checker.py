@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker.sim.coverage import Coverage
-from broker.sim.transaction_checker import Attempt, TransactionChecker
+from broker.sim.transaction_checker import TransactionChecker
+from broker.sim.transactions_seen import Attempt
 
 KEY = ("t", 0)
 PRODUCER = (7, 3)

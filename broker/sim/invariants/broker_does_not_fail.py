@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class BrokerDoesNotFail(Invariant):
+    """No broker ends itself, except when its disk refuses what it cannot do without."""
+
+    NAME = "a broker does not fail"
+    GROUP = Group.PROCESSES

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class ClusterRecoversOnceTheFaultsAreOver(Invariant):
+    """Every broker is up and unfenced, and every partition has a leader and all its replicas in sync, 12 seconds after
+    the last fault at the latest.
+    """
+
+    NAME = "the cluster recovers once the faults are over"
+    GROUP = Group.END

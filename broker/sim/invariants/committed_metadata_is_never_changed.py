@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.quorum.types import LogEntry
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class CommittedMetadataIsNeverChanged(Invariant):
+    """An entry that one node knows as committed is the same at every node that knows its offset as committed."""
+
+    NAME = "committed metadata is never changed"
+    GROUP = Group.QUORUM
+
+    def check(
+        self, node_id: int, *, high_watermark: int, log: Sequence[LogEntry], committed: Sequence[LogEntry]
+    ) -> None:
+        known = min(high_watermark, len(committed))
+        if known and log[known - 1] != committed[known - 1]:
+            self.violated(f"node {node_id} has committed another entry at offset {known - 1}")

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class CommittedOffsetIsNeitherLostNorGoesBack(Invariant):
+    """A group that fetches its offsets gets what was acknowledged last, whatever becomes of its coordinator."""
+
+    NAME = "a committed offset is neither lost nor goes back"
+    GROUP = Group.GROUPS
+
+    def fetched(self, group: str, index: int, offset: int, *, floor: int) -> bool:
+        """`floor` is what was acknowledged when the fetch began. Whether it is so."""
+        if offset >= floor:
+            return True
+        self.violated(f"{group} partition {index}: {offset} was fetched after {floor} was acknowledged")
+        return False
+
+    def goes_on(self, group: str, index: int, name: str, offset: int, *, floor: int) -> None:
+        """A member begins to read there."""
+        if offset < floor:
+            self.violated(f"{group} partition {index}: {name} goes on at {offset}, {floor} was acknowledged")

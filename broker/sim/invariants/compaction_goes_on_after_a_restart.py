@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class CompactionGoesOnAfterARestart(Invariant):
+    """A compaction that was interrupted comes to its end after a restart."""
+
+    NAME = "a compaction goes on after a restart"
+    GROUP = Group.AFTERMATH

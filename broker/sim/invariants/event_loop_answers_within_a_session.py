@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class EventLoopAnswersWithinASession(Invariant):
+    """No callback of a broker takes or waits longer than broker.session.timeout.ms."""
+
+    NAME = "an event loop answers within a session"
+    GROUP = Group.PROCESSES
+
+    def check(self, node_id: int, *, held_us: int, waited_us: int, session_ms: int) -> bool:
+        """Nobody gets an answer meanwhile, and no heartbeat leaves: the broker is fenced, its partitions move.
+
+        Whether it is so.
+        """
+        if held_us <= session_ms * 1000 and waited_us <= session_ms * 1000:
+            return True
+        self.violated(
+            f"broker {node_id}: one callback took {held_us // 1000} ms, another waited "
+            f"{waited_us // 1000} ms; broker.session.timeout.ms is {session_ms}"
+        )
+        return False

@@ -1,0 +1,40 @@
+"""What an invariant of the simulation is: a name, a sentence, and a check.
+
+Each stands in a file of its own. The docstring of the class is the sentence that the simulation proves for the seeds
+that it ran; docs/internals/simulation.md lists them. An observer (`quorum_checker`, `partition_checker`, ...) sees what
+happens, keeps the truth, and asks the invariant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import ClassVar, Protocol
+
+Fail = Callable[[str, str], None]  # (name of the invariant, what was seen)
+
+
+class Group(Enum):
+    """What an invariant is about; the value is the heading of the page."""
+
+    QUORUM = "Quorum and metadata"
+    REPLICATION = "Replication"
+    CLIENTS = "What clients see"
+    TRANSACTIONS = "Transactions"
+    GROUPS = "Consumer groups"
+    PROCESSES = "Processes"
+    END = "At the end, when the faults are healed"
+    AFTERMATH = "In the aftermath"
+
+
+class Invariant(Protocol):
+    NAME: ClassVar[str]  # as violations, the table of mutants and its test have it
+    GROUP: ClassVar[Group]
+    _fail: Fail
+
+    def __init__(self, fail: Fail) -> None:
+        self._fail = fail
+
+    def violated(self, seen: str) -> None:
+        """It does not hold. Only the first violation of a run counts."""
+        self._fail(self.NAME, seen)

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class LogGoesWithItsTopicWhoeverWasDown(Invariant):
+    """The log of a deleted topic goes at every broker, also at one that was down meanwhile."""
+
+    NAME = "a log goes with its topic, whoever was down"
+    GROUP = Group.AFTERMATH

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from broker.controller.image import PartitionState
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class NoUncleanElectionUnlessAllowed(Invariant):
+    """The controller elects a replica outside of the ISR only if the topic allows it."""
+
+    NAME = "no unclean election unless allowed"
+    GROUP = Group.QUORUM
+
+    def check(self, where: str, was: PartitionState, now: PartitionState, *, is_allowed: bool) -> None:
+        """Of an election of a leader that was not in the ISR."""
+        if not is_allowed:
+            self.violated(f"{where}: {now.leader} was not in the ISR {was.isr}")

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class RequestOfTooManyElementsIsRefused(Invariant):
+    """A request of too many elements is ended, and nobody else waits for it."""
+
+    NAME = "a request of too many elements is refused"
+    GROUP = Group.AFTERMATH

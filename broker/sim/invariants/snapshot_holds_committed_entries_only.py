@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class SnapshotHoldsCommittedEntriesOnly(Invariant):
+    """No node puts an entry of the metadata log into a snapshot before it is committed."""
+
+    NAME = "a snapshot holds committed entries only"
+    GROUP = Group.QUORUM
+
+    def check(self, node_id: int, *, dropped: int, committed: int) -> None:
+        """How many entries the node's snapshot stands for, and how many are committed."""
+        if dropped > committed:
+            self.violated(f"node {node_id} has dropped {dropped} entries, {committed} are committed")

@@ -1,0 +1,66 @@
+"""What the checker of partitions knows: the batches that it saw, and what is committed. Values and their questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Key = tuple[str, int]
+
+
+class BatchSeen(NamedTuple):
+    base_offset: int
+    last_offset: int
+    epoch: int
+    crc: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    last_sequence: int
+    is_control: bool
+    is_transactional: bool
+    is_commit: bool  # of a marker
+
+
+@dataclass(slots=True)
+class Truth:
+    """One partition, over all brokers."""
+
+    committed: list[BatchSeen] = field(default_factory=list)
+    committed_by: list[int] = field(default_factory=list)  # of each: the leader epoch whose leader committed it
+    sequences: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer id -> (epoch, last sequence)
+    leaders: dict[int, int] = field(default_factory=dict)  # leader epoch -> broker
+    unclean_epoch: int = -1  # the last leader epoch that began with an unclean election
+    is_given_up: bool = False  # the leader of that epoch, or of one after it, was not seen yet
+    chain: dict[tuple[int, int], tuple[BatchSeen, int]] = field(default_factory=dict)
+
+    @property
+    def end_offset(self) -> int:
+        return self.committed[-1].last_offset + 1 if self.committed else 0
+
+    def committed_until(self, epoch: int) -> list[BatchSeen]:
+        """What the leader of this epoch must hold. A broker may hear late that it led, when another already commits
+        in a later epoch: of that it knows nothing, and needs not."""
+        count = len(self.committed)
+        while count and self.committed_by[count - 1] > epoch:
+            count -= 1
+        return self.committed if count == len(self.committed) else self.committed[:count]
+
+
+class Watched(NamedTuple):
+    """What of a replica was seen last."""
+
+    leader_epoch: int
+    is_leader: bool
+    high_watermark: int
+    log_end_offset: int
+    last_stable_offset: int  # of a leader, else 0
+
+
+def holds(log: list[BatchSeen], committed: list[BatchSeen]) -> bool:
+    """By log matching, the last batch stands for all before it."""
+    return not committed or (len(log) >= len(committed) and log[len(committed) - 1] == committed[-1])
+
+
+def name_of(key: Key) -> str:
+    return f"{key[0]}-{key[1]}"

@@ -1,0 +1,114 @@
+"""What a run waits for once its faults are over, and what it says if that does not come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from broker.sim.cluster import host_of
+from broker.sim.invariants import ClusterRecoversOnceTheFaultsAreOver, FollowerThatDoesNotFetchLeavesTheIsr
+from broker.sim.plan import TOPIC
+
+if TYPE_CHECKING:
+    from broker.node.replicas.hosted import HostedPartition
+    from broker.sim.cluster import Life
+    from broker.sim.stage import Stage
+
+RECOVERY_LIMIT_US = 12_000_000  # after healing: many times what elections and catching up take
+KNOWN_LIMIT_US = 1_500_000  # replica.fetch.wait.max.ms is 200
+LONELY_LIMIT_US = 1_500_000  # replica.lag.time.max.ms is 400: the rest is for asking the controller, twice if need be
+
+
+def lonely_follower_leaves(world: Stage) -> bool:
+    """Liveness: a follower that only its leader cannot reach leaves the ISR in time, and records commit again.
+
+    It keeps its session with the controller, so nobody but the leader can tell. False when something is violated.
+    """
+    key = (TOPIC, world.rng.randrange(world.settings.partitions))
+    state = world.quorum.image.partition(*key)
+    assert state is not None
+    controller = [life.node_id for life in world.cluster.up() if _is_controller(life)]
+    followers = [each for each in state.isr if each != state.leader]
+    if state.leader in controller or not followers:
+        return True  # cut off from the controller as well, it would be fenced
+    lonely = world.rng.choice(followers)
+    world.network.cut(host_of(state.leader), host_of(lonely))
+    world.network.cut(host_of(lonely), host_of(state.leader))
+    until_us = world.scheduler.now_us + LONELY_LIMIT_US
+    if not world.run_until(until_us, lambda: _has_left(world, key, lonely)):
+        return False
+    now = world.quorum.image.partition(*key)
+    if now is not None and now.leader == state.leader and now.leader_epoch == state.leader_epoch:
+        if lonely in now.isr and world.partitions.has_uncommitted(state.leader, key):
+            FollowerThatDoesNotFetchLeavesTheIsr(world.fail).violated(
+                f"{key[0]}-{key[1]}: broker {lonely} is still in {now.isr}, {LONELY_LIMIT_US // 1000} ms after it "
+                f"was cut off from its leader {state.leader}",
+            )
+            return False
+        if lonely not in now.isr:
+            world.coverage.reached("cut off member left the isr")
+    world.network.heal_all()
+    if not world.run_until(world.scheduler.now_us + RECOVERY_LIMIT_US, world.is_healthy):
+        return False
+    if not world.is_healthy():
+        ClusterRecoversOnceTheFaultsAreOver(world.fail).violated(condition(world))
+    return world.violation is None
+
+
+def _has_left(world: Stage, key: tuple[str, int], node_id: int) -> bool:
+    state = world.quorum.image.partition(*key)
+    return state is None or node_id not in state.isr
+
+
+def is_drained(world: Stage) -> bool:
+    if not all(producer.is_drained for producer in world.producers) or not world.load.is_done:
+        return False
+    ends = {_end_offsets(world, index) for index in range(world.settings.partitions)}
+    return all(len(each) == 1 for each in ends)
+
+
+def _end_offsets(world: Stage, index: int) -> frozenset[int]:
+    """Log ends of all replicas, and the high watermark of the leader: one value when all is replicated."""
+    found = set()
+    for life in world.cluster.up():
+        hosted = None if life.broker is None else life.broker.partitions.get(TOPIC, index)
+        if hosted is not None:
+            found.add(hosted.log.log_end_offset)
+            if hosted.replica.is_leader:
+                found.add(hosted.replica.high_watermark)
+    return frozenset(found)
+
+
+def _replicas(world: Stage) -> Iterator[HostedPartition]:
+    for life in world.cluster.up():
+        for index in range(world.settings.partitions):
+            hosted = None if life.broker is None else life.broker.partitions.get(TOPIC, index)
+            if hosted is not None:
+                yield hosted
+
+
+def is_known(world: Stage) -> bool:
+    """Nothing is written any more, so each follower's next fetches tell it the high watermark."""
+    return all(each.replica.high_watermark == each.replica.log_end_offset for each in _replicas(world))
+
+
+def high_watermarks(world: Stage) -> str:
+    told = (
+        f"{each.topic}-{each.index}, {each.replica.role.value}: {each.replica.high_watermark} of "
+        f"{each.replica.log_end_offset}"
+        for each in _replicas(world)
+    )
+    return f"high watermarks {KNOWN_LIMIT_US // 1000} ms after the last record: {', '.join(told)}"
+
+
+def condition(world: Stage) -> str:
+    image = world.quorum.image
+    topic = image.topics.get(TOPIC)
+    states = [] if topic is None else [str(state) for state in topic.partitions]
+    fenced = [each for each, broker in image.brokers.items() if broker.fenced]
+    up = [life.node_id for life in world.cluster.up()]
+    return f"up {up}, fenced {fenced}, partitions {states}"
+
+
+def _is_controller(life: Life) -> bool:
+    return life.broker is not None and life.broker.metadata.controller.is_active

@@ -1,0 +1,113 @@
+"""One seed from its number to its result. `run_seed` is the whole API; nothing outlives it but the result."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from broker.client import clock as client_clock
+from broker.mutants import Patch
+from broker.node.process import clock as node_clock
+from broker.node.replicas.hosted import AppendOutcome, HostedPartition
+from broker.node.replicas.partitions import Partitions
+from broker.sim.costs import requests_charged
+from broker.sim.coverage import refusals_counted
+from broker.sim.loop import read_ns, read_wall_ns
+from broker.sim.plan import settings_of
+from broker.sim.proposals import answers_late, proposals_watched
+from broker.sim.tellings import tellings_watched
+from broker.sim.world import Violation, World
+
+
+@dataclass(slots=True, kw_only=True)
+class SeedResult:
+    seed: int
+    violation: Violation | None
+    trace_hash: int
+    events: int
+    virtual_us: int
+    acked: int
+    counts: dict[str, int]
+    faults: list[str]
+    log: list[str] = field(default_factory=list)  # of the brokers, only when something was violated
+
+
+def run_seed(seed: int) -> SeedResult:
+    """Run one seed to its end, or to its first violation. Not re-entrant: it puts virtual clocks in place."""
+    with virtual_clocks():
+        world = World(settings_of(seed))
+        try:
+            cluster = world.cluster
+            with (
+                refusals_counted(world.coverage),
+                tellings_watched(world.fail, cluster.lives, cluster.disks),
+                _storage_watched(world),
+                proposals_watched(world.fail, world.coverage),
+                requests_charged(),
+                answers_late(random.Random(f"answers {seed}"))
+                if world.settings.has_late_answers
+                else contextlib.nullcontext(),
+            ):
+                world.run()
+            result = _result(world, seed)
+        finally:
+            world.dispose()
+    del world
+    gc.collect()  # it is all cycles, and with collection off nothing counted them: thousands of seeds fill the memory
+    return result
+
+
+@contextlib.contextmanager
+def _storage_watched(world: World) -> Iterator[None]:
+    patch = Patch()
+    storage_failed = Partitions.storage_failed
+
+    def watched(self: Partitions, hosted: HostedPartition, error: Exception) -> AppendOutcome:
+        if self.get(*hosted.key) is hosted:
+            world.storage_fails(self, hosted)
+        return storage_failed(self, hosted, error)
+
+    patch.set(Partitions, "storage_failed", watched)
+    try:
+        yield
+    finally:
+        patch.undo()
+
+
+@contextlib.contextmanager
+def virtual_clocks() -> Iterator[None]:
+    """The clocks of nodes and clients are those of the simulated processes; nothing is collected meanwhile."""
+    saved = node_clock.clocks(), client_clock.source()
+    node_clock.use_clocks(read_ns, read_wall_ns)
+    client_clock.use_clock(read_ns)
+    gc_was_enabled = gc.isenabled()
+    gc.disable()  # a collection would end dead coroutines at a time that the seed does not decide
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(None)
+        node_clock.use_clocks(*saved[0])
+        client_clock.use_clock(saved[1])
+        if gc_was_enabled:
+            gc.enable()
+
+
+def _result(world: World, seed: int) -> SeedResult:
+    log: list[str] = []
+    if world.violation is not None:
+        log = sorted(line for logger in world.cluster.loggers.values() for line in logger.lines)
+    return SeedResult(
+        seed=seed,
+        violation=world.violation,
+        trace_hash=world.scheduler.trace_hash,
+        events=world.scheduler.events_run,
+        virtual_us=world.scheduler.now_us,
+        acked=sum(len(each.acked) for each in world.producers),
+        counts=dict(world.coverage.counts),
+        faults=list(world.faults.done),
+        log=log,
+    )

@@ -1,0 +1,65 @@
+"""What the parts of a seed's story may use of its world, so that they need not import it: it imports them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Protocol
+
+from broker.sim.clients import SimClient
+from broker.sim.cluster import Cluster
+from broker.sim.coverage import Coverage
+from broker.sim.network import Network
+from broker.sim.partition_checker import PartitionChecker
+from broker.sim.plan import Settings
+from broker.sim.producers import SimProducer
+from broker.sim.quorum_checker import QuorumChecker
+from broker.sim.scheduler import Scheduler
+from broker.sim.transaction_checker import TransactionChecker
+
+
+class Hand(Protocol):
+    """What a directed scene does to hosts and links, by the faults of the seed."""
+
+    def start_after(self, node_id: int, delay_us: int) -> None: ...
+    def cut_both_ways(self, one: int, other: int, duration_us: int) -> None: ...
+
+
+class Load(Protocol):
+    """The clients of coordinators."""
+
+    @property
+    def is_done(self) -> bool: ...
+
+
+class Stage(Protocol):
+    """The world of a seed (world.py)."""
+
+    settings: Settings
+    scheduler: Scheduler
+    coverage: Coverage
+    rng: random.Random
+    network: Network
+    cluster: Cluster
+    partitions: PartitionChecker
+    quorum: QuorumChecker
+    transactions: TransactionChecker
+    admin: SimClient
+    producers: list[SimProducer]
+    client_hosts: list[str]
+    has_lost_power: bool
+    rotten: set[int]  # hosts whose metadata log has changed while they were down
+
+    @property
+    def faults(self) -> Hand: ...
+    @property
+    def load(self) -> Load: ...
+    @property
+    def violation(self) -> object | None: ...
+    @property
+    def bootstrap(self) -> str: ...
+    def new_client(self, name: str) -> SimClient: ...
+    def fail(self, invariant: str, message: str) -> None: ...
+    def is_healthy(self) -> bool: ...
+    def run_until(self, until_us: int, is_done: Callable[[], bool]) -> bool: ...
+    def send_corrupt_batch(self, node_id: int) -> None: ...
