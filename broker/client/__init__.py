@@ -6,8 +6,7 @@ surface.
 
 from __future__ import annotations
 
-from broker.client.admin import Admin, ClusterDescription, NewTopic
-from broker.client.batches import read_batches
+from broker.client.admin import Admin, ClusterDescription
 from broker.client.consumer import Consumer
 from broker.client.core.batch import RecordMetadata, TopicPartition
 from broker.client.core.errors import (
@@ -26,8 +25,8 @@ from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
 from broker.client.future import DeliveryFuture, FailedFuture
 from broker.client.group_session import RebalanceListener
 from broker.client.interceptors import ConsumerInterceptor
-from broker.client.offsets import FoundOffset
 from broker.client.producer import Producer, ProducerInterceptor, ProducerRecord
+from broker.client.questions import FoundOffset, NewTopic
 from broker.client.reporting import BatchListener, DeliveredBatch
 
 __all__ = [
@@ -63,5 +62,4 @@ __all__ = [
     "TopicPartition",
     "TopicState",
     "WakeupError",
-    "read_batches",
 ]

@@ -10,37 +10,41 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from broker.client import admin_cluster
-from broker.client.admin_cluster import RESOURCE_TYPES, LogDirectory, QuorumDescription
+from broker.client.admin_cluster import LogDirectory
 from broker.client.admin_groups import GroupAdmin
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
-from broker.client.coordinators import GROUP, TRANSACTION, find_coordinator
+from broker.client.coordinators import find_coordinator
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import parse_admin
 from broker.client.core.errors import KafkaError, first_of, first_partition
 from broker.client.core.fetcher import LATEST
 from broker.client.core.metadata import BrokerAddress, TopicState
 from broker.client.offsets import epoch_end_offset, list_offset
+from broker.client.question import Question, raise_error
+from broker.client.questions import (
+    GROUP,
+    TRANSACTION,
+    NewTopic,
+    QuorumDescription,
+    changed_settings,
+    created_topics,
+    deleted_records,
+    deleted_topics,
+    more_partitions,
+    quorum,
+    settings_of,
+)
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request, to_ms
 
 _EPOCH_MAX = 2**15 - 1  # of a producer
-
-
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    """-1 for partitions or replication_factor means the brokers' default."""
-
-    name: str
-    partitions: int = -1
-    replication_factor: int = -1
-    config: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,21 +94,7 @@ class Admin:
         """Create all, then (with `wait`) until every partition has a leader. An existing topic is an error."""
         wanted = list(topics)
         deadline_ms = self._deadline_ms()
-
-        def build(version: int) -> Message:
-            entries = [
-                {
-                    "name": topic.name,
-                    "num_partitions": topic.partitions,
-                    "replication_factor": topic.replication_factor,
-                    "assignments": (),
-                    "configs": [{"name": name, "value": str(value)} for name, value in topic.config.items()],
-                }
-                for topic in wanted
-            ]
-            return request(ApiKey.CREATE_TOPICS, version, topics=entries, timeout=self._config.request_timeout_ms)
-
-        self._change(ApiKey.CREATE_TOPICS, build, lambda message: message.topics, deadline_ms)
+        self._change(created_topics(wanted, self._config.request_timeout_ms), deadline_ms)
         if wait:
             self._client.retrying(
                 lambda: self._expect_leaders([each.name for each in wanted], deadline_ms), deadline_ms
@@ -112,11 +102,7 @@ class Admin:
 
     def delete_topics(self, names: Iterable[str]) -> None:
         wanted = list(names)
-
-        def build(version: int) -> Message:
-            return request(ApiKey.DELETE_TOPICS, version, topic_names=wanted, timeout=self._config.request_timeout_ms)
-
-        self._change(ApiKey.DELETE_TOPICS, build, lambda message: message.responses, self._deadline_ms())
+        self._change(deleted_topics(wanted, self._config.request_timeout_ms), self._deadline_ms())
         self._client.metadata.forget(wanted)
 
     def describe_cluster(self) -> ClusterDescription:
@@ -125,7 +111,7 @@ class Admin:
 
         def ask() -> ClusterDescription:
             message = self._client.call(None, ApiKey.DESCRIBE_CLUSTER, build, self._deadline_ms())
-            _raise_error(message.error_code, message.error_message, "cluster")
+            raise_error(message.error_code, message.error_message, "cluster")
             return ClusterDescription(
                 cluster_id=message.cluster_id,
                 controller_id=message.controller_id,
@@ -146,24 +132,13 @@ class Admin:
 
     def describe_configs(self, kind: str, name: str) -> dict[str, str | None]:
         """Effective settings of a "topic", a "broker" (its id as text) or a "group"."""
-        if kind not in RESOURCE_TYPES:
-            known = ", ".join(RESOURCE_TYPES)
-            raise KafkaError(-1, f"describe_configs: expected one of {known}, got {kind!r}", name="LOCAL_STATE")
+        question = settings_of(kind, name)
         node = int(name) if kind == "broker" else None
         deadline_ms = self._deadline_ms()
         if node is not None:
             self._client.fetch_metadata([], deadline_ms)
-
-        def build(version: int) -> Message:
-            entry = {"resource_type": RESOURCE_TYPES[kind], "resource_name": name, "configuration_keys": None}
-            return request(ApiKey.DESCRIBE_CONFIGS, version, resources=[entry])
-
-        def ask() -> dict[str, str | None]:
-            result = first_of(self._client.call(node, ApiKey.DESCRIBE_CONFIGS, build, deadline_ms).results)
-            _raise_error(result.error_code, result.error_message, f"{kind} {name}")
-            return {each.name: each.value for each in result.configs}
-
-        return self._client.retrying(ask, deadline_ms)
+        found = self._client.retrying(lambda: self._client.ask(node, question, deadline_ms), deadline_ms)
+        return {key: setting.value for key, setting in found.items()}
 
     def list_offsets(
         self, partitions: Iterable[TopicPartition], timestamp_ms: int = LATEST
@@ -187,18 +162,17 @@ class Admin:
     def create_partitions(self, counts: Mapping[str, int]) -> None:
         """Of these topics, up to so many each; then until every one has a leader."""
         deadline_ms = self._deadline_ms()
-        admin_cluster.create_partitions(self._client, counts, deadline_ms)
+        self._client.ask(None, more_partitions(counts, self._config.request_timeout_ms), deadline_ms)
         self._client.retrying(lambda: self._expect_partitions(counts, deadline_ms), deadline_ms)
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Everything before these offsets (-1: before the high watermark). Returns where each log begins now."""
         deadline_ms = self._deadline_ms()
-        return {
-            TopicPartition(*each): admin_cluster.delete_records(
-                self._client, TopicPartition(*each), offset, deadline_ms
-            )
-            for each, offset in before.items()
-        }
+        return {each: self._delete_records(TopicPartition(*each), before[each], deadline_ms) for each in before}
+
+    def _delete_records(self, partition: TopicPartition, before: int, deadline_ms: int) -> int:
+        timeout_ms = self._config.request_timeout_ms
+        return self._client.ask_leader(partition, lambda _: deleted_records(partition, before, timeout_ms), deadline_ms)
 
     def alter_configs(
         self,
@@ -211,16 +185,8 @@ class Admin:
         subtract: Mapping[str, str] | None = None,
     ) -> None:
         """Of a "topic", a "broker" (its id as text, empty: of all) or a "group": all of these changes or none."""
-        admin_cluster.alter_configs(
-            self._client,
-            kind,
-            name,
-            set_=set_ or {},
-            delete=delete,
-            append=append or {},
-            subtract=subtract or {},
-            deadline_ms=self._deadline_ms(),
-        )
+        question = changed_settings(kind, name, set_=set_, delete=delete, append=append, subtract=subtract)
+        self._client.ask(None, question, self._deadline_ms())
 
     def elect_leaders(
         self, partitions: Iterable[TopicPartition] | None = None, *, is_unclean: bool = False
@@ -237,7 +203,7 @@ class Admin:
 
     def describe_quorum(self) -> QuorumDescription:
         deadline_ms = self._deadline_ms()
-        return self._client.retrying(lambda: admin_cluster.describe_quorum(self._client, deadline_ms), deadline_ms)
+        return self._client.retrying(lambda: self._client.ask(None, quorum(), deadline_ms), deadline_ms)
 
     def describe_client_quotas(self, client_id: str | None = None) -> dict[str | None, dict[str, float]]:
         """By client id; under None the default of those that have none of their own."""
@@ -259,7 +225,7 @@ class Admin:
 
         def ask(node: int) -> list[Message]:
             answer = self._client.call(node, ApiKey.LIST_TRANSACTIONS, build, deadline_ms)
-            _raise_error(answer.error_code, None, f"transactions of broker {node}")
+            raise_error(answer.error_code, None, f"transactions of broker {node}")
             if answer.unknown_state_filters:
                 raise KafkaError(-1, f"no such state: {', '.join(answer.unknown_state_filters)}", name="LOCAL_STATE")
             return list(answer.transaction_states)
@@ -283,7 +249,7 @@ class Admin:
             node = find_coordinator(self._client, TRANSACTION, transactional_id, deadline_ms)
             states = self._client.call(node, ApiKey.DESCRIBE_TRANSACTIONS, build, deadline_ms).transaction_states
             answer = first_of(states)
-            _raise_error(answer.error_code, None, f"transactional id {transactional_id!r}")
+            raise_error(answer.error_code, None, f"transactional id {transactional_id!r}")
             return TransactionDescription(
                 coordinator=node,
                 state=answer.transaction_state,
@@ -307,7 +273,7 @@ class Admin:
 
         def parse(message: Message) -> dict[int, ProducerDescription]:
             answer = first_partition(message.topics)
-            _raise_error(answer.error_code, answer.error_message, f"{chosen.topic}-{chosen.partition}")
+            raise_error(answer.error_code, answer.error_message, f"{chosen.topic}-{chosen.partition}")
             return {
                 each.producer_id: ProducerDescription(
                     producer_epoch=each.producer_epoch,
@@ -319,7 +285,8 @@ class Admin:
                 for each in answer.active_producers
             }
 
-        return self._client.ask_leader(chosen, ApiKey.DESCRIBE_PRODUCERS, build, parse, self._deadline_ms())
+        question = Question(ApiKey.DESCRIBE_PRODUCERS, build, parse)
+        return self._client.ask_leader(chosen, lambda _: question, self._deadline_ms())
 
     def abort_hanging_transaction(self, partition: TopicPartition, producer_id: int) -> None:
         """Write an abort marker for a transaction that its coordinator no longer knows (`describe_producers` shows it).
@@ -347,9 +314,10 @@ class Admin:
 
         def parse(message: Message) -> None:
             code = first_partition(first_of(message.markers).topics).error_code
-            _raise_error(code, None, f"marker in {where}")
+            raise_error(code, None, f"marker in {where}")
 
-        self._client.ask_leader(chosen, ApiKey.WRITE_TXN_MARKERS, build, parse, self._deadline_ms())
+        question = Question(ApiKey.WRITE_TXN_MARKERS, build, parse)
+        self._client.ask_leader(chosen, lambda _: question, self._deadline_ms())
 
     def close(self) -> None:
         self._client.close()
@@ -365,8 +333,8 @@ class Admin:
     def _deadline_ms(self) -> int:
         return now_ms() + self._config.default_api_timeout_ms
 
-    def _change(self, api_key: ApiKey, build: Any, results: Any, deadline_ms: int) -> None:
-        """Ask the controller. Any: the request builder and the accessor of kio's result list.
+    def _change(self, question: Question[Any], deadline_ms: int) -> None:
+        """Ask the controller. Any: what it answers beyond errors is nobody's interest here.
 
         Not retried after the request was sent and its answer lost: a second try would find its own first one.
         """
@@ -375,8 +343,7 @@ class Admin:
             self._client.fetch_metadata([], deadline_ms)
             controller = self._client.metadata.controller_id
             node = controller if controller in self._client.metadata.brokers else None
-            for each in results(self._client.call(node, api_key, build, deadline_ms)):
-                _raise_error(each.error_code, getattr(each, "error_message", None), f"topic {each.name!r}")
+            self._client.ask(node, question, deadline_ms)
 
         def ask_unless_final() -> KafkaError | None:
             try:
@@ -401,12 +368,7 @@ class Admin:
     def _expect_leaders(self, names: Sequence[str], deadline_ms: int) -> None:
         answer = self._client.fetch_metadata(names, deadline_ms)
         for topic in answer.topics:
-            _raise_error(ErrorCode(topic.error_code), None, f"topic {topic.name!r}")
+            raise_error(ErrorCode(topic.error_code), None, f"topic {topic.name!r}")
             for each in topic.partitions:
                 if each.leader < 0:
                     raise KafkaError(ErrorCode.leader_not_available, f"{topic.name}-{each.partition}")
-
-
-def _raise_error(code: ErrorCode, message: str | None, what: str) -> None:
-    if code is not ErrorCode.none:
-        raise KafkaError(code, f"{what}: {message}" if message else what)

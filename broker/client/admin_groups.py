@@ -13,13 +13,14 @@ from typing import TypeVar
 
 from broker.client.blocking import BlockingClient, Build
 from broker.client.clock import now_ms
-from broker.client.coordinators import GROUP, find_coordinator
+from broker.client.coordinators import find_coordinator
 from broker.client.core.batch import TopicPartition
 from broker.client.core.errors import KafkaError, first_of
 from broker.client.core.groups.encodings import decode_assignment
 from broker.client.core.transactions import OffsetAndMetadata
 from broker.client.group_requests import commit_entries, commit_error, committed_offsets
 from broker.client.protocol import by_topic
+from broker.client.questions import GROUP
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode, RemoteProtocolError
 from broker.wire.messages import Message, request

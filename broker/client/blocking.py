@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar
+from functools import partial
+from typing import TypeAlias
 
 from broker.client.clock import now_ms
 from broker.client.core.batch import TopicPartition
@@ -15,13 +16,13 @@ from broker.client.core.config import AdminConfig, ConsumerConfig, ProducerConfi
 from broker.client.core.errors import KafkaError, TimedOutError
 from broker.client.core.metadata import NO_LEADER, MetadataAnswer, MetadataCache
 from broker.client.network import Answered, Lost, Network, NetworkEvent
-from broker.client.protocol import HIGHEST, metadata_answer, metadata_request
+from broker.client.question import Question, Result
+from broker.client.questions import metadata_of
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message
 
 Build: TypeAlias = Callable[[int], Message]  # version -> request
-Result = TypeVar("Result")
 _WAIT_MS_MAX = 200
 
 
@@ -76,23 +77,23 @@ class BlockingClient:
     def call(
         self, node: int | None, api_key: ApiKey, build: Build, deadline_ms: int, *, highest: int | None = None
     ) -> Message:
-        """Ask one broker (None: any). Raises KafkaError: NETWORK_EXCEPTION if the connection broke, or a time-out."""
+        """The whole answer; see `ask`."""
+        return self.ask(node, Question(api_key, build, lambda message: message, highest=highest), deadline_ms)
+
+    def ask(self, node: int | None, question: Question[Result], deadline_ms: int) -> Result:
+        """Of one broker (None: any). Raises KafkaError: NETWORK_EXCEPTION if the connection broke, or a time-out."""
         chosen = self._wait_ready(node, deadline_ms)
-        version = self.network.version(chosen, api_key, HIGHEST[api_key] if highest is None else highest)
-        if version is None:
-            raise KafkaError(
-                ErrorCode.unsupported_version, f"broker {chosen} offers no version of {api_key.name} we speak"
-            )
+        version = question.version(partial(self.network.version, chosen), f"broker {chosen}")
         call = _Call()
         timeout_ms = max(1, min(self.config.request_timeout_ms, deadline_ms - now_ms()))
-        self.network.send(chosen, api_key, version, build(version), call, timeout_ms=timeout_ms)
+        self.network.send(chosen, question.api_key, version, question.build(version), call, timeout_ms=timeout_ms)
         while call.message is None:
             if call.failure is not None:
                 raise call.failure
             if now_ms() >= deadline_ms + _WAIT_MS_MAX:
-                raise TimedOutError(f"no answer to {api_key.name} from broker {chosen}", definite=False)
+                raise TimedOutError(f"no answer to {question.api_key.name} from broker {chosen}", definite=False)
             self.step(deadline_ms + _WAIT_MS_MAX)
-        return call.message
+        return question.parse(call.message)
 
     def _wait_ready(self, node: int | None, deadline_ms: int) -> int:
         while True:
@@ -110,14 +111,7 @@ class BlockingClient:
         """Of these topics (None: all), taken into the cache. Topics are not created by asking."""
 
         def ask() -> MetadataAnswer:
-            answer = metadata_answer(
-                self.call(
-                    None,
-                    ApiKey.METADATA,
-                    lambda version: metadata_request(version, topics, auto_create=False),
-                    deadline_ms,
-                )
-            )
+            answer = self.ask(None, metadata_of(topics), deadline_ms)
             if not answer.brokers:
                 raise KafkaError(ErrorCode.leader_not_available, "the metadata names no broker yet")
             return answer
@@ -139,20 +133,15 @@ class BlockingClient:
         return self.retrying(find, deadline_ms)
 
     def ask_leader(
-        self,
-        partition: TopicPartition,
-        api_key: ApiKey,
-        build: Build,
-        parse: Callable[[Message], Result],
-        deadline_ms: int,
+        self, partition: TopicPartition, question: Callable[[int], Question[Result]], deadline_ms: int
     ) -> Result:
-        """Ask the partition's leader, follow leader changes. `parse` raises KafkaError for an error in the answer."""
+        """Ask the partition's leader, follow leader changes. `question` takes the leader epoch that we know."""
 
         def ask() -> Result:
             node = self.leader(partition, deadline_ms)
             attempt_deadline_ms = min(deadline_ms, now_ms() + self.config.request_timeout_ms)
             try:
-                return parse(self.call(node, api_key, build, attempt_deadline_ms))
+                return self.ask(node, question(self.metadata.leader_epoch(partition)), attempt_deadline_ms)
             except KafkaError:
                 self.fetch_metadata([partition.topic], deadline_ms)
                 raise

@@ -1,7 +1,6 @@
 """One connection to one broker: bytes of requests out, answers in, in the order they were asked.
 
-Owns: the socket, its buffers, the ApiVersions handshake. Decides nothing about retries. A broker answers the requests
-of a connection in order, so an answer with an unexpected correlation id is a broken peer.
+Owns: the socket and its buffers. What is said, core/conversation.py decides. Decides nothing about retries.
 """
 
 from __future__ import annotations
@@ -12,54 +11,29 @@ import socket
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from broker.client import native
-from broker.wire.apis import ApiKey, negotiate
-from broker.wire.codec import decode_response, decode_response_correlation_id, encode_request
+from broker.client.core.conversation import Conversation, Pending
 from broker.wire.encoder import Buffer
-from broker.wire.errors import ErrorCode, RemoteProtocolError
 from broker.wire.framing import FrameReader
-from broker.wire.messages import Message, request
+from broker.wire.messages import Message
 
-if TYPE_CHECKING:
-    from broker.client.network import NetworkConfig
-
-_SOFTWARE_NAME = "kafka-harness-reference"
-_SOFTWARE_VERSION = "1"
-_API_VERSIONS_VERSION = 3
 _SENDMSG_BUFFERS_MAX = 256  # IOV_MAX is 1024 on Linux; more buffers a call bring nothing
 _RECEIVE_HINT_BYTES = 32 * 1024
-_CORRELATION_MODULUS = 2**31
 
 
 class ConnectionClosedError(Exception):
     """The peer closed the connection."""
 
 
-class Pending:
-    """A request on its way: `end_bytes` is the position in the outgoing stream after its last byte."""
-
-    __slots__ = (
-        "api_key",
-        "context",
-        "correlation_id",
-        "deadline_ms",
-        "end_bytes",
-        "expects_answer",
-        "sent_at_s",
-        "version",
-    )
-
-    def __init__(self, api_key: ApiKey, version: int, context: object, expects_answer: bool, deadline_ms: int) -> None:
-        self.api_key = api_key
-        self.version = version
-        self.context = context
-        self.expects_answer = expects_answer
-        self.deadline_ms = deadline_ms
-        self.correlation_id = 0
-        self.end_bytes = 0
-        self.sent_at_s = 0.0
+class ConnectionConfig(Protocol):
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def send_buffer_bytes(self) -> int: ...
+    @property
+    def receive_buffer_bytes(self) -> int: ...
 
 
 class Connection:
@@ -79,24 +53,20 @@ class Connection:
         self.clock = time.monotonic
         self.is_connecting = True
         self.is_ready = False
-        self.pending: deque[Pending] = deque()
+        self.conversation = Conversation(client_id, correlation_ids)
+        self.pending = self.conversation.pending
         self._silent: deque[Pending] = deque()
         self._socket = sock
         self.descriptor = sock.fileno()
-        self._client_id = client_id
         self._setup_deadline_ms = deadline_ms
         self._reader = FrameReader()
         self._out: deque[memoryview] = deque()
         self._queued_bytes = 0
         self._written_bytes = 0
-        self._correlation_ids = correlation_ids
-        self._offered: dict[int, tuple[int, int]] = {}
-        self.features: dict[str, int] = {}  # finalized level by name (KIP-584)
-        self._versions: dict[tuple[ApiKey, int], int | None] = {}
 
     @classmethod
     def open(
-        cls, node: int, host: str, port: int, config: NetworkConfig, deadline_ms: int, correlation_ids: Iterator[int]
+        cls, node: int, host: str, port: int, config: ConnectionConfig, deadline_ms: int, correlation_ids: Iterator[int]
     ) -> Connection:
         """Begin to connect; raises OSError if that fails at once.
 
@@ -131,37 +101,25 @@ class Connection:
         if code:
             raise OSError(code, "cannot connect")
         self.is_connecting = False
-        self._ask_versions(_API_VERSIONS_VERSION)
+        self._queue(self.conversation.greet(self, self._setup_deadline_ms))
 
     def on_versions(self, message: Message) -> bool:
         """True when the connection is ready; False if the question has to be asked in the oldest form first."""
-        if message.error_code == ErrorCode.unsupported_version and message.__version__ > 0:
-            self._ask_versions(0)
-            return False
-        if message.error_code != ErrorCode.none:
-            raise RemoteProtocolError(f"ApiVersions answered with {message.error_code.name}")
-        self._offered = {each.api_key: (each.min_version, each.max_version) for each in message.api_keys}
-        finalized = getattr(message, "finalized_features", None) or ()
-        self.features = {each.name: each.max_version_level for each in finalized}
-        self.is_ready = True
-        return True
-
-    def version(self, api_key: ApiKey, highest: int) -> int | None:
-        key = (api_key, highest)
-        if key not in self._versions:
-            self._versions[key] = negotiate(api_key, self._offered, highest)
-        return self._versions[key]
+        self.is_ready = self.conversation.on_greeted(message)
+        if not self.is_ready:
+            self._queue(self.conversation.greet(self, self._setup_deadline_ms, version=0))
+        return self.is_ready
 
     def enqueue(self, pending: Pending, message: Message) -> None:
-        pending.correlation_id = next(self._correlation_ids) % _CORRELATION_MODULUS
-        buffers: list[Buffer] = encode_request(
-            pending.api_key, pending.version, pending.correlation_id, self._client_id or None, message
-        )
-        self._out.extend(map(memoryview, buffers))
-        self._queued_bytes += sum(map(len, buffers))
+        self._queue(self.conversation.ask(pending, message))
         pending.end_bytes = self._queued_bytes
         pending.sent_at_s = self.clock()
-        (self.pending if pending.expects_answer else self._silent).append(pending)
+        if not pending.expects_answer:
+            self._silent.append(pending)
+
+    def _queue(self, buffers: list[Buffer]) -> None:
+        self._out.extend(map(memoryview, buffers))
+        self._queued_bytes += sum(map(len, buffers))
 
     def flush(self) -> tuple[int, list[Pending]]:
         """Write what the kernel takes: (bytes written, requests without an answer that are out now). Raises OSError."""
@@ -195,8 +153,7 @@ class Connection:
     def receive(self) -> Iterator[tuple[Pending, Message]]:
         """One read, and all whole answers in it. Raises OSError, ConnectionClosedError, RemoteProtocolError.
 
-        What was handed out before an error counts. A request is no longer `pending` only once its answer is decoded:
-        if that fails, it must be told as lost with the connection.
+        What was handed out before an error counts.
         """
         view = self._reader.writable(_RECEIVE_HINT_BYTES)
         try:
@@ -207,30 +164,7 @@ class Connection:
             raise ConnectionClosedError("closed by the broker")
         self._reader.written(count)
         while (frame := self._reader.next_frame()) is not None:
-            pending = self._first_pending(decode_response_correlation_id(frame))
-            message = self._decode(pending, frame)
-            self.pending.popleft()
-            yield pending, message
-
-    def _decode(self, pending: Pending, frame: memoryview) -> Message:
-        if pending.api_key is ApiKey.API_VERSIONS and bytes(frame[4:6]) == b"\x00\x23":
-            # A broker that does not know our version answers in version 0 (KIP-511), with error 35.
-            return decode_response(pending.api_key, 0, frame)[1] if pending.version == 0 else _Unsupported
-        return decode_response(pending.api_key, pending.version, frame)[1]
-
-    def _first_pending(self, correlation_id: int) -> Pending:
-        if not self.pending or self.pending[0].correlation_id != correlation_id:
-            raise RemoteProtocolError(f"an answer with correlation id {correlation_id} that nothing waits for")
-        return self.pending[0]
-
-    def _ask_versions(self, version: int) -> None:
-        message = request(
-            ApiKey.API_VERSIONS,
-            version,
-            client_software_name=_SOFTWARE_NAME,
-            client_software_version=_SOFTWARE_VERSION,
-        )
-        self.enqueue(Pending(ApiKey.API_VERSIONS, version, self, True, self._setup_deadline_ms), message)
+            yield self.conversation.take(frame)
 
     def close(self) -> tuple[tuple[object, ...], tuple[object, ...]]:
         """(contexts handed over whole and unanswered, contexts not handed over whole)."""
@@ -242,13 +176,6 @@ class Connection:
         self._silent.clear()
         self._out.clear()
         return unanswered, unsent
-
-
-class _Unsupported:
-    """Stands for "ask again with version 0"."""
-
-    error_code = ErrorCode.unsupported_version
-    __version__ = 1
 
 
 def _set_buffer_sizes(sock: socket.socket, send_bytes: int, receive_bytes: int) -> None:

@@ -28,7 +28,6 @@ from broker.client.core.fetcher import (
     ConsumerRecord,
     FetcherCore,
     FetchPosition,
-    FetchResult,
 )
 from broker.client.core.metadata import TopicState
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
@@ -36,11 +35,12 @@ from broker.client.group_session import CommitCallback, GroupSession, Offsets, R
 from broker.client.interceptors import ConsumerInterceptor, ConsumerInterceptors
 from broker.client.metrics import ConsumerMetrics, group_snapshot
 from broker.client.network import Answered, Lost, NetworkEvent
-from broker.client.offsets import FoundOffset, epoch_end_offset, list_offset
-from broker.client.protocol import HIGHEST, by_topic, metadata_answer, metadata_request
+from broker.client.offsets import epoch_end_offset, list_offset
+from broker.client.protocol import HIGHEST, fetch_request, fetch_results, metadata_answer, metadata_request
+from broker.client.questions import FoundOffset
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, error_of, request
+from broker.wire.messages import Message, error_of
 
 _METADATA = "metadata"
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
@@ -436,58 +436,3 @@ def _wrong_state(message: str) -> KafkaError:
 
 def _normal(offsets: Offsets) -> dict[TopicPartition, OffsetAndMetadata]:
     return {TopicPartition(*each): OffsetAndMetadata(*at) for each, at in offsets.items()}
-
-
-def fetch_request(
-    version: int,
-    plan: Mapping[TopicPartition, FetchPosition],
-    *,
-    max_wait_ms: int,
-    min_bytes: int,
-    max_bytes: int,
-    partition_max_bytes: int,
-    isolation_level: int = 0,
-) -> Message:
-    """Without a session: each request names all its partitions."""
-    entries: Iterable[tuple[TopicPartition, dict[str, object]]] = (
-        (
-            partition,
-            {
-                "partition": partition.partition,
-                "current_leader_epoch": position.leader_epoch,
-                "fetch_offset": position.offset,
-                "last_fetched_epoch": -1,
-                "log_start_offset": -1,
-                "partition_max_bytes": partition_max_bytes,
-            },
-        )
-        for partition, position in plan.items()
-    )
-    return request(
-        ApiKey.FETCH,
-        version,
-        replica_id=-1,
-        max_wait=max_wait_ms,
-        min_bytes=min_bytes,
-        max_bytes=max_bytes,
-        isolation_level=isolation_level,
-        session_id=0,
-        session_epoch=-1,
-        topics=by_topic(entries, name="topic"),
-        forgotten_topics_data=(),
-        rack_id="",
-    )
-
-
-def fetch_results(message: Message) -> dict[TopicPartition, FetchResult]:
-    return {
-        TopicPartition(topic.topic, each.partition_index): FetchResult(
-            error_code=int(each.error_code),
-            high_watermark=each.high_watermark,
-            log_start_offset=getattr(each, "log_start_offset", -1),
-            records=b"" if each.records is None else each.records,
-            aborted=tuple([(one.producer_id, one.first_offset) for one in each.aborted_transactions or ()]),
-        )
-        for topic in message.responses
-        for each in topic.partitions
-    }

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from broker.client import native
-from broker.client.connection import Connection, ConnectionClosedError, Pending
+from broker.client.connection import Connection, ConnectionClosedError, ConnectionConfig
 from broker.client.core.backoff import backoff_ms
+from broker.client.core.conversation import Pending
 from broker.client.core.metadata import BrokerAddress
 from broker.wire.addresses import parse_address
 from broker.wire.apis import ApiKey
@@ -28,15 +29,9 @@ _BOOTSTRAP_ID_FIRST = -1000
 _POLL_ERRORS = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
-class NetworkConfig(Protocol):
+class NetworkConfig(ConnectionConfig, Protocol):
     @property
     def bootstrap_servers(self) -> tuple[str, ...]: ...
-    @property
-    def client_id(self) -> str: ...
-    @property
-    def send_buffer_bytes(self) -> int: ...
-    @property
-    def receive_buffer_bytes(self) -> int: ...
     @property
     def reconnect_backoff_ms(self) -> int: ...
     @property
@@ -179,12 +174,12 @@ class Network:
 
     def version(self, node: int, api_key: ApiKey, highest: int) -> int | None:
         """What to speak with this ready node, None if it does not offer the API."""
-        return self._connections[node].version(api_key, highest)
+        return self._connections[node].conversation.version(api_key, highest)
 
     def feature(self, node: int, name: str) -> int:
         """The finalized level of a feature as this ready node told it; 0 if it knows none of that name."""
         connection = self._connections.get(node)
-        return 0 if connection is None else connection.features.get(name, 0)
+        return 0 if connection is None else connection.conversation.features.get(name, 0)
 
     def send(
         self,

@@ -7,10 +7,11 @@ Left out: fetch sessions, rack awareness, leader hints of Produce v10, OffsetFor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from broker.client.core.batch import Batch, TopicPartition
+from broker.client.core.fetcher import FetchPosition, FetchResult
 from broker.client.core.metadata import BrokerAddress, MetadataAnswer, PartitionState, TopicState
 from broker.client.core.sender import PartitionResult
 from broker.client.core.uniform import uniform_body, with_header
@@ -178,3 +179,58 @@ def by_topic(partitions: Iterable[tuple[TopicPartition, dict[str, object]]], *, 
     for partition, fields in partitions:
         grouped.setdefault(partition.topic, []).append(fields)
     return [{name: topic, "partitions": entries} for topic, entries in grouped.items()]
+
+
+def fetch_request(
+    version: int,
+    plan: Mapping[TopicPartition, FetchPosition],
+    *,
+    max_wait_ms: int,
+    min_bytes: int,
+    max_bytes: int,
+    partition_max_bytes: int,
+    isolation_level: int = 0,
+) -> Message:
+    """Without a session: each request names all its partitions."""
+    entries: Iterable[tuple[TopicPartition, dict[str, object]]] = (
+        (
+            partition,
+            {
+                "partition": partition.partition,
+                "current_leader_epoch": position.leader_epoch,
+                "fetch_offset": position.offset,
+                "last_fetched_epoch": -1,
+                "log_start_offset": -1,
+                "partition_max_bytes": partition_max_bytes,
+            },
+        )
+        for partition, position in plan.items()
+    )
+    return request(
+        ApiKey.FETCH,
+        version,
+        replica_id=-1,
+        max_wait=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=isolation_level,
+        session_id=0,
+        session_epoch=-1,
+        topics=by_topic(entries, name="topic"),
+        forgotten_topics_data=(),
+        rack_id="",
+    )
+
+
+def fetch_results(message: Message) -> dict[TopicPartition, FetchResult]:
+    return {
+        TopicPartition(topic.topic, each.partition_index): FetchResult(
+            error_code=int(each.error_code),
+            high_watermark=each.high_watermark,
+            log_start_offset=getattr(each, "log_start_offset", -1),
+            records=b"" if each.records is None else each.records,
+            aborted=tuple([(one.producer_id, one.first_offset) for one in each.aborted_transactions or ()]),
+        )
+        for topic in message.responses
+        for each in topic.partitions
+    }

@@ -15,7 +15,7 @@ from time import monotonic_ns
 from broker.client import native
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
-from broker.client.coordinators import GROUP, TRANSACTION, find_coordinator
+from broker.client.coordinators import find_coordinator
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import ProducerConfig
 from broker.client.core.errors import KafkaError, TimedOutError
@@ -29,6 +29,7 @@ from broker.client.core.transactions import (
 )
 from broker.client.group_requests import commit_entries
 from broker.client.protocol import by_topic
+from broker.client.questions import GROUP, TRANSACTION
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request

@@ -37,7 +37,7 @@ def admin(cluster: Cluster) -> Iterator[Admin]:
         with Producer({"bootstrap.servers": cluster.bootstrap()}) as producer:
             for index in range(20):
                 producer.send("t", b"%d" % index, partition=index % 2)
-            assert producer.flush(30) == 0
+            assert producer.flush(120) == 0
         yield opened
 
 
@@ -91,7 +91,7 @@ def test_the_log_and_its_settings_are_changed(cluster: Cluster, admin: Admin) ->
     with Producer({"bootstrap.servers": cluster.bootstrap()}) as producer:
         for index in range(10):
             producer.send("log", b"%d" % index)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
     log = TopicPartition("log", 0)
     assert admin.delete_records({log: 6}) == {log: 6}
     assert admin.list_offsets([log], -2) == {log: 6}

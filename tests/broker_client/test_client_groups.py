@@ -61,7 +61,7 @@ def topic(admin: Admin, request: pytest.FixtureRequest) -> str:
 def produce(cluster: Cluster, topic: str, begin: int, end: int) -> None:
     with Producer({"bootstrap.servers": cluster.bootstrap(), "linger.ms": 0}) as producer:
         futures = [producer.send(topic, b"%d" % index, partition=index % PARTITIONS) for index in range(begin, end)]
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         assert all(future.exception(0) is None for future in futures)
 
 

@@ -27,7 +27,7 @@ WAITS = {
 }  # fmt: skip
 API_TIMEOUT = {"default.api.timeout.ms": "150"}
 CALL_S = 1.5  # of the settings above, the longest is a close with a last commit
-SLACK_S = 5.0  # of a busy host
+SLACK_S = 20.0  # of a busy host
 
 ADMIN_CALLS: list[Callable[[Admin], Any]] = [
     lambda admin: admin.create_topics([NewTopic("t", 1, 1)]),

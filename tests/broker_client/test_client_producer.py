@@ -67,7 +67,7 @@ def test_appends_racing_with_the_closing_of_a_batch_lose_nothing(
                 worker.start()
             for worker in workers:
                 worker.join(60)
-            assert producer.flush(30) == 0
+            assert producer.flush(120) == 0
             metrics = producer.metrics()
     finally:
         sys.setswitchinterval(before_s)
@@ -88,7 +88,7 @@ def test_each_callback_runs_once_in_order_and_after_the_answer(broker: TinyBroke
             producer.send(
                 "t", b"x", partition=0, on_delivery=lambda place, error, index=index: seen.append((index, place.offset))
             )
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
     assert seen == [(index, index) for index in range(1000)]
 
 
@@ -112,9 +112,9 @@ def test_an_exception_in_a_callback_harms_nobody_else(broker: TinyBroker) -> Non
 def test_without_acks_the_broker_gets_everything_and_offsets_stay_unknown(broker: TinyBroker) -> None:
     with make(broker, acks="0") as producer:
         futures = [producer.send("t", b"%d" % index) for index in range(2000)]
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
         assert {future.get(1).offset for future in futures} == {-1}
-        deadline_s = time.monotonic() + 10
+        deadline_s = time.monotonic() + 60
         while len(broker.values()) < 2000 and time.monotonic() < deadline_s:
             time.sleep(0.01)
     assert sorted(broker.values()) == sorted(b"%d" % index for index in range(2000))
@@ -164,7 +164,7 @@ def test_a_broker_that_is_not_there_makes_a_send_fail_within_max_block() -> None
     began_s = time.monotonic()
     errors: list[KafkaError | None] = []
     future = producer.send("t", b"x", on_delivery=lambda place, error: errors.append(error))
-    assert time.monotonic() - began_s < 5
+    assert time.monotonic() - began_s < 20
     with pytest.raises(TimedOutError, match="no metadata of topic 't'") as caught:
         future.get(1)
     assert caught.value.definite
@@ -184,7 +184,7 @@ def test_full_memory_blocks_the_sender_of_records_and_then_fails_it_for_certain(
         queued = [producer.send("t", b"x" * 900) for _ in range(3)]
         began_s = time.monotonic()
         error = producer.send("t", b"x" * 900).exception(1)
-        assert 0.15 < time.monotonic() - began_s < 5
+        assert 0.15 < time.monotonic() - began_s < 20
         assert error is not None
         assert error.definite
         assert "buffer.memory=3000" in str(error)
@@ -196,7 +196,7 @@ def test_full_memory_blocks_the_sender_of_records_and_then_fails_it_for_certain(
 def test_memory_that_comes_free_lets_a_blocked_send_go_on(broker: TinyBroker) -> None:
     with make(broker, buffer_memory=4000, batch_size=1000, linger_ms=10_000) as producer:
         futures = [producer.send("t", b"%05d" % index * 150) for index in range(100)]
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         assert all(future.exception(1) is None for future in futures)
     assert len(set(broker.values())) == 100
 
@@ -223,7 +223,7 @@ def test_close_with_a_time_limit_tells_unsent_from_unknown() -> None:
     with TinyBroker(plan=lambda number: "hold") as broker:
         producer = make(broker, acks="1", max_in_flight_requests_per_connection=1, linger_ms=0)
         sent = producer.send("t", b"first")
-        deadline_s = time.monotonic() + 5
+        deadline_s = time.monotonic() + 60
         while not broker.produce_total and time.monotonic() < deadline_s:
             time.sleep(0.01)
         queued = producer.send("t", b"second")

@@ -56,6 +56,13 @@ def parse_properties(
     return kind(**values), frozenset(values)
 
 
+def check_value(kind: type[Any], name: str, value: object) -> None:
+    """ConfigurationError if the property `name` of this configuration cannot have the value; silent about others."""
+    for field in dataclasses.fields(kind):
+        if property_name(field.name) == name:
+            _convert(name, value, str(field.type), field.metadata["limits"])
+
+
 def _unknown(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name.replace("_", "."), known, n=1, cutoff=0.5)
     return f"unknown property {name!r}" + (f", nearest is {near[0]!r}" if near else "")
