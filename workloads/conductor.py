@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 import gevent
 
-from runlog.events import JsonlWriter, RunClock, events_path
+from runlog.files.clock import RunClock
+from runlog.files.lines import JsonlWriter
+from runlog.files.paths import events_path
 from workloads import web
 from workloads.context import CONNECT_TIMEOUT_S, Phases
 from workloads.fleet import Fleet

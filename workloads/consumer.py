@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 
-from runlog.payload import parse_fast
-from runlog.schema import ABSENT, RECV
-from runlog.segment import SegmentWriter
+from runlog.streams.payload import parse_fast
+from runlog.streams.schema import ABSENT, RECV
+from runlog.streams.segment import SegmentWriter
 from workloads.clients import make_consumer
 from workloads.clients.protocol import ConsumerClient, Polled
 from workloads.context import CONNECT_TIMEOUT_S, LoadContext

@@ -10,7 +10,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from runlog.events import RunClock, live_directory
+from runlog.files.clock import RunClock
+from runlog.files.paths import live_directory
 from workloads import keys, payloads, schedule
 from workloads.clients.protocol import ClientSetup
 from workloads.model import Plan, ReaderGroup, Replay

@@ -15,8 +15,8 @@ import numpy as np
 from locust.stats import StatsEntry
 from numpy.typing import NDArray
 
-from runlog.schema import RECV, SEND, SendStatus
-from runlog.segment import Rows, SegmentFollower
+from runlog.streams.schema import RECV, SEND, SendStatus
+from runlog.streams.segment import Rows, SegmentFollower
 from workloads.histogram import LogHistogram
 from workloads.stages import Stages
 

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from runlog.inflight import RING_SLOTS
-from runlog.payload import HEADER_BYTES
+from runlog.streams.inflight import RING_SLOTS
+from runlog.streams.payload import HEADER_BYTES
 from workloads.clients import client_names
 
 KeyDistribution = Literal["none", "uniform", "zipf", "hot"]

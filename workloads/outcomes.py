@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runlog.inflight import InflightRing
-from runlog.schema import ABSENT, SEND, SendStatus
-from runlog.segment import SegmentWriter, live_row_dtype
+from runlog.streams.inflight import InflightRing
+from runlog.streams.schema import ABSENT, SEND, SendStatus
+from runlog.streams.segment import SegmentWriter, live_row_dtype
 
 _ROW = live_row_dtype(SEND)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from runlog.payload import HEADER_BYTES, POOL_BYTES, PayloadPool, random_bodies
+from runlog.streams.payload import HEADER_BYTES, POOL_BYTES, PayloadPool, random_bodies
 from workloads.model import ListedSizes, LognormalSizes, Sizes, UniformSizes, Workload
 
 CORPUS_BYTES_MAX = 64 * 1024 * 1024

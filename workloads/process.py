@@ -12,7 +12,7 @@ from typing import Any
 
 import gevent
 
-from runlog.schema import SendStatus
+from runlog.streams.schema import SendStatus
 from workloads import payloads
 from workloads.context import LoadContext, Phases
 from workloads.counters import Counters

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runlog.schema import SendStatus
-from runlog.segment import Rows
+from runlog.streams.schema import SendStatus
+from runlog.streams.segment import Rows
 from workloads.histogram import LogHistogram
 
 Json = dict[str, Any]  # what json.dumps takes

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from runlog.parquet import read_stream
+from runlog.streams.parquet import read_stream
 
 TOPIC = "load"
 PARTITIONS = 4

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from runlog.schema import ABSENT, SendStatus
-from workloads.clients import aiokafka, client_names, kafka_python, make_consumer, make_producer
-from workloads.clients.confluent import consumer_settings, producer_settings
+from runlog.streams.schema import ABSENT, SendStatus
+from workloads.clients import client_names, make_consumer, make_producer
+from workloads.clients.aiokafka import load as aiokafka
+from workloads.clients.confluent.load import consumer_settings, producer_settings
+from workloads.clients.kafka_python import load as kafka_python
 from workloads.clients.protocol import ClientError, ClientSetup, PropertyError
 
 KNOBS = {
@@ -29,7 +31,7 @@ SINK: Any = SimpleNamespace(one=None, many=None)  # nothing is sent
 # What each client cannot set, with a word of the reason or of the nearest right thing.
 REFUSED = {
     "confluent": [("max.block.ms", "equivalent"), ("linger.mss", "did you mean linger.ms")],
-    "reference": [("max.block.ms", "load generator"), ("interceptor.classes", "interceptor.classes")],
+    "reference": [("max.block.ms", "load generator"), ("interceptor.classes", "Java classes cannot be loaded")],
     "kafka_python": [
         ("buffer.memory", "leave it out"), ("linger_ms", "did you mean linger.ms"), ("linger.ms", "whole|invalid"),
     ],

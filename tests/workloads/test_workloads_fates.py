@@ -10,7 +10,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from runlog.schema import ABSENT, SendStatus
+from runlog.streams.schema import ABSENT, SendStatus
 from tests.broker_client.tiny_broker import Plan, TinyBroker
 from workloads.clients import make_producer
 from workloads.clients.fates import LOCAL_FATES, failed_codes, status_of

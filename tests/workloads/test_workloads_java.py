@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from harness.clusters.kafka.jars import ensure_jars, java_command
-from runlog.compact import compact_cell
-from runlog.schema import RECV, SEND, SendStatus
+from runlog.streams.compact import compact_cell
+from runlog.streams.schema import RECV, SEND, SendStatus
 from tests.workloads.load_process import Load
 from tests.workloads.reference_broker import ReferenceBroker
 from tests.workloads.test_workloads_fates import outcome_of
-from workloads.clients import java_build, make_consumer, make_producer
+from workloads.clients import make_consumer, make_producer
+from workloads.clients.java import build
 from workloads.clients.protocol import ClientError, ClientSetup, PropertyError
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
@@ -25,10 +26,10 @@ SINK: Any = SimpleNamespace(timed=None)  # nothing is sent
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     cache = tmp_path_factory.mktemp("cache")
-    built = java_build.build(ensure_jars(), cache, java_command())
+    built = build.build(ensure_jars(), cache, java_command())
     before = {path: path.stat().st_mtime_ns for path in cache.rglob("*.class")}
     assert before
-    assert java_build.build(ensure_jars(), cache, java_command()) == built
+    assert build.build(ensure_jars(), cache, java_command()) == built
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("*.class")} == before  # built once
     return built
 
@@ -85,8 +86,8 @@ def test_a_property_that_kafkas_client_does_not_have_or_refuses_is_named(runtime
 def test_without_a_jvm_or_a_compiler_the_error_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(ClientError, match=r"java\.command"):
         make_producer("java", _setup({}), SINK)
-    with pytest.raises(java_build.JavaError, match=r"kafka-clients-\*\.jar"):
-        java_build.build(tmp_path, tmp_path, java_command())
+    with pytest.raises(build.JavaError, match=r"kafka-clients-\*\.jar"):
+        build.build(tmp_path, tmp_path, java_command())
 
 
 def test_the_jvm_follows_the_table_of_fates_that_it_is_told_at_start(runtime: dict[str, str]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runlog.schema import SEND, SendStatus
-from runlog.segment import read_segments
+from runlog.streams.schema import SEND, SendStatus
+from runlog.streams.segment import read_segments
 from workloads.clients.protocol import TIMED_OUTCOME
 from workloads.outcomes import OutcomeLog, topic_of
 

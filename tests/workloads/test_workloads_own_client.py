@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runlog.compact import compact_cell
-from runlog.schema import RECV, SEND, SendStatus
+from runlog.streams.compact import compact_cell
+from runlog.streams.schema import RECV, SEND, SendStatus
 from tests.workloads.load_process import Load
 from tests.workloads.reference_broker import ReferenceBroker
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from runlog.payload import HEADER_BYTES, parse
+from runlog.streams.payload import HEADER_BYTES, parse
 from workloads import schedule
 from workloads.model import Workload
 from workloads.payloads import PayloadError, build_pool, drawn_sizes, read_times_ms

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runlog.schema import RECV, SEND, SendStatus
-from runlog.segment import Rows, row_dtype
+from runlog.streams.schema import RECV, SEND, SendStatus
+from runlog.streams.segment import Rows, row_dtype
 from workloads.stages import Stages
 
 WINDOW_US = (1_000_000, 2_000_000)

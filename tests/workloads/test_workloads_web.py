@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from runlog.compact import compact_cell
-from runlog.schema import SEND, SendStatus
+from runlog.streams.compact import compact_cell
+from runlog.streams.schema import SEND, SendStatus
 from tests.workloads.load_process import Load
 from tests.workloads.reference_broker import ReferenceBroker
 
@@ -41,7 +41,7 @@ def test_the_view_shows_the_load_and_stop_ends_it(tmp_path: Path) -> None:
         workload = {"rate_per_s": 500, "warmup_ms": 100, "measure_ms": 60_000, "drain_ms": 3_000}
         load = Load(tmp_path, broker.address, workload, topic="web", web_port=port)
         load.wait_phase("measure")
-        deadline_s = time.monotonic() + 20
+        deadline_s = time.monotonic() + 60
         while _send_figures(port)["num_requests"] < 300:
             assert time.monotonic() < deadline_s
             time.sleep(0.1)

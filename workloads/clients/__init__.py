@@ -11,7 +11,16 @@ from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
+from workloads.clients.member_protocol import (
+    Copier,
+    CopierSetup,
+    GroupMember,
+    MemberLibrary,
+    MemberListener,
+    MemberSetup,
+)
 from workloads.clients.protocol import (
+    ChecksConsumerProperties,
     ChecksProperties,
     ClientError,
     ClientLibrary,
@@ -31,7 +40,6 @@ BUILTIN = {
     "kafka_python": "workloads.clients.kafka_python",
     "java": "workloads.clients.java",
 }
-
 
 # Of producers, for every client of ours, whether its library has the property or not.
 _NOT_OF_THE_LOAD = {
@@ -76,6 +84,23 @@ def make_consumer(client: str, setup: ClientSetup) -> ConsumerClient:
     return library(client).make_consumer(setup)
 
 
+def make_member(client: str, setup: MemberSetup, listener: MemberListener) -> GroupMember:
+    """As `make_producer`. ClientError when the library's adapter cannot be a member in a process of its own."""
+    return _member_library(client, "make_member").make_member(setup, listener)
+
+
+def make_copier(client: str, setup: CopierSetup, listener: MemberListener) -> Copier:
+    return _member_library(client, "make_copier").make_copier(setup, listener)
+
+
+def _member_library(client: str, ability: str) -> MemberLibrary:
+    found = library(client)
+    if not hasattr(found, ability):
+        what = "a group member in a process of its own" if ability == "make_member" else "a transactional copier"
+        raise ClientError(f"client {client} cannot be {what}: it has no {ability}")
+    return cast(MemberLibrary, found)
+
+
 def check_properties(client: str, properties: Mapping[str, str]) -> None:
     """PropertyError if the client says that it cannot set one of them; ClientError as `library`. Silence is no promise:
     a client need not offer it, and some find out only when they are made."""
@@ -83,6 +108,13 @@ def check_properties(client: str, properties: Mapping[str, str]) -> None:
     _refuse_what_the_load_is_not(client, properties)
     if isinstance(found, ChecksProperties):
         found.check_properties(properties)
+
+
+def check_consumer_properties(client: str, properties: Mapping[str, str], *, is_member: bool) -> None:
+    """The same for a reader: `is_member` of a consumer group, or with partitions of its own."""
+    found = library(client)
+    if isinstance(found, ChecksConsumerProperties):
+        found.check_consumer_properties(properties, is_member=is_member)
 
 
 def _refuse_what_the_load_is_not(client: str, properties: Mapping[str, str]) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.wire.fates import FATES, Proof, proof_of
-from runlog.schema import SendStatus
+from runlog.streams.schema import SendStatus
+from workloads.clients.protocol import LOCAL_ERROR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +77,9 @@ def failed_codes(*, retries_possible: bool) -> tuple[int, ...]:
     return tuple(
         int(code) for code in FATES if status_of(int(code), retries_possible=retries_possible) is SendStatus.FAILED
     )
+
+
+def code_of(error: BaseException) -> int:
+    """Of an exception of a Python client: the broker's code, LOCAL_ERROR when no broker said so."""
+    code = getattr(error, "errno", None)
+    return code if isinstance(code, int) and code > 0 else LOCAL_ERROR

@@ -10,7 +10,7 @@ import sys
 
 from broker.wire.errors import error_name
 from broker.wire.fates import FATES, Proof
-from runlog.schema import SendStatus
+from runlog.streams.schema import SendStatus
 from workloads.clients.fates import HIDDEN_ATTEMPTS, LOCAL_FATES
 
 _HEAD = """# What an error says of a send

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from workloads.clients.protocol import PropertyError, is_true, no_such_property
 from workloads.clients.security import is_security, python_security
+from workloads.clients.values import Scope, check_values
 
 Convert = Callable[[str], object]
+Assignor = TypeVar("Assignor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +52,20 @@ def compression(value: str) -> str | None:
     return None if value == "none" else value
 
 
+_OF_KAFKA: Final = (number, text, boolean, acks, compression)  # the others have a reason of their own to refuse
+
+
 def same(names: str, convert: Convert) -> dict[str, Keyword]:
     """Properties whose argument has the same name with underscores."""
     return {name: Keyword(argument=name.replace(".", "_"), convert=convert) for name in names.split()}
 
 
 def keyword_arguments(
-    client: str, properties: Mapping[str, str], table: Mapping[str, Keyword], refused: Mapping[str, str]
+    client: str,
+    scope: Scope,
+    properties: Mapping[str, str],
+    table: Mapping[str, Keyword],
+    refused: Mapping[str, str],
 ) -> dict[str, object]:
     """PropertyError for the first property that is refused, unknown, or has a value that cannot be read.
 
@@ -71,6 +80,8 @@ def keyword_arguments(
         if name not in table:
             raise no_such_property(client, name, table, "the library has no such setting")
         keyword = table[name]
+        if keyword.convert in _OF_KAFKA:
+            check_values(client, scope, {name: value})
         try:
             arguments[keyword.argument] = keyword.convert(value)
         except ValueError as error:
@@ -89,3 +100,25 @@ CONSUMER_REFUSED: Final[Mapping[str, str]] = {
     "auto.offset.reset": "where a reader begins is `start` of its entry in workload.readers",
     "group.id": "the group of a reader follows from its entry in workload.readers with mode: group",
 }
+
+
+def require_acks_all(client: str, arguments: Mapping[str, object]) -> None:
+    """PropertyError for idempotence without acks=all."""
+    if arguments.get("enable_idempotence") is True and arguments.get("acks", "all") != "all":
+        raise PropertyError(client, "enable.idempotence", "idempotence needs acks=all; set enable.idempotence=false")
+
+
+def without_assignor(
+    client: str, properties: Mapping[str, str], known: Mapping[str, Assignor]
+) -> tuple[dict[str, str], Assignor | None]:
+    """(the properties without partition.assignment.strategy, the library's own form of it). `known` is by Java's class;
+    PropertyError for another one."""
+    rest = dict(properties)
+    strategy = rest.pop("partition.assignment.strategy", None)
+    if strategy is None:
+        return rest, None
+    if strategy not in known:
+        raise PropertyError(
+            client, "partition.assignment.strategy", f"got {strategy!r}, expected one of {', '.join(known)}"
+        )
+    return rest, known[strategy]

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from runlog.schema import ABSENT, SendStatus
+from runlog.streams.schema import ABSENT, SendStatus
 
 LOCAL_ERROR = -1
 RECORDS_PER_POLL_MAX = 5_000  # what a consumer hands over at once, unless max.poll.records says less
@@ -31,6 +31,7 @@ class PropertyError(ValueError):
     def __init__(self, client: str, name: str, reason: str) -> None:
         super().__init__(f"client {client} cannot set {name}: {reason}")
         self.name = name
+        self.reason = reason
 
 
 class ClientError(RuntimeError):
@@ -156,6 +157,14 @@ class ChecksProperties(Protocol):
 
     def check_properties(self, properties: Mapping[str, str]) -> None:
         """PropertyError if a producer cannot be made with these."""
+
+
+@runtime_checkable
+class ChecksConsumerProperties(Protocol):
+    """The same for a reader's properties."""
+
+    def check_consumer_properties(self, properties: Mapping[str, str], *, is_member: bool) -> None:
+        """PropertyError if a consumer cannot be made with these; `is_member`: of a consumer group."""
 
 
 @runtime_checkable

@@ -13,11 +13,11 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from workloads.clients import make_copier
+from workloads.clients.member_protocol import Copier, CopierSetup, CopyAborted, CopyUnknown
 from workloads.clients.protocol import ReceivedRecord
-from workloads.members import make_copier
 from workloads.members.journal import MemberJournal
 from workloads.members.loop import CONNECT_TIMEOUT_S, POLL_S, positions_after, setup_of
-from workloads.members.protocol import Copier, CopierSetup, CopyAborted, CopyUnknown
 from workloads.members.spec import MemberSpec
 
 RENEWALS_MAX: Final = 50  # producers that a process uses up before it gives up

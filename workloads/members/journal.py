@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runlog.events import JsonlWriter
+from runlog.files.lines import JsonlWriter
+from workloads.clients.member_protocol import Partition, Positions
 from workloads.clients.protocol import ReceivedRecord
-from workloads.members.protocol import Partition, Positions
 
 
 class MemberJournal:

@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from workloads.clients import make_member
+from workloads.clients.member_protocol import CommitRefused, GroupMember, MemberSetup, Positions
 from workloads.clients.protocol import ReceivedRecord
-from workloads.members import make_member
 from workloads.members.journal import MemberJournal
-from workloads.members.protocol import CommitRefused, GroupMember, MemberSetup, Positions
 from workloads.members.spec import MemberSpec
 
 CONNECT_TIMEOUT_S: Final = 40.0  # the first transaction of a cluster waits until its internal topic is there

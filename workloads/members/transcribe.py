@@ -13,10 +13,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from runlog.events import Event, JsonlWriter, cell_directory, events_path, read_jsonl
-from runlog.parquet import write_part
-from runlog.payload import parse_fast
-from runlog.schema import ABSENT, AUDIT, RECV, Stream
+from runlog.files.lines import Event, read_jsonl
+from runlog.files.paths import cell_directory, events_path
+from runlog.records.history import (
+    Assigned,
+    HistoryLine,
+    OffsetCommitted,
+    Position,
+    Revoked,
+    TransactionBegan,
+    TransactionEnded,
+    TransactionOutcome,
+)
+from runlog.records.lines import HISTORY, RecordWriter
+from runlog.streams.parquet import write_part
+from runlog.streams.payload import parse_fast
+from runlog.streams.schema import ABSENT, AUDIT, RECV, Stream
 from workloads.members.spec import MemberSpec
 from workloads.model import copy_topic
 
@@ -48,7 +60,7 @@ def transcribe_cell(run_dir: Path, cell_id: str, *, topic: str, t0_monotonic_ns:
     if not specs:
         return 0
     received, audited = _Rows(stream=RECV), _Rows(stream=AUDIT)
-    history: list[Event] = []
+    history: list[HistoryLine] = []
     for spec in specs:
         rows = audited if spec.topic == copy_topic(topic) else received
         history += _transcribe(spec, rows, t0_monotonic_ns)
@@ -57,48 +69,50 @@ def transcribe_cell(run_dir: Path, cell_id: str, *, topic: str, t0_monotonic_ns:
             write_part(run_dir, rows.stream, cell_id, rows.columns, part=PART)
     path = events_path(run_dir, cell_id, "history")
     path.unlink(missing_ok=True)
-    with JsonlWriter(path) as writer:
-        for line in sorted(history, key=lambda line: int(line["t_us"])):
+    with RecordWriter(path, HISTORY) as writer:
+        for line in sorted(history, key=lambda line: line.t_us):
             writer.append(line)
     return len(received.columns["offset"]) + len(audited.columns["offset"])
 
 
-def _transcribe(spec: MemberSpec, rows: _Rows, t0_ns: int) -> Iterator[Event]:
+def _transcribe(spec: MemberSpec, rows: _Rows, t0_ns: int) -> Iterator[HistoryLine]:
     """Adds the member's deliveries to `rows` and yields its history."""
     who: dict[str, Any] = {"group": spec.group_id, "member": spec.member, "incarnation": spec.incarnation}
     generation = ABSENT
     fresh: set[int] = set()  # assigned, and nothing was given of it yet
     for line in read_jsonl(Path(spec.journal)):
-        at = {"t_us": (int(line["mono_ns"]) - t0_ns) // 1_000, "kind": line["kind"]}
+        at: dict[str, Any] = {"t_us": (int(line["mono_ns"]) - t0_ns) // 1_000, **who}
         match line["kind"]:
             case "assigned":
                 generation = int(line["generation"])
-                partitions = [int(partition) for _, partition in line["partitions"]]
+                partitions = tuple(int(partition) for _, partition in line["partitions"])
                 fresh |= set(partitions)
-                yield {**at, **who, "generation": generation, "partitions": partitions}
+                yield Assigned(**at, generation=generation, partitions=partitions)
             case "revoked":
-                yield {**at, **who, "partitions": [int(partition) for _, partition in line["partitions"]]}
+                yield Revoked(**at, partitions=tuple(int(partition) for _, partition in line["partitions"]))
             case "committed":
                 for _, partition, offset in line["offsets"]:
-                    yield {**at, **who, "partition": int(partition), "offset": int(offset)}
+                    yield OffsetCommitted(**at, partition=int(partition), offset=int(offset))
             case "delivered":
                 for _, partition, offset, _at_ms, text in line["records"]:
                     if partition in fresh:
                         fresh.discard(partition)
-                        t_us = (int(line["polled_ns"]) - t0_ns) // 1_000
-                        yield {"t_us": t_us, "kind": "position", **who, "partition": partition, "offset": offset}
+                        polled_us = (int(line["polled_ns"]) - t0_ns) // 1_000
+                        yield Position(**{**at, "t_us": polled_us}, partition=partition, offset=offset)
                     _deliver(spec, rows, line, generation, partition, offset, base64.b64decode(text), t0_ns)
             case "transaction":
-                asked_us = (int(line["asked_ns"]) - t0_ns) // 1_000
-                yield {
-                    **at, **who, "copier": spec.consumer, "number": line["number"], "outcome": line["outcome"],
-                    "asked_us": asked_us, "reason": line.get("reason", ""),
-                }  # fmt: skip
+                yield TransactionEnded(
+                    **at,
+                    copier=spec.consumer,
+                    number=line["number"],
+                    outcome=TransactionOutcome(line["outcome"]),
+                    asked_us=(int(line["asked_ns"]) - t0_ns) // 1_000,
+                    reason=line.get("reason", ""),
+                )
             case "transaction_began":
-                yield {**at, **who, "copier": spec.consumer, "number": line["number"], "records": line["records"]}
+                yield TransactionBegan(**at, copier=spec.consumer, number=line["number"], records=line["records"])
             case _:
-                rest = {name: value for name, value in line.items() if name not in ("mono_ns", "kind")}
-                yield {**at, **who, **rest}
+                yield HISTORY.record({name: value for name, value in line.items() if name != "mono_ns"} | at)
 
 
 def _deliver(

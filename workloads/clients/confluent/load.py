@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import confluent_kafka
 
-from runlog.inflight import RING_SLOTS
-from runlog.schema import ABSENT, SendStatus
+from runlog.streams.inflight import RING_SLOTS
+from runlog.streams.schema import ABSENT, SendStatus
 from workloads.clients.fates import status_of
 from workloads.clients.protocol import (
     LOCAL_ERROR,
@@ -29,6 +29,7 @@ from workloads.clients.protocol import (
     no_such_property,
 )
 from workloads.clients.security import is_security, librdkafka_security
+from workloads.clients.values import check_values
 
 NAME = "confluent"
 _STATISTICS_INTERVAL_MS = 1_000
@@ -75,8 +76,22 @@ _CONSUMER_RENAMED = {
 _OTHERS = frozenset({"buffer.memory", "partitioner.class"})
 
 
+_LINGER = "linger.ms"  # librdkafka alone takes a part of a millisecond
+
+
 def check_properties(properties: Mapping[str, str]) -> None:
-    producer_settings(properties)
+    """Kafka's own definitions first: librdkafka reads 16KB as 16 and passes acks=2 on to the broker. Then its own
+    check, in a producer that is never connected."""
+    check_values(NAME, "producer", {name: value for name, value in properties.items() if name != _LINGER})
+    _construct(confluent_kafka.Producer, {**producer_settings(properties), **SILENT})
+
+
+def check_consumer_properties(properties: Mapping[str, str], *, is_member: bool) -> None:
+    check_values(NAME, "consumer", properties)
+    group = {} if is_member else {"enable.auto.commit": "false"}
+    _construct(
+        confluent_kafka.Consumer, {**group, **consumer_settings(properties), "group.id": "none", **SILENT}
+    ).close()
 
 
 def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
+from workloads.clients.member_protocol import Partition, Positions
 from workloads.clients.protocol import ReceivedRecord
-from workloads.members.protocol import Partition, Positions
 
 
 class Seekable(Protocol):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from broker.client import (
     BufferExhaustedError,
+    ConfigurationError,
     Consumer,
     DeliveredBatch,
     FailedFuture,
@@ -20,8 +21,9 @@ from broker.client import (
     Producer,
     TopicPartition,
 )
-from runlog.schema import ABSENT, SendStatus
+from runlog.streams.schema import ABSENT, SendStatus
 from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink, Polled, PropertyError
+from workloads.clients.values import as_property_error, check_values
 
 NAME = "reference"
 _MAX_BLOCK_MS = 1
@@ -40,7 +42,14 @@ def make_consumer(setup: ClientSetup) -> ReferenceConsumer:
 
 def check_properties(properties: Mapping[str, str]) -> None:
     _refuse_own(properties)
+    check_values(NAME, "producer", properties)
     checked(Producer, {**properties, "bootstrap.servers": _NOWHERE}).close(0)
+
+
+def check_consumer_properties(properties: Mapping[str, str], *, is_member: bool) -> None:
+    check_values(NAME, "consumer", properties)
+    group = {"group.id": "of-the-reader"} if is_member else {"enable.auto.commit": "false"}
+    checked(Consumer, {**group, **properties, "bootstrap.servers": _NOWHERE}).close()
 
 
 class ReferenceProducer:
@@ -165,8 +174,5 @@ def checked(make: Callable[[Mapping[str, str]], _Client], settings: Mapping[str,
     """PropertyError by name for what the client refuses."""
     try:
         return make(settings)
-    except ValueError as error:  # the client's ConfigurationError, which names the property
-        text = str(error)
-        named = [name for name in settings if f" {name}:" in text or f"'{name}'" in text]  # the nearest one may be too
-        name = min(named, key=lambda name: (text.find(name), -len(name)), default="a property")
-        raise PropertyError(NAME, name, str(error)) from error
+    except ConfigurationError as error:
+        raise as_property_error(NAME, error) from error

@@ -17,8 +17,8 @@ import aiokafka
 import aiokafka.codec
 import aiokafka.errors
 
-from runlog.schema import ABSENT, SendStatus
-from workloads.clients.fates import status_of
+from runlog.streams.schema import ABSENT, SendStatus
+from workloads.clients.fates import code_of, status_of
 from workloads.clients.keywords import (
     CONSUMER,
     CONSUMER_REFUSED,
@@ -28,11 +28,11 @@ from workloads.clients.keywords import (
     compression,
     keyword_arguments,
     number,
+    require_acks_all,
     same,
     text,
 )
 from workloads.clients.protocol import (
-    LOCAL_ERROR,
     RECORDS_PER_POLL_MAX,
     ClientError,
     ClientSetup,
@@ -41,6 +41,7 @@ from workloads.clients.protocol import (
     PropertyError,
     polled_of,
 )
+from workloads.clients.values import check_consumer_together, check_producer_together
 
 NAME = "aiokafka"
 _GATHERED_MAX = 1_000  # a thousandth of a second at the highest rate that this library reaches is far less
@@ -88,17 +89,22 @@ def make_consumer(setup: ClientSetup) -> AiokafkaConsumer:
 
 def check_properties(properties: Mapping[str, str]) -> None:
     producer_arguments(properties)
+    check_producer_together(NAME, properties)
+
+
+def check_consumer_properties(properties: Mapping[str, str], *, is_member: bool) -> None:
+    consumer_arguments(properties)
+    check_consumer_together(NAME, properties, is_member=is_member)
 
 
 def producer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
     """PropertyError names the first property that the library does not have, or a codec whose package is missing."""
-    arguments = keyword_arguments(NAME, properties, _PRODUCER, _PRODUCER_REFUSED)
+    arguments = keyword_arguments(NAME, "producer", properties, _PRODUCER, _PRODUCER_REFUSED)
     arguments.pop(_IN_FLIGHT, None)
     codec = arguments.get("compression_type")
     if codec is not None and not getattr(aiokafka.codec, f"has_{codec}")():
         raise PropertyError(NAME, "compression.type", f"{codec} needs the package cramjam; gzip needs none")
-    if arguments.get("enable_idempotence") is True and arguments.get("acks", "all") != "all":
-        raise PropertyError(NAME, "enable.idempotence", "idempotence needs acks=all; set enable.idempotence=false")
+    require_acks_all(NAME, arguments)
     return arguments
 
 
@@ -120,7 +126,7 @@ def nearest_properties(
     return nearest, changes
 
 
-class _Loop:
+class Loop:
     """An event loop that runs only while somebody waits in it."""
 
     def __init__(self) -> None:
@@ -128,6 +134,19 @@ class _Loop:
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         return self._loop.run_until_complete(work)
+
+    def run_within(self, timeout_s: float, connecting: Coroutine[Any, Any, None]) -> None:
+        """ClientError when it does not get there."""
+        try:
+            self.run(_within(timeout_s, connecting))
+        except (aiokafka.errors.KafkaError, TimeoutError, OSError) as error:
+            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
+        except (ValueError, RuntimeError) as error:
+            raise ClientError(f"client {NAME}: {error}") from error
+
+    def stop(self, client: Any, timeout_s: float) -> None:
+        """A producer or consumer of the library; what it does not finish in time is cancelled."""
+        self.run(_stop(client, timeout_s))
 
     def close(self) -> None:
         for task in asyncio.all_tasks(self._loop):
@@ -144,18 +163,13 @@ class AiokafkaProducer:
         self._bootstrap_servers = setup.bootstrap_servers
         self._acks_zero = self._arguments.get("acks") == 0
         self._gathered: deque[tuple[str, bytes, bytes | None, int]] = deque()
-        self._loop = _Loop()
+        self._loop = Loop()
         self._producer: Any = None  # the library has no usable types
         self._feeder: asyncio.Task[None] | None = None
         self._sends = self._waits = 0
 
     def connect(self, timeout_s: float) -> None:
-        try:
-            self._loop.run(asyncio.wait_for(self._start(), timeout_s))
-        except (aiokafka.errors.KafkaError, TimeoutError, OSError) as error:
-            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
-        except (ValueError, RuntimeError) as error:
-            raise ClientError(f"client {NAME}: {error}") from error
+        self._loop.run_within(timeout_s, self._start())
 
     async def _start(self) -> None:
         self._producer = aiokafka.AIOKafkaProducer(bootstrap_servers=self._bootstrap_servers, **self._arguments)
@@ -189,7 +203,7 @@ class AiokafkaProducer:
                 continue  # no space for request.timeout.ms: nothing was taken, so the same record is tried again
             except aiokafka.errors.KafkaError as error:
                 gathered.popleft()
-                self._sink(seq, SendStatus.FAILED, _code_of(error), ABSENT, ABSENT)
+                self._sink(seq, SendStatus.FAILED, code_of(error), ABSENT, ABSENT)
                 continue
             gathered.popleft()
             self._sends += 1
@@ -198,7 +212,7 @@ class AiokafkaProducer:
     def _delivered(self, seq: int, done: asyncio.Future[Any]) -> None:
         error = ClientError("cancelled") if done.cancelled() else done.exception()
         if error is not None:
-            code = _code_of(error)
+            code = code_of(error)
             self._sink(seq, status_of(code, retries_possible=True), code, ABSENT, ABSENT)
         elif self._acks_zero:
             self._sink(seq, SendStatus.UNKNOWN, 0, ABSENT, ABSENT)
@@ -208,20 +222,11 @@ class AiokafkaProducer:
             self._sink(seq, SendStatus.ACKED, 0, metadata.partition, metadata.offset, append_ms)
 
     def close(self, timeout_s: float) -> None:
-        if self._producer is not None:
-            self._loop.run(self._stop(timeout_s))
-        self._loop.close()
-
-    async def _stop(self, timeout_s: float) -> None:
         if self._feeder is not None:
             self._feeder.cancel()
-        stopping = asyncio.ensure_future(self._producer.stop())
-        await asyncio.wait([stopping], timeout=timeout_s)
-        if not stopping.done():
-            stopping.cancel()
-        elif not stopping.cancelled():
-            stopping.exception()  # taken, so that nobody complains that it was never asked for
-        await asyncio.sleep(0)
+        if self._producer is not None:
+            self._loop.stop(self._producer, timeout_s)
+        self._loop.close()
 
     def metrics(self) -> dict[str, float]:
         """The library measures nothing of itself: these are the adapter's counts."""
@@ -242,7 +247,7 @@ class AiokafkaProducer:
 
 def consumer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
     """PropertyError names the first property that the library does not have."""
-    return keyword_arguments(NAME, properties, _CONSUMER, CONSUMER_REFUSED)
+    return keyword_arguments(NAME, "consumer", properties, _CONSUMER, CONSUMER_REFUSED)
 
 
 class AiokafkaConsumer:
@@ -259,16 +264,11 @@ class AiokafkaConsumer:
             "auto_offset_reset": setup.start,
             "group_id": setup.group_id,
         }
-        self._loop = _Loop()
+        self._loop = Loop()
         self._consumer: Any = None
 
     def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
-        try:
-            self._loop.run(asyncio.wait_for(self._begin(partitions), timeout_s))
-        except (aiokafka.errors.KafkaError, TimeoutError, OSError) as error:
-            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
-        except (ValueError, RuntimeError) as error:
-            raise ClientError(f"client {NAME}: {error}") from error
+        self._loop.run_within(timeout_s, self._begin(partitions))
 
     async def _begin(self, partitions: Sequence[tuple[str, int]]) -> None:
         self._consumer = aiokafka.AIOKafkaConsumer(**self._arguments)
@@ -284,28 +284,34 @@ class AiokafkaConsumer:
             await self._consumer.seek_to_end(*chosen)
 
     def poll(self, timeout_s: float) -> Polled:
-        try:
-            found = self._loop.run(
-                self._consumer.getmany(timeout_ms=int(timeout_s * 1_000), max_records=self._records_per_poll)
-            )
-        except aiokafka.errors.KafkaError:
-            self._loop.run(asyncio.sleep(_RETRY_S))  # during a fault a poll may fail; the next one tries again
-            found = {}
-        return polled_of(found)
+        return self._loop.run(polled_from(self._consumer, timeout_s, self._records_per_poll))
 
     def close(self) -> None:
         if self._consumer is not None:
-            self._loop.run(self._stop())
+            self._loop.stop(self._consumer, _CLOSE_CONSUMER_S)
         self._loop.close()
 
-    async def _stop(self) -> None:
-        stopping = asyncio.ensure_future(self._consumer.stop())
-        await asyncio.wait([stopping], timeout=_CLOSE_CONSUMER_S)
-        if not stopping.done():
-            stopping.cancel()
-        await asyncio.sleep(0)
+
+async def polled_from(consumer: Any, timeout_s: float, records_max: int) -> Polled:
+    """One poll. During a fault it may fail: then it gives nothing, and the next one tries again."""
+    try:
+        found = await consumer.getmany(timeout_ms=int(timeout_s * 1_000), max_records=records_max)
+    except aiokafka.errors.KafkaError:
+        await asyncio.sleep(_RETRY_S)
+        found = {}
+    return polled_of(found)
 
 
-def _code_of(error: BaseException) -> int:
-    code = getattr(error, "errno", None)
-    return code if isinstance(code, int) and code > 0 else LOCAL_ERROR
+async def _within(timeout_s: float, work: Coroutine[Any, Any, None]) -> None:
+    async with asyncio.timeout(timeout_s):
+        await work
+
+
+async def _stop(client: Any, timeout_s: float) -> None:
+    stopping = asyncio.ensure_future(client.stop())
+    await asyncio.wait([stopping], timeout=timeout_s)
+    if not stopping.done():
+        stopping.cancel()
+    elif not stopping.cancelled():
+        stopping.exception()  # taken, so that nobody complains that it was never asked for
+    await asyncio.sleep(0)

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("LoadClient.java")
-SOURCES = (SOURCE, Path(__file__).parent.parent / "members" / "Member.java")
+SOURCES = (SOURCE, Path(__file__).with_name("Member.java"))
 _JARS = ("kafka-clients-*", "slf4j-api-*", "slf4j-simple-*", "lz4-java-*", "snappy-java-*", "zstd-jni-*")
 _COMPILE_TIMEOUT_S = 120
 

@@ -15,10 +15,9 @@ from typing import Any, Final
 
 import confluent_kafka
 
-from workloads.clients.confluent import NAME, SILENT, consumer_settings, polled_from, producer_settings
-from workloads.clients.protocol import ClientError, Polled, PropertyError, ReceivedRecord
-from workloads.members.positions import beginnings, names_of
-from workloads.members.protocol import (
+from workloads.clients.confluent.load import NAME, SILENT, consumer_settings, polled_from, producer_settings
+from workloads.clients.keywords import without_assignor
+from workloads.clients.member_protocol import (
     GENERATION_UNKNOWN,
     CommitRefused,
     CopierSetup,
@@ -29,6 +28,8 @@ from workloads.members.protocol import (
     Partition,
     Positions,
 )
+from workloads.clients.positions import beginnings, names_of
+from workloads.clients.protocol import ClientError, Polled, PropertyError, ReceivedRecord
 
 RECORDS_PER_POLL: Final = 500
 TRANSACTION_TIMEOUT_S: Final = 30.0
@@ -68,17 +69,10 @@ def make_copier(setup: CopierSetup, listener: MemberListener) -> ConfluentCopier
 
 def member_settings(properties: Mapping[str, str]) -> dict[str, str]:
     """Kafka's consumer properties as librdkafka's, with those of group members."""
-    settings: dict[str, str] = {}
-    rest = dict(properties)
-    for name in _SAME_NAME & set(rest):
-        settings[name] = rest.pop(name)
-    strategy = rest.pop("partition.assignment.strategy", None)
-    if strategy is not None:
-        if strategy not in _ASSIGNORS:
-            raise PropertyError(
-                NAME, "partition.assignment.strategy", f"got {strategy!r}, expected one of {', '.join(_ASSIGNORS)}"
-            )
-        settings["partition.assignment.strategy"] = _ASSIGNORS[strategy]
+    rest, assignor = without_assignor(NAME, properties, _ASSIGNORS)
+    settings = {name: rest.pop(name) for name in _SAME_NAME & set(rest)}
+    if assignor is not None:
+        settings["partition.assignment.strategy"] = assignor
     return {**settings, **consumer_settings(rest)}
 
 

@@ -22,10 +22,7 @@ from broker.client import (
     TimedOutError,
     TopicPartition,
 )
-from workloads.clients.protocol import ClientError, Polled, PropertyError, ReceivedRecord
-from workloads.clients.reference import NAME, checked, polled_from
-from workloads.members.positions import beginnings, names_of, step_back
-from workloads.members.protocol import (
+from workloads.clients.member_protocol import (
     CommitRefused,
     CopierSetup,
     CopyAborted,
@@ -35,6 +32,9 @@ from workloads.members.protocol import (
     Partition,
     Positions,
 )
+from workloads.clients.positions import beginnings, names_of, step_back
+from workloads.clients.protocol import ClientError, Polled, PropertyError, ReceivedRecord
+from workloads.clients.reference.load import NAME, checked, polled_from
 
 TRANSACTION_TIMEOUT_S: Final = 30.0
 CLOSE_TIMEOUT_MS: Final = 5_000

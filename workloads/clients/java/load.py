@@ -35,6 +35,12 @@ from workloads.clients.protocol import (
     ReceivedRecord,
     no_such_property,
 )
+from workloads.clients.values import (
+    check_consumer_together,
+    check_names,
+    check_producer_together,
+    check_values,
+)
 
 NAME = "java"
 # As bin/kafka-run-class.sh has them, with a heap that is bounded for many JVMs on one host.
@@ -52,6 +58,33 @@ _LENGTH = struct.Struct("<i")
 _SEND_HEAD = struct.Struct("<ibqi")
 _POLL_HEAD = struct.Struct("<qi")
 _POLL_RECORD = struct.Struct("<iiqqi")
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """What Kafka's own producer would say, without a JVM: names and types are Kafka's, ranges and what goes together
+    are those of broker.client, which follows it."""
+    _refuse_address(properties)
+    check_names(NAME, "producer", properties)
+    check_values(NAME, "producer", properties)
+    check_producer_together(NAME, properties)
+
+
+def check_consumer_properties(properties: Mapping[str, str], *, is_member: bool) -> None:
+    _refuse_of_the_run(properties)
+    check_names(NAME, "consumer", properties)
+    check_values(NAME, "consumer", properties)
+    check_consumer_together(NAME, properties, is_member=is_member)
+
+
+def _refuse_address(properties: Mapping[str, str]) -> None:
+    if "bootstrap.servers" in properties:
+        raise PropertyError(NAME, "bootstrap.servers", "the cluster of the run is set by the harness")
+
+
+def _refuse_of_the_run(properties: Mapping[str, str]) -> None:
+    for name in ("bootstrap.servers", "group.id", "auto.offset.reset"):
+        if name in properties:
+            raise PropertyError(NAME, name, "it follows from the run and from the reader's entry in the workload")
 
 
 def make_producer(setup: ClientSetup, sink: OutcomeSink) -> JavaProducer:
@@ -73,7 +106,7 @@ class _Jvm:
         if not command or not classpath:
             raise ClientError(
                 f"client {NAME}: the plan's runtime has no java.command and java.classpath; "
-                "the harness sets them (workloads/clients/java_build.py)"
+                "the harness sets them (workloads/clients/java/build.py)"
             )
         self._on_frame = on_frame
         self._pending: deque[memoryview] = deque()
@@ -214,8 +247,7 @@ class _Jvm:
 
 class JavaProducer:
     def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
-        if "bootstrap.servers" in setup.properties:
-            raise PropertyError(NAME, "bootstrap.servers", "the cluster of the run is set by the harness")
+        _refuse_address(setup.properties)
         self._sink = sink
         self._topic_numbers = {topic: number for number, topic in enumerate(setup.topics)}
         self._parts: list[bytes] = []
@@ -271,9 +303,7 @@ class JavaProducer:
 
 class JavaConsumer:
     def __init__(self, setup: ClientSetup) -> None:
-        for name in ("bootstrap.servers", "group.id", "auto.offset.reset"):
-            if name in setup.properties:
-                raise PropertyError(NAME, name, "it follows from the run and from the reader's entry in the workload")
+        _refuse_of_the_run(setup.properties)
         self._topics = setup.topics
         self._polls: queue.Queue[Polled] = queue.Queue(maxsize=_POLLS_WAITING_MAX)
         self._is_closing = False

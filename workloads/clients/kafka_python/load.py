@@ -15,8 +15,8 @@ import kafka
 import kafka.codec
 import kafka.errors
 
-from runlog.schema import ABSENT, SendStatus
-from workloads.clients.fates import status_of
+from runlog.streams.schema import ABSENT, SendStatus
+from workloads.clients.fates import code_of, status_of
 from workloads.clients.keywords import (
     CONSUMER,
     CONSUMER_REFUSED,
@@ -26,11 +26,11 @@ from workloads.clients.keywords import (
     compression,
     keyword_arguments,
     number,
+    require_acks_all,
     same,
     text,
 )
 from workloads.clients.protocol import (
-    LOCAL_ERROR,
     RECORDS_PER_POLL_MAX,
     ClientError,
     ClientSetup,
@@ -39,6 +39,7 @@ from workloads.clients.protocol import (
     PropertyError,
     polled_of,
 )
+from workloads.clients.values import check_consumer_together, check_producer_together
 
 NAME = "kafka_python"
 _RETRY_S = 0.05
@@ -80,17 +81,22 @@ def make_consumer(setup: ClientSetup) -> KafkaPythonConsumer:
 
 def check_properties(properties: Mapping[str, str]) -> None:
     producer_arguments(properties)
+    check_producer_together(NAME, properties)
+
+
+def check_consumer_properties(properties: Mapping[str, str], *, is_member: bool) -> None:
+    consumer_arguments(properties)
+    check_consumer_together(NAME, properties, is_member=is_member)
 
 
 def producer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
     """PropertyError names the first property that the library does not have, or a codec whose package is missing."""
-    arguments = keyword_arguments(NAME, properties, _PRODUCER, _PRODUCER_REFUSED)
+    arguments = keyword_arguments(NAME, "producer", properties, _PRODUCER, _PRODUCER_REFUSED)
     codec = arguments.get("compression_type")
     if codec is not None and not getattr(kafka.codec, f"has_{codec}")():
         package = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}[str(codec)]
         raise PropertyError(NAME, "compression.type", f"{codec} needs the package {package}; gzip needs none")
-    if arguments.get("enable_idempotence") is True and arguments.get("acks", "all") != "all":
-        raise PropertyError(NAME, "enable.idempotence", "idempotence needs acks=all; set enable.idempotence=false")
+    require_acks_all(NAME, arguments)
     return arguments
 
 
@@ -127,7 +133,7 @@ class KafkaPythonProducer:
         except kafka.errors.KafkaTimeoutError:
             return False  # raised before the record was taken
         except kafka.errors.KafkaError as error:
-            self._sink(seq, SendStatus.FAILED, _code_of(error), ABSENT, ABSENT)
+            self._sink(seq, SendStatus.FAILED, code_of(error), ABSENT, ABSENT)
             return True
         future.add_callback(self._acked, seq)
         future.add_errback(self._failed, seq)
@@ -140,7 +146,7 @@ class KafkaPythonProducer:
             self._sink(seq, SendStatus.ACKED, 0, metadata.partition, metadata.offset, metadata.timestamp)
 
     def _failed(self, seq: int, error: BaseException) -> None:
-        code = _code_of(error)
+        code = code_of(error)
         self._sink(seq, status_of(code, retries_possible=self._retries_possible), code, ABSENT, ABSENT)
 
     def poll(self, timeout_s: float) -> None:
@@ -168,7 +174,7 @@ class KafkaPythonProducer:
 
 def consumer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
     """PropertyError names the first property that the library does not have."""
-    return keyword_arguments(NAME, properties, _CONSUMER, CONSUMER_REFUSED)
+    return keyword_arguments(NAME, "consumer", properties, _CONSUMER, CONSUMER_REFUSED)
 
 
 class KafkaPythonConsumer:
@@ -188,10 +194,7 @@ class KafkaPythonConsumer:
         self._consumer: Any = None
 
     def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
-        try:
-            self._consumer = kafka.KafkaConsumer(**self._arguments, bootstrap_timeout_ms=int(timeout_s * 1_000))
-        except (kafka.errors.KafkaError, ValueError, RuntimeError) as error:
-            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
+        self._consumer = open_consumer(self._arguments, timeout_s)
         if self._is_member:
             self._consumer.subscribe(list(self._topics))
             return
@@ -202,21 +205,29 @@ class KafkaPythonConsumer:
             self._consumer.seek_to_end()
 
     def poll(self, timeout_s: float) -> Polled:
-        try:
-            found = self._consumer.poll(timeout_ms=int(timeout_s * 1_000))
-        except kafka.errors.KafkaError:
-            time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again until the run stops it
-            found = {}
-        return polled_of(found)
+        return polled_from(self._consumer, timeout_s)
 
     def close(self) -> None:
         if self._consumer is not None:
             self._consumer.close(autocommit=self._is_member)
 
 
-def _code_of(error: BaseException) -> int:
-    code = getattr(error, "errno", None)
-    return code if isinstance(code, int) and code > 0 else LOCAL_ERROR
+def open_consumer(arguments: Mapping[str, object], timeout_s: float) -> Any:
+    """The library's own consumer, connected. ClientError when nobody answers in time."""
+    try:
+        return kafka.KafkaConsumer(**arguments, bootstrap_timeout_ms=int(timeout_s * 1_000))
+    except (kafka.errors.KafkaError, ValueError, RuntimeError) as error:
+        raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
+
+
+def polled_from(consumer: Any, timeout_s: float) -> Polled:
+    """One poll. During a fault it may fail: then it gives nothing, and the next one tries again."""
+    try:
+        found = consumer.poll(timeout_ms=int(timeout_s * 1_000))
+    except kafka.errors.KafkaError:
+        time.sleep(_RETRY_S)
+        found = {}
+    return polled_of(found)
 
 
 def _shown(value: object) -> str:

@@ -3,7 +3,6 @@ application is done with that, so nothing needs to be told."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -15,10 +14,9 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
-from workloads.clients.kafka_python import NAME, consumer_arguments
-from workloads.clients.protocol import ClientError, Polled, PropertyError, polled_of
-from workloads.members.positions import beginnings, names_of, step_back
-from workloads.members.protocol import (
+from workloads.clients.kafka_python.load import NAME, consumer_arguments, open_consumer, polled_from
+from workloads.clients.keywords import without_assignor
+from workloads.clients.member_protocol import (
     GENERATION_UNKNOWN,
     CommitRefused,
     MemberListener,
@@ -26,9 +24,10 @@ from workloads.members.protocol import (
     Partition,
     Positions,
 )
+from workloads.clients.positions import beginnings, names_of, step_back
+from workloads.clients.protocol import Polled
 
 RECORDS_PER_POLL: Final = 500
-_RETRY_S: Final = 0.05
 _ASSIGNORS: Final[Mapping[str, Any]] = {  # classes of an untyped library
     "org.apache.kafka.clients.consumer.RangeAssignor": RangePartitionAssignor,
     "org.apache.kafka.clients.consumer.RoundRobinAssignor": RoundRobinPartitionAssignor,
@@ -44,16 +43,11 @@ class KafkaPythonMember:
     def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
         self._topics, self._listener = setup.topics, listener
         self._is_auto_commit = setup.is_auto_commit
-        properties = dict(setup.properties)
-        strategy = properties.pop("partition.assignment.strategy", None)
-        if strategy is not None and strategy not in _ASSIGNORS:
-            raise PropertyError(
-                NAME, "partition.assignment.strategy", f"got {strategy!r}, expected one of {', '.join(_ASSIGNORS)}"
-            )
+        properties, assignor = without_assignor(NAME, setup.properties, _ASSIGNORS)
         self._arguments: dict[str, object] = consumer_arguments(properties)
         self._arguments.setdefault("max_poll_records", RECORDS_PER_POLL)
-        if strategy is not None:
-            self._arguments["partition_assignment_strategy"] = (_ASSIGNORS[strategy],)
+        if assignor is not None:
+            self._arguments["partition_assignment_strategy"] = (assignor,)
         self._arguments |= {
             "bootstrap_servers": setup.bootstrap_servers.split(","),
             "auto_offset_reset": setup.start,
@@ -65,21 +59,22 @@ class KafkaPythonMember:
         self._consumer: Any = None
 
     def connect(self, timeout_s: float) -> None:
-        try:
-            self._consumer = kafka.KafkaConsumer(**self._arguments, bootstrap_timeout_ms=int(timeout_s * 1_000))
-        except (kafka.errors.KafkaError, ValueError, RuntimeError) as error:
-            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
+        self._consumer = open_consumer(self._arguments, timeout_s)
         self._consumer.subscribe(list(self._topics), listener=_Rebalances(self))
 
     def poll(self, timeout_s: float) -> Polled:
-        try:
-            found = self._consumer.poll(timeout_ms=int(timeout_s * 1_000))
-        except kafka.errors.KafkaError:
-            time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again
-            found = {}
-        polled = polled_of(found)
+        self._finish_a_join_that_was_left()
+        polled = polled_from(self._consumer, timeout_s)
         self._undone = beginnings(polled.records)
         return polled
+
+    def _finish_a_join_that_was_left(self) -> None:
+        """kafka-python 3.0 joins anew where the topic's metadata have changed, and takes that for done once it has sent
+        the assignment. If a poll ends before the answer comes, no later poll looks at it: the member sends no more
+        heartbeats and is assigned nothing, for ever. Then this asks for another join."""
+        coordinator = self._consumer._coordinator
+        if coordinator.rejoining and not coordinator.need_rejoin():
+            coordinator.request_rejoin()
 
     def processed(self, positions: Positions) -> None:
         """The next poll() commits it when it is due."""

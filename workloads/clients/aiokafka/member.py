@@ -4,7 +4,6 @@ auto-commits, so they are in no journal."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,10 +12,9 @@ import aiokafka.errors
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
-from workloads.clients.aiokafka import NAME, consumer_arguments
-from workloads.clients.protocol import ClientError, Polled, PropertyError, polled_of
-from workloads.members.positions import beginnings, names_of, step_back
-from workloads.members.protocol import (
+from workloads.clients.aiokafka.load import NAME, Loop, consumer_arguments, polled_from
+from workloads.clients.keywords import without_assignor
+from workloads.clients.member_protocol import (
     GENERATION_UNKNOWN,
     CommitRefused,
     MemberListener,
@@ -24,10 +22,11 @@ from workloads.members.protocol import (
     Partition,
     Positions,
 )
+from workloads.clients.positions import beginnings, names_of, step_back
+from workloads.clients.protocol import Polled
 
 RECORDS_PER_POLL: Final = 500
 CLOSE_TIMEOUT_S: Final = 5.0
-_RETRY_S: Final = 0.05
 _ASSIGNORS: Final = {
     "org.apache.kafka.clients.consumer.RangeAssignor": RangePartitionAssignor,
     "org.apache.kafka.clients.consumer.RoundRobinAssignor": RoundRobinPartitionAssignor,
@@ -43,30 +42,22 @@ class AiokafkaMember:
         self._topics, self._listener = setup.topics, listener
         self._is_auto_commit = setup.is_auto_commit
         self._records_per_poll = int(setup.properties.get("max.poll.records", RECORDS_PER_POLL))
-        properties = dict(setup.properties)
-        strategy = properties.pop("partition.assignment.strategy", None)
-        if strategy is not None and strategy not in _ASSIGNORS:
-            raise PropertyError(
-                NAME, "partition.assignment.strategy", f"got {strategy!r}, expected one of {', '.join(_ASSIGNORS)}"
-            )
+        properties, assignor = without_assignor(NAME, setup.properties, _ASSIGNORS)
         self._arguments: dict[str, object] = consumer_arguments(properties)
-        if strategy is not None:
-            self._arguments["partition_assignment_strategy"] = (_ASSIGNORS[strategy],)
+        if assignor is not None:
+            self._arguments["partition_assignment_strategy"] = (assignor,)
         self._arguments |= {
             "bootstrap_servers": setup.bootstrap_servers,
             "auto_offset_reset": setup.start,
             "group_id": setup.group_id,
             "enable_auto_commit": setup.is_auto_commit,
         }
-        self._loop = asyncio.new_event_loop()
+        self._loop = Loop()
         self._undone: dict[Partition, int] = {}  # where the application is in what was polled last
         self._consumer: Any = None  # the library has no usable types
 
     def connect(self, timeout_s: float) -> None:
-        try:
-            self._loop.run_until_complete(asyncio.wait_for(self._begin(), timeout_s))
-        except (aiokafka.errors.KafkaError, TimeoutError, OSError) as error:
-            raise ClientError(f"client {NAME}: not connected within {timeout_s:g} s: {error!r}") from error
+        self._loop.run_within(timeout_s, self._begin())
 
     async def _begin(self) -> None:
         self._consumer = aiokafka.AIOKafkaConsumer(**self._arguments)
@@ -74,14 +65,7 @@ class AiokafkaMember:
         self._consumer.subscribe(list(self._topics), listener=_Rebalances(self))
 
     def poll(self, timeout_s: float) -> Polled:
-        try:
-            found = self._loop.run_until_complete(
-                self._consumer.getmany(timeout_ms=int(timeout_s * 1_000), max_records=self._records_per_poll)
-            )
-        except aiokafka.errors.KafkaError:
-            self._loop.run_until_complete(asyncio.sleep(_RETRY_S))  # the next poll tries again
-            found = {}
-        polled = polled_of(found)
+        polled = self._loop.run(polled_from(self._consumer, timeout_s, self._records_per_poll))
         self._undone = beginnings(polled.records)
         return polled
 
@@ -92,7 +76,7 @@ class AiokafkaMember:
     def commit(self, positions: Positions) -> None:
         offsets = {aiokafka.TopicPartition(*partition): offset for partition, offset in positions.items()}
         try:
-            self._loop.run_until_complete(self._consumer.commit(offsets))
+            self._loop.run(self._consumer.commit(offsets))
         except aiokafka.errors.KafkaError as error:
             raise CommitRefused(repr(error)) from error
 
@@ -100,8 +84,7 @@ class AiokafkaMember:
         if self._consumer is not None:
             if self._is_auto_commit:  # of the position, which is after all that was polled
                 step_back(self._consumer, self._undone, aiokafka.TopicPartition)
-            stopping = asyncio.ensure_future(self._consumer.stop(), loop=self._loop)
-            self._loop.run_until_complete(asyncio.wait([stopping], timeout=CLOSE_TIMEOUT_S))
+            self._loop.stop(self._consumer, CLOSE_TIMEOUT_S)
         self._loop.close()
 
     def on_assigned(self, partitions: Sequence[Any]) -> None:

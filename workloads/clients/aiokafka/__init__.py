@@ -1,0 +1,21 @@
+"""aiokafka: producer and consumer of the load, group member."""
+
+from __future__ import annotations
+
+from workloads.clients.aiokafka.load import (
+    check_consumer_properties,
+    check_properties,
+    make_consumer,
+    make_producer,
+    nearest_properties,
+)
+from workloads.clients.aiokafka.member import make_member
+
+__all__ = [
+    "check_consumer_properties",
+    "check_properties",
+    "make_consumer",
+    "make_member",
+    "make_producer",
+    "nearest_properties",
+]

@@ -1,0 +1,15 @@
+"""confluent-kafka (librdkafka): producer and consumer of the load, group member, transactional copier."""
+
+from __future__ import annotations
+
+from workloads.clients.confluent.load import check_consumer_properties, check_properties, make_consumer, make_producer
+from workloads.clients.confluent.member import make_copier, make_member
+
+__all__ = [
+    "check_consumer_properties",
+    "check_properties",
+    "make_consumer",
+    "make_copier",
+    "make_member",
+    "make_producer",
+]

@@ -1,0 +1,15 @@
+"""The project's own client (`broker.client`): producer and consumer of the load, group member, transactional copier."""
+
+from __future__ import annotations
+
+from workloads.clients.reference.load import check_consumer_properties, check_properties, make_consumer, make_producer
+from workloads.clients.reference.member import make_copier, make_member
+
+__all__ = [
+    "check_consumer_properties",
+    "check_properties",
+    "make_consumer",
+    "make_copier",
+    "make_member",
+    "make_producer",
+]
