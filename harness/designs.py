@@ -1,7 +1,8 @@
 """Which configurations a sweep measures: one factor at a time, full grid, fractional factorial, Latin hypercube. Pure.
 
 A level is a value of one setting. The baseline's own value is always one of the levels. Same input, same seed, same
-configurations. Shown by tests/harness/test_harness_designs.py; the analysis of each is in reports/sweep/effects.py.
+configurations. Shown by tests/harness/test_harness_designs.py; the analysis of each is in
+reports/figures/sweep/effects.py.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class EnvironmentFault(HarnessError):
 class CellError(HarnessError):
     """One cell could not be carried out; the run goes on and the cell is inconclusive.
 
-    `anomaly` names what of `reports/anomalies.py` this is, where it tells of the cluster or the client.
+    `anomaly` names what of `reports/judge/anomalies.py` this is, where it tells of the cluster or the client.
     """
 
     def __init__(self, message: str, *, anomaly: str = "") -> None:

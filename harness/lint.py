@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.plan import PlannedCell
-from reports.criteria import Criteria
+from runlog.quality.criteria import Criteria
 from workloads.model import Closed, Constant, Poisson, Replay, Workload
 from workloads.schedule import build
 
@@ -106,8 +106,8 @@ def _one_copy_called_durable(cell: PlannedCell) -> str:
         return ""
     if cell.replication_factor == 1:
         return "acks=all with one replica: one broker's loss is the record's loss; durable needs 3 and min.insync 2"
-    minimum = int(cell.topic_config.get("min.insync.replicas", cell.broker_settings.get("min.insync.replicas", "1")))
-    if minimum < 2:
+    minimum = cell.topic_config.get("min.insync.replicas", cell.broker_settings.get("min.insync.replicas", "1"))
+    if minimum in ("0", "1"):
         return (
             "acks=all with min.insync.replicas=1: when followers fall behind, the leader alone acknowledges, and its "
             "loss loses records"
@@ -116,9 +116,9 @@ def _one_copy_called_durable(cell: PlannedCell) -> str:
 
 
 def _order_with_many_in_flight(cell: PlannedCell) -> str:
-    in_flight = int(_setting(cell, "max.in.flight.requests.per.connection", "5"))
+    in_flight = _number(cell, "max.in.flight.requests.per.connection", "5")
     may_retry = _setting(cell, "retries", "2147483647") != "0" and _setting(cell, "acks", "all") != "0"
-    if in_flight <= 1 or _is_idempotent(cell) or not may_retry:
+    if in_flight is None or in_flight <= 1 or _is_idempotent(cell) or not may_retry:
         return ""
     return (
         f"{in_flight} requests in flight without idempotence: a retry may swap batches (KIP-98), and the order is "
@@ -127,9 +127,9 @@ def _order_with_many_in_flight(cell: PlannedCell) -> str:
 
 
 def _batch_larger_than_request(cell: PlannedCell) -> str:
-    batch = int(_setting(cell, "batch.size", "16384"))
-    limit = int(_setting(cell, "max.request.size", str(_MAX_REQUEST_BYTES)))
-    if batch <= limit:
+    batch = _number(cell, "batch.size", "16384")
+    limit = _number(cell, "max.request.size", str(_MAX_REQUEST_BYTES))
+    if batch is None or limit is None or batch <= limit:
         return ""
     return f"batch.size {batch:,} is above max.request.size {limit:,}: no batch can ever fill"
 
@@ -269,6 +269,14 @@ def rule_names() -> list[str]:
     return [_name(rule) for rule in rules]
 
 
+def _number(cell: PlannedCell, name: str, default: str) -> int | None:
+    """None for what is no whole number: whether a value can be one is not the lint's question."""
+    try:
+        return int(_setting(cell, name, default))
+    except ValueError:
+        return None
+
+
 def _setting(cell: PlannedCell, name: str, default: str) -> str:
     return str(cell.properties.get(name, default)).strip().lower()
 
@@ -279,5 +287,5 @@ def _is_all(cell: PlannedCell) -> bool:
 
 def _is_idempotent(cell: PlannedCell) -> bool:
     """Kafka's default is on, unless acks or in-flight forbid it (KIP-679)."""
-    allowed = _is_all(cell) and int(_setting(cell, "max.in.flight.requests.per.connection", "5")) <= 5
+    allowed = _is_all(cell) and (_number(cell, "max.in.flight.requests.per.connection", "5") or 0) <= 5
     return _setting(cell, "enable.idempotence", "true" if allowed else "false") == "true"

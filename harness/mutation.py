@@ -146,6 +146,7 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "forgotten_producer_refused": "a producer has to be idle for producer.id.expiration.ms, a day",
     "rot_cut_as_a_torn_tail": "no fault of a scenario damages the metadata log",
     "stray_kept": "no scenario deletes a topic while a broker is down",
+    "swap_undone": "no scenario kills a broker in the middle of a compaction",
     "elements_not_limited": "no client of a scenario asks for tens of thousands of things at once",
     "partitions_opened_at_once": "no scenario makes a topic of very many partitions",
     "recovery_on_the_loop": "logs of a scenario are small: their recovery takes less than a session",

@@ -223,6 +223,14 @@ def search_cell(
     )
 
 
+def first_try(suite: Suite, client: str) -> tuple[PlannedCell, ...]:
+    """What a rate search begins with: its settings can be checked before there is a cell. Empty without a search."""
+    search = suite.search
+    if search is None:
+        return ()
+    return (search_cell(suite, search, search.low_per_s, number=1, fraction=None, seed=suite.seed, client=client),)
+
+
 def _chaos_cell(
     suite: Suite, case: ScenarioCase, *, seed: int, client: str, repetition: int, repetitions: int
 ) -> PlannedCell:

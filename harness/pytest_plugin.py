@@ -3,7 +3,7 @@
 
 Fixtures `kafka_cluster` (three brokers, every link behind a proxy, a topic of the test's own) and `chaos` (faults, and
 scenarios by `@pytest.mark.chaos(NAME)`). Clusters are shared between tests that ask for the same settings and end with
-the session. What they offer is in harness/testing.py. Shown by tests/harness/test_harness_pytest_plugin.py.
+the session. What they offer is in harness/fixtures.py. Shown by tests/harness/test_harness_pytest_plugin.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:  # pytest loads this in every project that has the package: what costs time waits for its use
-    from harness.testing import Chaos, ClusterPool, KafkaCluster, ScenarioChoice
+    from harness.fixtures import Chaos, ClusterPool, KafkaCluster, ScenarioChoice
 
 _POOL: Final = pytest.StashKey["ClusterPool"]()
 _ENGINES: Final = ("reference", "kafka", "docker")
@@ -66,8 +66,8 @@ def choice_of(item: pytest.Item) -> ScenarioChoice | None:
     unknown = set(marker.kwargs) - {"case"}
     if len(marker.args) != 1 or unknown:
         raise HarnessError("expected @pytest.mark.chaos(SCENARIO, case=NAME)")
+    from harness.fixtures import ScenarioChoice
     from harness.scenarios import load_scenario
-    from harness.testing import ScenarioChoice
 
     scenario = load_scenario(str(marker.args[0]))
     return ScenarioChoice.of(scenario, marker.kwargs.get("case"))
@@ -88,7 +88,7 @@ def kafka_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 @pytest.fixture
 def chaos(request: pytest.FixtureRequest, kafka_cluster: KafkaCluster) -> Iterator[Chaos]:
     """Faults on that cluster. All are healed when the test ends, however it ends."""
-    from harness.testing import Chaos
+    from harness.fixtures import Chaos
 
     faults = Chaos(kafka_cluster, choice_of(request.node))
     try:
@@ -99,7 +99,7 @@ def chaos(request: pytest.FixtureRequest, kafka_cluster: KafkaCluster) -> Iterat
 
 def _pool(config: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> ClusterPool:
     if _POOL not in config.stash:
-        from harness.testing import ClusterPool
+        from harness.fixtures import ClusterPool
 
         directory: Path = tmp_path_factory.mktemp("kafka-clusters")
         config.stash[_POOL] = ClusterPool(

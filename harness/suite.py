@@ -11,11 +11,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from harness.errors import UsageError
 from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source, validate
-from runlog.redaction import is_secret
+from runlog.files.redaction import is_secret
 from workloads.model import Workload
 
 KNOBS: Final = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
@@ -201,6 +201,12 @@ class Suite(_Strict):
     sweep: Sweep | None = None
     chaos: list[ChaosEntry] = Field(default_factory=list)
     search: Search | None = None
+    _source: Source | None = PrivateAttr(default=None)  # where it was read from, for messages with file and line
+
+    @property
+    def source(self) -> Source | None:
+        """None for a suite that was made in Python."""
+        return self._source
 
     @model_validator(mode="after")
     def _has_cells(self) -> Suite:
@@ -227,7 +233,9 @@ def load_suite(name_or_path: str, overrides: Iterable[str] = ()) -> Suite:
     """A suite by name (package data) or by path, with `--set` applied. UsageError says what is wrong and where."""
     source = find_source(name_or_path)
     apply_overrides(source, overrides)
-    return _with_corpus(validate(source, Suite), source)
+    suite = validate(source, Suite)
+    suite._source = source
+    return _with_corpus(suite, source)
 
 
 def _with_corpus(suite: Suite, source: Source) -> Suite:

@@ -18,8 +18,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from harness.errors import UsageError
-from runlog.redaction import hidden_assignment, hidden_document, hidden_text
-from runlog.user_files import UserFileError, load_yaml, read_text
+from harness.foreign_names import ours_for
+from runlog.files.redaction import hidden_assignment, hidden_document, hidden_text
+from runlog.files.user_files import UserFileError, load_yaml, read_text
 
 _ERRORS_SHOWN_MAX: Final = 12
 _SHOWN_CHARACTERS_MAX: Final = 200  # of a value in a message
@@ -208,7 +209,9 @@ def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -
     name = ".".join(str(part) for part in location) or "(document)"
     if detail["type"] == "extra_forbidden":
         allowed = keys_allowed_at(model, location[:-1])
-        return f"{place}: {name}: no such key{nearest(str(location[-1]), allowed)}"
+        ours = ours_for(str(location[-1]))
+        advice = f"; here it is {ours}" if ours else nearest(str(location[-1]), allowed)
+        return f"{place}: {name}: no such key{advice}"
     if detail["type"] == "missing":
         return f"{place}: {name}: this key is required"
     message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")

@@ -33,14 +33,14 @@ from harness.cli.cluster_state import (
 from harness.cli.descriptors import require_descriptors
 from harness.clusters.base import Address, ClusterKey, Engine
 from harness.clusters.factory import build_cluster
-from harness.clusters.metadata import BrokerProbe
+from harness.clusters.probe import BrokerProbe
 from harness.clusters.settings_check import check_settings
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
 from harness.kafka_settings import settings_problem
 from harness.run.stop import StopFlag, signals_set
 from harness.suite import kafka_text
 from harness.suite_source import nearest, parse_override
-from runlog.redaction import hidden_assignment, hidden_settings
+from runlog.files.redaction import hidden_assignment, hidden_settings
 
 _ENGINES: Final = ("reference", "kafka")
 _NOT_UP: Final = "no cluster {!r} is up"

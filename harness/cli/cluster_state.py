@@ -23,7 +23,7 @@ from chaos.lease_file import LeaseProblem, own_directory, read_own_file
 from chaos.place import Place, here
 from chaos.process_identity import is_ours, read_token
 from harness.clusters.kafka.jars import cache_directory
-from runlog.events import write_json
+from runlog.files.documents import write_json
 
 MARK_FILE: Final = ".kafka-harness-cluster"
 

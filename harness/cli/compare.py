@@ -14,13 +14,14 @@ from harness.run.progress import Progress
 from harness.run.reporting import make_report
 from harness.run.rundir import check_run_directory
 from harness.run.stop import StopFlag, signals_set
-from reports.compare.comparison import Row, compare, pair_up, search_row
-from reports.compare.likeness import Likeness, compare_surroundings
-from reports.compare.outputs import Compared, text, write
-from reports.measurements import Measurement, MeasurementsError, read_analysis_id, read_measurements
-from reports.model import Json
-from reports.search import read_search
-from runlog.events import read_json
+from reports.figures.compare.comparison import Row, compare, pair_up, search_row
+from reports.figures.compare.likeness import Likeness, compare_surroundings
+from reports.figures.measurements import Measurement
+from reports.read.cell import Json
+from reports.read.search import read_search
+from reports.render.comparison import Compared, text, write
+from reports.render.measurements import MeasurementsError, read_analysis_id, read_measurements
+from runlog.files.documents import read_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

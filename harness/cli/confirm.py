@@ -1,7 +1,7 @@
 """`harness confirm RUN`: the configuration that a sweep recommends runs again, and its prediction is held against it.
 
-Owns finding the recommended cell, running it alone, and the outcome in files; the judgement is reports.sweep.confirm.
-Shown by tests/harness/test_harness_confirm.py.
+Owns finding the recommended cell, running it alone, and the outcome in files; the judgement is
+reports.figures.compare.confirm. Shown by tests/harness/test_harness_confirm.py.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from harness.designs import LATIN_HYPERCUBE
 from harness.errors import ExitCode, UsageError
 from harness.run.rundir import check_run_directory, new_run_path
 from harness.suite import Suite
-from reports.measurements import configuration_name, read_analysis_id, read_measurements
-from reports.sweep.confirm import CompilerAside, Confirmation, compiler_aside, confirm, exit_code, values_of
-from runlog.events import read_json, write_json
-from runlog.redaction import has_hidden
+from reports.figures.compare.confirm import CompilerAside, Confirmation, compiler_aside, confirm, exit_code, values_of
+from reports.figures.measurements import configuration_name
+from reports.render.measurements import read_analysis_id, read_measurements
+from runlog.files.documents import read_json, write_json
+from runlog.files.redaction import has_hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

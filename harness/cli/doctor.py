@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from broker.wire.record_check import PURE_VARIABLE, use_compiled
 from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, start_embedded, start_real, use_server
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
@@ -74,6 +75,12 @@ def _checks(toxiproxy: str) -> list[Check]:
         ),
         Check(name="load process", needed=True, probe=_load_process, fix=install),
         Check(name="reference cluster", needed=True, probe=_reference_cluster, fix="see the stderr.log that it names"),
+        Check(
+            name="compiled record check",
+            needed=False,
+            probe=_compiled,
+            fix="not needed: brokers check records in Python; with a C compiler `pip install .` builds it",
+        ),
         Check(name="embedded Toxiproxy", needed=True, probe=_embedded_toxiproxy, fix=install),
         Check(
             name="Toxiproxy server",
@@ -150,6 +157,12 @@ def _reference_cluster() -> str:
         finally:
             cluster.stop()
     return "three brokers start, elect a controller and replicate a topic"
+
+
+def _compiled() -> str:
+    if not use_compiled(True):
+        raise CheckFailed("not built at the installation")
+    return f"built, but {PURE_VARIABLE} is set" if os.environ.get(PURE_VARIABLE) else "in use by reference brokers"
 
 
 def _embedded_toxiproxy() -> str:

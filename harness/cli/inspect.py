@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from chaos.faults import FAULTS
 from chaos.model import Scenario, builtin_scenarios
+from harness.cli.fault_words import fault_lines
 from harness.cli.run import extra_cells
 from harness.errors import ExitCode, UsageError
 from harness.lint import lint
-from harness.plan import build_plan
-from harness.run.reporting import plain_table
+from harness.plan import build_plan, first_try
+from harness.run.tables import Column, stdout_width, table_lines, wrapped_line
 from harness.scenarios import cases_of, load_scenario
+from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import Suite, builtin_suites, find_source, load_suite
 from harness.suite_source import nearest, validate
-from reports.allowances import allowance_schema
-from reports.results_schema import verdicts_schema
-from runlog.schema import SCHEMA_VERSION, STREAMS
+from reports.judge.allowances import allowance_schema
+from reports.render.results_schema import verdicts_schema
+from runlog.streams.schema import SCHEMA_VERSION, STREAMS
 from workloads.clients import client_names, describe
 
 CLUSTERS = {
@@ -28,6 +30,8 @@ CLUSTERS = {
     "kafka": "Apache Kafka 4.3.1 nodes, jars by Maven, no Docker",
     "external": "somebody else's cluster by --bootstrap-server; faults on the links of its clients only",
 }
+
+_TEXTS: Final = ("cases", "title", "description", "parameters", "what")
 
 
 def validate_files(names: Sequence[str]) -> ExitCode:
@@ -49,16 +53,26 @@ def _describe(name: str) -> str:
     source = find_source(name)
     if "timeline" in source.data or "swarm" in source.data:
         scenario = validate(source, Scenario)
+        check_scenario_settings(source, scenario)
         return f"ok, scenario with {len(scenario.cases)} cases"
     suite = validate(source, Suite)
     cells = build_plan(suite, cases_of, seed=suite.seed, client=suite.client)
+    check_settings(source, suite.client, [*cells, *first_try(suite, suite.client)])
     for finding in lint(cells):
         print(f"lint: {name}: {finding.text()}", file=sys.stderr)
     extra = extra_cells(suite)
     return f"ok, suite with {len(cells)} cells" + (f" and a rate search of at most {extra}" if extra else "")
 
 
-def list_things(what: str, *, as_json: bool) -> None:
+def list_things(what: str, *, as_json: bool, name: str | None = None) -> None:
+    """`name`: of the one fault that is to be explained."""
+    if name is not None:
+        if what != "faults":
+            raise UsageError(f"list {what} {name}: only a fault is explained so, `harness list faults NAME`")
+        for line in fault_lines(name):
+            is_yaml = line.lstrip().startswith("- {")  # to be copied: never broken
+            print(line if is_yaml else "\n".join(wrapped_line(line, stdout_width())))
+        return
     tables: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "scenarios": _scenarios,
         "suites": _suites,
@@ -72,9 +86,17 @@ def list_things(what: str, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    headings = tuple(rows[0]) if rows else ("name",)
-    for line in plain_table(headings, [tuple(str(value) for value in row.values()) for row in rows]):
+    for line in list_lines(rows, stdout_width()):
         print(line)
+
+
+def list_lines(rows: Sequence[Mapping[str, Any]], width: int | None) -> list[str]:
+    """Words to the left, figures to the right; nothing is cut, whatever the width."""
+    columns = [
+        Column(heading=name, is_figure=isinstance(value, int), is_text=name in _TEXTS)
+        for name, value in (rows[0] if rows else {"name": ""}).items()
+    ]
+    return table_lines(columns, [[str(value) for value in row.values()] for row in rows], width)
 
 
 def _scenarios() -> list[dict[str, Any]]:

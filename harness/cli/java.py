@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from harness.errors import EnvironmentFault
-from reports.spark_needs import JavaMissingError, find_java, is_connect
+from reports.read.spark_needs import JavaMissingError, find_java, is_connect
 
 LATER: Final = "nothing was started; --no-report leaves the analysis out, and `harness report RUN` does it later"
 

@@ -16,9 +16,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from harness import VERSION
+from harness.cli.cluster_commands import cluster_app
 from harness.cli.java import require_some_java
 from harness.errors import ExitCode, HarnessError
-from runlog.redaction import Redactor
+from runlog.files.redaction import Redactor
 
 app = typer.Typer(
     name="harness",
@@ -28,7 +29,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-cluster_app = typer.Typer(help="A cluster that stays up until it is taken down.", no_args_is_help=True)
 app.add_typer(cluster_app, name="cluster")
 
 # Newer versions of typer carry a click of their own, older ones import it: found through what typer itself exports.
@@ -72,7 +72,6 @@ _Artifacts = Annotated[
 _NoCertify = Annotated[
     bool, typer.Option("--no-certify", help="do not measure first what the load generator itself can do")
 ]
-_Name = Annotated[str, typer.Option("--name", help="as given to `harness cluster up`")]
 _NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]
 
 
@@ -115,11 +114,52 @@ def run(
 
 
 @app.command()
+def bench(
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="client settings, e.g. linger.ms=5 acks=all")
+    ] = None,
+    rate: Annotated[str, typer.Option("--rate", help="records a second; max: search the highest")] = "1000",
+    size: Annotated[int, typer.Option("--size", min=32, help="of a record, bytes")] = 1024,
+    seconds: Annotated[int, typer.Option("--seconds", min=1, max=3600, help="of each measured window")] = 10,
+    repetitions: Annotated[int, typer.Option("--repetitions", min=1, max=100)] = 3,
+    producers: Annotated[int, typer.Option("--producers", min=1)] = 1,
+    partitions: Annotated[int, typer.Option("--partitions", min=1, max=256)] = 3,
+    cluster: _Cluster = "reference",
+    bootstrap_server: _Bootstrap = None,
+    client_config: _ClientConfig = None,
+    client: _Client = None,
+    seed: _Seed = None,
+    dry_run: _DryRun = False,
+    spark_master: _Spark = None,
+    run_dir: _RunDir = None,
+    no_report: _NoReport = False,
+    artifacts: _Artifacts = None,
+) -> None:
+    """One question in one line: how fast are these settings at this rate, or how high can the rate be?"""
+    if not (dry_run or no_report):
+        require_some_java(spark_master)
+    from harness.cli.bench import Question, bench_suite
+    from harness.cli.run import RunOptions, run_suites
+
+    options = RunOptions(
+        engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
+        toxiproxy="auto", spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
+        argv=tuple(sys.argv[1:]), artifacts=artifacts, client_config=client_config,
+    )  # fmt: skip
+    question = Question(
+        rate=rate, size_bytes=size, seconds=seconds, repetitions=repetitions, producers=producers,
+        partitions=partitions, client=client or "reference", settings=tuple(settings or ()),
+    )  # fmt: skip
+    raise typer.Exit(run_suites([bench_suite(question)], options))
+
+
+@app.command()
 def chaos(
     scenarios: Annotated[
         list[str] | None, typer.Argument(metavar="[SCENARIO...]", help="names or YAML files; default all")
     ] = None,
     case: Annotated[list[str] | None, typer.Option("--case", help="only these cases of the scenarios")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask before all scenarios are run")] = False,
     cluster: _Cluster = "reference",
     bootstrap_server: _Bootstrap = None,
     client_config: _ClientConfig = None,
@@ -150,6 +190,11 @@ def chaos(
         argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), allow=allow, artifacts=artifacts,
         client_config=client_config,
     )  # fmt: skip
+    if not (scenarios or smoke or yes or cell or case or dry_run):
+        from harness.cli.all_scenarios import agreed_to_all
+
+        if not agreed_to_all(chaos_suite([], [], set_ or []), options):
+            raise typer.Exit(ExitCode.USAGE)
     suite = smoke_suite(scenarios, case, set_ or []) if smoke else chaos_suite(scenarios or [], case or [], set_ or [])
     raise typer.Exit(run_suites([suite], options))
 
@@ -219,15 +264,27 @@ def validate(files: Annotated[list[str], typer.Argument(metavar="FILE...", help=
     raise typer.Exit(validate_files(files))
 
 
+@app.command()
+def init(
+    what: Annotated[str, typer.Argument(metavar="suite|scenario|test")],
+    path: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="default: a name of its own, here")] = None,
+) -> None:
+    """Write a complete, commented file to begin with: a suite, a scenario, or a test for pytest."""
+    from harness.cli.init import write_example
+
+    write_example(what, path)
+
+
 @app.command("list")
 def list_(
     what: Annotated[str, typer.Argument(metavar="scenarios|suites|faults|clients|clusters")],
+    name: Annotated[str | None, typer.Argument(metavar="[FAULT]", help="explain this fault")] = None,
     json_: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """What there is to choose from."""
+    """What there is to choose from; `list faults NAME` explains one."""
     from harness.cli.inspect import list_things
 
-    list_things(what, as_json=json_)
+    list_things(what, as_json=json_, name=name)
 
 
 @app.command()
@@ -252,41 +309,6 @@ def clean(client_config: _ClientConfig = None) -> None:
     from harness.cli.clean import clean_up
 
     clean_up(client_config)
-
-
-@cluster_app.command("up")
-def cluster_up(
-    cluster: Annotated[
-        str, typer.Option("--cluster", help="reference, or kafka (Apache Kafka by Maven)")
-    ] = "reference",
-    brokers: Annotated[int, typer.Option("--brokers", min=1, max=9, help="so many processes on this host")] = 3,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a broker setting, e.g. num.partitions=4")
-    ] = None,
-    name: Annotated[
-        str, typer.Option("--name", help="several clusters may be up under names of their own")
-    ] = "default",
-) -> None:
-    """Start a cluster that outlives this command; prints its bootstrap addresses alone."""
-    from harness.cli.cluster import up
-
-    up(engine=cluster, brokers=brokers, settings=set_ or [], name=name)
-
-
-@cluster_app.command("status")
-def cluster_status(name: _Name = "default") -> None:
-    """The brokers of a cluster that is up. Exit code 3 when it is not, or not whole."""
-    from harness.cli.cluster import status
-
-    raise typer.Exit(status(name))
-
-
-@cluster_app.command("down")
-def cluster_down(name: _Name = "default") -> None:
-    """Stop the cluster and remove its data. Nothing to do is no error."""
-    from harness.cli.cluster import down
-
-    down(name)
 
 
 def _show_version(asked: bool) -> None:

@@ -12,7 +12,7 @@ import ctypes
 from pathlib import Path
 from typing import Final
 
-from runlog.redaction import HIDDEN, Redactor, hidden_arguments, secrets_in_arguments
+from runlog.files.redaction import HIDDEN, Redactor, hidden_arguments, secrets_in_arguments
 
 _ARGUMENTS_BYTES_MAX: Final = 8 << 20  # the kernel's own limit is 6 MB
 _ARG_START, _ARG_END = 45, 46  # of /proc/PID/stat, counted after the command's name (proc(5) counts them 48 and 49)

@@ -14,13 +14,15 @@ from chaos.model import builtin_scenarios
 from chaos.reap import reap, topics_left
 from harness.cli.descriptors import require_descriptors
 from harness.cli.fitting import fitting, property_problem
+from harness.cli.preflight import check_world
 from harness.clusters.base import IPV4_LOOPBACK, Engine
+from harness.clusters.external import parse_bootstrap
 from harness.clusters.proxies import check_proxy_choice
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, Interrupted, UsageError
 from harness.kafka_settings import settings_problem
 from harness.lint import lint
-from harness.plan import PlannedCell, build_plan
+from harness.plan import PlannedCell, build_plan, first_try
 from harness.run.artifacts import collect_artifacts
 from harness.run.orchestrator import Run, RunRequest
 from harness.run.progress import Progress
@@ -28,11 +30,13 @@ from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts, start_check
 from harness.run.rundir import check_run_directory, create_run_directory
 from harness.run.stop import StopFlag, signals_set
+from harness.run.tables import Column, stdout_width, table_lines
 from harness.run.time_left import WARMED_ENGINES, TimeLeft
-from harness.scenarios import cases_of
+from harness.scenarios import cases_of, load_scenario, scenario_source
+from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
-from runlog.redaction import Redactor
+from runlog.files.redaction import Redactor
 from workloads.clients import client_names
 
 ENGINES: Final = ("reference", "kafka", "docker", "external")
@@ -82,7 +86,7 @@ def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
 
 
 def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
-    requests = [(suite, _plan(suite, options)) for suite in suites]
+    requests = [(suite, plan_of(suite, options)) for suite in suites]
     check_allowances(options.allow)
     if options.run_dir is not None and len(suites) > 1:
         raise UsageError("--run-dir holds one run: give one suite")
@@ -92,6 +96,13 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
             print_plan(suite, cells, options)
         return ExitCode.PASS
     require_descriptors()
+    check_world(
+        engine=options.engine,
+        clients=[cell.client for _, cells in requests for cell in cells],
+        proxy_choice=options.toxiproxy,
+        bootstrap=options.bootstrap_server,
+        client_config=options.client_config,
+    )
     leases = _lease_root()
     check = start_check(options.spark_master) if options.make_report else None
     left = [*reap(leases), *topics_left(leases)]
@@ -135,7 +146,7 @@ def _lint(plans: Sequence[Sequence[PlannedCell]], *, strict: bool) -> None:
         print(f"lint: {line}", file=sys.stderr)
 
 
-def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
+def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     if options.engine not in ENGINES:
         raise UsageError(f"--cluster {options.engine}: no such cluster{nearest(options.engine, ENGINES)}")
     if suite.cluster.host != IPV4_LOOPBACK and options.engine != "reference":
@@ -143,11 +154,14 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     check_proxy_choice(options.toxiproxy)
     client = options.client or suite.client
     if client not in client_names():
-        raise UsageError(f"client {client!r}: no such client{nearest(client, client_names())}")
+        place = f"{suite.source.place_of(('client',))}: " if suite.source is not None and not options.client else ""
+        raise UsageError(f"{place}client {client!r}: no such client{nearest(client, client_names())}")
     cells = build_plan(suite, cases_of, seed=_seed(suite, options), client=client)
+    _check_settings(suite, client, cells, options.engine)
     if options.engine == "external":
         if not options.bootstrap_server:
             raise UsageError("--cluster external needs --bootstrap-server host:port")
+        parse_bootstrap(options.bootstrap_server)
         if suite.cluster.settings:
             names = ", ".join(suite.cluster.settings)
             print(f"without effect on an external cluster: the suite's cluster.settings ({names})", file=sys.stderr)
@@ -159,13 +173,28 @@ def _plan(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         read_properties(options.client_config)  # the rest of it is checked when the run begins
     wanted = _wanted(fitting(_on_clusters(suite, cells, options.engine), options.engine), options.cells)
     for cell in wanted:
-        if cell.kind != "chaos" and (problem := property_problem(cell)):
+        if cell.kind != "chaos" and suite.source is None and (problem := property_problem(cell)):
             raise UsageError(f"cell {cell.cell_id}: {problem}")
         if options.engine != "external":
             for scope, settings in (("topic", cell.topic_config), ("broker", cell.broker_settings)):
                 if problem := settings_problem(scope, settings):
                     raise UsageError(f"cell {cell.cell_id}: {problem}")
     return wanted
+
+
+def _check_settings(suite: Suite, client: str, cells: Sequence[PlannedCell], engine: str) -> None:
+    """Of the suite's file and of the scenarios' that are no part of the package. UsageError with file and line."""
+    for entry in suite.chaos:
+        if entry.scenario not in builtin_scenarios():
+            check_scenario_settings(scenario_source(entry.scenario), load_scenario(entry.scenario))
+    if suite.source is not None:
+        check_settings(
+            suite.source,
+            client,
+            [*cells, *first_try(suite, client)],
+            has_own_broker=engine != "external",
+            has_sweep=suite.sweep is not None or suite.search is not None,
+        )
 
 
 def _on_clusters(suite: Suite, cells: tuple[PlannedCell, ...], engine: str) -> tuple[PlannedCell, ...]:
@@ -201,18 +230,10 @@ def extra_cells(suite: Suite) -> int:
 
 def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> None:
     """What would be done, in order; one line a cell."""
-    print(f"suite {suite.name}: {len(cells)} cells, cluster {options.engine}, seed {_seed(suite, options)}")
-    forks = {cell.fork for cell in cells if cell.kind == "sweep"}
-    fork = 0
-    for order, cell in enumerate(cells, start=1):
-        if cell.kind == "sweep" and cell.fork != fork and len(forks) > 1:
-            fork = cell.fork
-            print(f"     fork {fork}: a cluster of its own, started{_warmed(options.engine)} anew")
-        workload = cell.workload
-        load = (
-            f"{workload.rate_per_s:g}/s x {workload.record_size_bytes} B, {workload.warmup_ms}+{workload.measure_ms} ms"
-        )
-        print(f"{order:3}  {cell.cell_id:48}  {cell.client:10}  {load:36}  {cell.title}")
+    client, seed = options.client or suite.client, _seed(suite, options)
+    print(f"suite {suite.name}: {len(cells)} cells, cluster {options.engine}, client {client}, seed {seed}")
+    for line in _plan_lines(cells, options.engine, stdout_width()):
+        print(line)
     if suite.search is not None:
         search = suite.search
         fractions = ", ".join(f"{fraction:.0%}" for fraction in search.fractions)
@@ -225,19 +246,56 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
     time_left = TimeLeft(engine=cast(Engine, options.engine), brokers=suite.cluster.brokers)
     number, clusters_s = time_left.of_clusters(cells)
     of_clusters = (
-        f", of it up to {_minutes(clusters_s)} for clusters that are started{_warmed(options.engine)}: {number}"
+        f", of it up to {minutes(clusters_s)} for clusters that are started{_warmed(options.engine)}: {number}"
     )
     print(
-        f"about {_minutes(time_left.seconds(cells))}{' without the search' if suite.search else ''}"
+        f"about {minutes(time_left.seconds(cells))}{' without the search' if suite.search else ''}"
         f"{'' if options.engine == 'external' else of_clusters}"
     )
+
+
+_PLAN: Final = (
+    Column(heading="cell"),
+    Column(heading="client", spare=1),
+    Column(heading="load"),
+    Column(heading="title", is_text=True),
+)
+
+
+def _plan_lines(cells: Sequence[PlannedCell], engine: str, width: int | None) -> list[str]:
+    """Each cell in order, and where another cluster of the sweep begins."""
+    rows = []
+    for order, cell in enumerate(cells, start=1):
+        workload = cell.workload
+        load = (
+            f"{workload.rate_per_s:g}/s x {workload.record_size_bytes} B, {workload.warmup_ms}+{workload.measure_ms} ms"
+        )
+        rows.append([f"{order:3}  {cell.cell_id}", cell.client, load, cell.title])
+    lines = table_lines(_PLAN, rows, width)
+    forks = {cell.fork for cell in cells if cell.kind == "sweep"}
+    begins: dict[str, int] = {}
+    for row, cell in zip(rows, cells, strict=True):
+        if cell.kind == "sweep" and len(forks) > 1 and cell.fork not in begins.values():
+            begins[row[0]] = cell.fork
+    shown = []
+    for line in lines[1:]:
+        fork = next((number for first, number in begins.items() if line == first or line.startswith(f"{first} ")), 0)
+        if fork:
+            shown.append(f"     fork {fork}: a cluster of its own, started{_warmed(engine)} anew")
+        shown.append(line)
+    return shown
 
 
 def _warmed(engine: str) -> str:
     return " and warmed up" if engine in WARMED_ENGINES else ""
 
 
-def _minutes(seconds: float) -> str:
+def seconds_of(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> float:
+    """How long these cells will take, clusters and all."""
+    return TimeLeft(engine=cast(Engine, options.engine), brokers=suite.cluster.brokers).seconds(cells)
+
+
+def minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 

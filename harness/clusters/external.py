@@ -18,9 +18,9 @@ from broker.wire.addresses import AddressError, parse_address
 from chaos.port import Containers
 from harness.clusters.base import UNKNOWN_STATE, Address, BrokerId, ClusterState, Engine, Link
 from harness.clusters.layout_reference import HOST
-from harness.clusters.metadata import BrokerProbe
 from harness.clusters.observer import Observer
 from harness.clusters.ports import PortAllocator
+from harness.clusters.probe import BrokerProbe, Found, first_answer
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import Security
 from harness.errors import EnvironmentFault, UsageError
@@ -97,14 +97,8 @@ class ExternalCluster:
 
     def start(self) -> None:
         """Ask who belongs to it, and put a proxy before each. EnvironmentFault when nobody answers."""
-        for address in self._bootstrap:
-            probe = BrokerProbe(address, timeout_s=PROBE_TIMEOUT_S)
-            try:
-                self._brokers = probe.broker_addresses()
-            finally:
-                probe.close()
-            if self._brokers:
-                break
+        found = first_answer(self._bootstrap, lambda probe: probe.broker_addresses() or None, timeout_s=PROBE_TIMEOUT_S)
+        self._brokers = found or {}
         if not self._brokers:
             raise EnvironmentFault(
                 f"no broker answers at {self.direct_bootstrap_servers}: check the addresses and, if the cluster asks "
@@ -141,15 +135,7 @@ class ExternalCluster:
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def state(self, topic: str | None) -> ClusterState | None:
-        for address in self.direct_addresses():
-            probe = BrokerProbe(address, timeout_s=PROBE_TIMEOUT_S)
-            try:
-                state = probe.metadata(topic)
-            finally:
-                probe.close()
-            if state is not None:
-                return state
-        return None
+        return self._first_answer(lambda probe: probe.metadata(topic))
 
     def wait_healthy(self, topic: str | None, *, timeout_s: float, replication_factor: int = 3) -> bool:
         deadline = time.monotonic() + timeout_s
@@ -199,16 +185,8 @@ class ExternalCluster:
     def transaction_coordinator(self, transactional_id: str) -> int | None:
         return self._first_answer(lambda probe: probe.transaction_coordinator(transactional_id))
 
-    def _first_answer(self, ask: Callable[[BrokerProbe], int | None]) -> int | None:
-        for address in self.direct_addresses():
-            probe = BrokerProbe(address, timeout_s=PROBE_TIMEOUT_S)
-            try:
-                found = ask(probe)
-            finally:
-                probe.close()
-            if found is not None:
-                return found
-        return None
+    def _first_answer(self, ask: Callable[[BrokerProbe], Found | None]) -> Found | None:
+        return first_answer(self.direct_addresses(), ask, timeout_s=PROBE_TIMEOUT_S)
 
     # --- what faults ask: its links are ours, its processes are not -------------------------------------------------
 

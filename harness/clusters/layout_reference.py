@@ -1,4 +1,4 @@
-"""Layout of a reference cluster: N processes of `python -m broker.node` on a loopback address.
+"""Layout of a reference cluster: N processes of `python -m broker.node` on a loopback address, or of `broker.mutants`.
 
 Pure but for the choice of free ports, which is passed in. Shown by tests/harness/test_harness_layouts.py.
 """
@@ -125,10 +125,11 @@ def _node(
         if routes:
             properties[f"harness.routes.{kind}"] = ",".join(routes)
     properties_path = directory / "server.properties"
+    module = "broker.mutants" if properties.get("harness.mutant") else "broker.node"
     return NodeLayout(
         broker_id=broker,
         directory=directory,
-        command=(python, "-m", "broker.node", str(properties_path)),
+        command=(python, "-m", module, str(properties_path)),
         properties=properties,
         files={properties_path: render_properties(properties)},
         log_dir=directory / "data",

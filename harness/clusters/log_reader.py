@@ -1,6 +1,7 @@
 """The log of one topic over plain Fetch requests to each partition's leader: the reader behind the final read.
 
-Shares no code with any client under test beyond the wire format, never retries silently, and gives up within a bound.
+Shares with the reference client the questions and how one is asked, not how it consumes; never retries silently, and
+gives up within a bound.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from broker.wire.apis import ApiKey
+from broker.client.core.batch import TopicPartition
+from broker.client.core.errors import KafkaError
+from broker.client.core.fetcher import EARLIEST, LATEST
+from broker.client.questions import offset_at, records_from
 from broker.wire.batch import RawBatch, iter_batches
-from broker.wire.errors import CorruptBatchError, error_name
+from broker.wire.errors import CorruptBatchError
 from broker.wire.records import check_fetched
-from harness.clusters.metadata import EARLIEST, LATEST, BrokerProbe, ask_leader, first_partition, offset_request
+from harness.clusters.probe import BrokerProbe, ask_leader, is_answer
 
 FETCH_BYTES: Final = 8 << 20
+FETCH_WAIT_MS: Final = 500
 _STALL_TIMEOUT_S: Final = 15.0
 
 
@@ -35,13 +40,11 @@ class TopicLogReader:
         return self._offset(partition, EARLIEST)
 
     def _offset(self, partition: int, timestamp: int) -> int:
-        request = offset_request(self._topic, partition, timestamp)
-        answer, problem = ask_leader(
-            lambda: self._probe_of_leader(partition), ApiKey.LIST_OFFSETS, request, timeout_s=_STALL_TIMEOUT_S
-        )
+        question = offset_at(TopicPartition(self._topic, partition), timestamp)
+        answer, problem = ask_leader(lambda: self._probe_of_leader(partition), question, timeout_s=_STALL_TIMEOUT_S)
         if answer is None:
             raise TimeoutError(f"{self._topic}-{partition}: no offset within {_STALL_TIMEOUT_S:.0f} s: {problem}")
-        return int(answer.offset)
+        return answer.offset
 
     def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterator[RawBatch]:
         """Whole batches from the log's start (or the one with `from_offset`) until `to_offset`. TimeoutError when
@@ -82,35 +85,13 @@ class TopicLogReader:
 
     def _fetch(self, probe: BrokerProbe, partition: int, offset: int) -> tuple[memoryview | bytes | None, str]:
         """Records from `offset`, possibly empty; None and the reason when the leader must be looked up again."""
-        entry = {
-            "partition": partition,
-            "current_leader_epoch": -1,
-            "fetch_offset": offset,
-            "log_start_offset": -1,
-            "partition_max_bytes": FETCH_BYTES,
-        }
-        response = probe.call(
-            ApiKey.FETCH,
-            replica_id=-1,
-            max_wait=500,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=({"topic": self._topic, "partitions": (entry,)},),
-            forgotten_topics_data=(),
-            rack_id="",
+        question = records_from(
+            TopicPartition(self._topic, partition), offset, size_bytes_max=FETCH_BYTES, max_wait_ms=FETCH_WAIT_MS
         )
-        if response is None:
-            return None, "no answer"
-        answer = first_partition(response.responses)
-        if answer is None:
-            return None, "an answer without the partition"
-        code = int(answer.error_code)
-        if code != 0:
-            return None, error_name(code)
-        return answer.records or b"", "no records"
+        try:
+            return probe.ask(question).records, "no records"
+        except KafkaError as error:
+            return None, error.name if is_answer(error) else "no answer"
 
 
 class SeveralTopics:

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -220,18 +219,3 @@ def start_ticks(pid: int) -> int | None:
     # The command name in parentheses may hold spaces and parentheses: fields are counted after the last one.
     fields = text.rpartition(")")[2].split()
     return None if fields[0] == "Z" else int(fields[19])
-
-
-def is_same_process(pid: int, started_ticks: int) -> bool:
-    """True if the process now holding `pid` is the one that was started at `started_ticks`."""
-    return start_ticks(pid) == started_ticks
-
-
-def wait_until(condition: Callable[[], bool], *, timeout_s: float, poll_s: float = 0.02) -> bool:
-    """Poll until the condition holds. False after `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(poll_s)
-    return True

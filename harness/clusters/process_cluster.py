@@ -21,8 +21,9 @@ from chaos.interposer import page
 from chaos.lease import Lease
 from chaos.port import Containers
 from harness.clusters.base import UNKNOWN_STATE, Address, ClusterLayout, ClusterState, Engine, NodeLayout
-from harness.clusters.metadata import BrokerProbe
+from harness.clusters.capabilities import ignore_process_event
 from harness.clusters.observer import Observer
+from harness.clusters.probe import BrokerProbe, first_answer
 from harness.clusters.process import BrokerProcess, spawn
 from harness.clusters.proxies import LinkProxies
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError, hints
@@ -31,10 +32,6 @@ TERMINATE_GRACE_S: Final = 10.0
 STOP_GRACE_S: Final = 3.0
 PREPARE_TIMEOUT_S: Final = 60.0
 PROBE_TIMEOUT_S: Final = 1.0
-
-
-def ignore_process_event(kind: str, broker: int) -> None:
-    """The event sink when nobody records."""
 
 
 def never_stop() -> bool:
@@ -118,11 +115,8 @@ class ProcessCluster:
         leader = self.leader(topic, partition)
         if leader is None or leader not in self._nodes:
             return None
-        probe = self.probe(leader)
-        try:
+        with self.probe(leader) as probe:
             offset = probe.end_offset(topic, partition)
-        finally:
-            probe.close()
         return None if offset is None else (leader, offset)
 
     def journal_paths(self) -> Mapping[int, Path]:
@@ -216,11 +210,8 @@ class ProcessCluster:
         return best
 
     def state_seen_by(self, broker_id: int, topic: str | None) -> ClusterState | None:
-        probe = BrokerProbe(self._nodes[broker_id].direct, timeout_s=PROBE_TIMEOUT_S)
-        try:
+        with self.probe(broker_id) as probe:
             return probe.metadata(topic)
-        finally:
-            probe.close()
 
     def probe(self, broker_id: int) -> BrokerProbe:
         """A connection of one's own to a broker; the caller closes it."""
@@ -271,11 +262,8 @@ class ProcessCluster:
         """The active controller of the newest epoch that any broker knows of."""
         newest: tuple[int, int] | None = None
         for broker in self._askable():
-            probe = self.probe(broker)
-            try:
+            with self.probe(broker) as probe:
                 answer = probe.quorum_leader()
-            finally:
-                probe.close()
             if answer is not None and answer[1] >= 0:
                 newest = answer if newest is None else max(newest, answer)
         return None if newest is None else newest[1]
@@ -287,15 +275,7 @@ class ProcessCluster:
         return self._first_answer(lambda probe: probe.transaction_coordinator(transactional_id))
 
     def _first_answer(self, ask: Callable[[BrokerProbe], int | None]) -> int | None:
-        for broker in self._askable():
-            probe = self.probe(broker)
-            try:
-                found = ask(probe)
-            finally:
-                probe.close()
-            if found is not None:
-                return found
-        return None
+        return first_answer(self.direct_addresses(), ask, timeout_s=PROBE_TIMEOUT_S)
 
     # --- one broker -------------------------------------------------------------------------------------------------
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from harness.clusters.sasl import MECHANISMS
+from broker.client.core.sasl import MECHANISMS
 from harness.errors import EnvironmentFault, UsageError
 from harness.suite_source import file_problem, nearest
-from runlog.redaction import hidden_text
-from runlog.user_files import UserFileError, read_text
+from runlog.files.redaction import hidden_text
+from runlog.files.user_files import UserFileError, read_text
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PEM: Final = "PEM"
@@ -171,7 +171,10 @@ def _own_certificate(path: Path, properties: Mapping[str, str]) -> str:
             f"{path}: ssl.keystore.type is {kind}, the harness reads PEM: convert it "
             "(openssl pkcs12 -in STORE -out STORE.pem -nodes) and say ssl.keystore.type=PEM"
         )
-    return str((path.parent / location).resolve())
+    store = (path.parent / location).resolve()
+    if not store.is_file():
+        raise UsageError(f"{path}: ssl.keystore.location {store} is no file")
+    return str(store)
 
 
 def _exported(store: Path, password: str) -> str:

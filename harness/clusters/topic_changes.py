@@ -9,18 +9,22 @@ is refused. Shown by tests/harness/test_harness_topic_changes.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from contextlib import suppress
+from typing import Final
 
-from broker.wire.apis import ApiKey
-from broker.wire.errors import error_name
-from harness.clusters.admin import REQUEST_TIMEOUT_MS, RESOURCE_TOPIC, TRY_AGAIN, Admin
+from broker.client.core.batch import TopicPartition
+from broker.client.core.errors import KafkaError
+from broker.client.core.fetcher import EARLIEST, LATEST
+from broker.client.question import Question, Result
+from broker.client.questions import changed_settings, deleted_records, more_partitions, offset_at
+from harness.clusters.admin import REQUEST_TIMEOUT_MS, Admin
 from harness.clusters.base import Address, PartitionState
 from harness.clusters.log_reader import TopicLogReader
-from harness.clusters.metadata import EARLIEST, LATEST, BrokerProbe, ask_leader, offset_request
 from harness.clusters.own_topics import OwnTopics
+from harness.clusters.probe import BrokerProbe, ask_leader, first_answer
 from harness.errors import CellError
 
-_SET, _DELETE = 0, 1  # operations of IncrementalAlterConfigs
+_PROBE_TIMEOUT_S: Final = 1.0
 _LEADER_TIMEOUT_S: Final = 20.0
 _NO_LEADER: Final = frozenset({3, 5, 6, 7, 9, 74, 76})  # whoever was asked does not lead (yet): ask again
 
@@ -40,14 +44,13 @@ class TopicChanges:
         return len(self._partitions(topic))
 
     def _partitions(self, topic: str) -> Mapping[int, PartitionState]:
-        for address in self._addresses().values():
-            probe = BrokerProbe(address)
-            try:
-                state = probe.metadata(topic)
-            finally:
-                probe.close()
-            if state is not None and state.partitions:
-                return state.partitions
+        def known(probe: BrokerProbe) -> Mapping[int, PartitionState] | None:
+            state = probe.metadata(topic)
+            return None if state is None else state.partitions or None
+
+        found = first_answer(self._addresses().values(), known, timeout_s=_PROBE_TIMEOUT_S)
+        if found is not None:
+            return found
         raise CellError(f"no broker knows the partitions of {topic}")
 
     def own_settings(self, topic: str) -> Mapping[str, str]:
@@ -61,11 +64,12 @@ class TopicChanges:
 
     def change_setting(self, topic: str, name: str, value: str | None) -> None:
         self._require_own(topic)
-        change = {"name": name, "config_operation": _DELETE if value is None else _SET, "value": value}
-        resource = {"resource_type": RESOURCE_TOPIC, "resource_name": topic, "configs": (change,)}
-        what = f"{name} of topic {topic} could not be set to {value}"
-        answers = self._admin.answers(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=(resource,), validate_only=False)
-        self._await_success(what, answers, lambda response: response.responses)
+        self._admin.change(
+            f"{name} of topic {topic} could not be set to {value}",
+            changed_settings("topic", topic, delete=[name])
+            if value is None
+            else changed_settings("topic", topic, set_={name: value}),
+        )
 
     def _require_own(self, topic: str) -> None:
         """These requests name a topic by its name alone, which somebody else's may have by now."""
@@ -73,16 +77,10 @@ class TopicChanges:
 
     def set_partition_count(self, topic: str, count: int) -> None:
         self._require_own(topic)
-        entry = {"name": topic, "count": count, "assignments": None}
-        answers = self._admin.answers(
-            ApiKey.CREATE_PARTITIONS, topics=(entry,), timeout=REQUEST_TIMEOUT_MS, validate_only=False
-        )
-
-        def result(response: Any) -> Any:  # kio's generated types
-            return response.results
-
         try:
-            self._await_success(f"topic {topic} could not get {count} partitions", answers, result)
+            self._admin.change(
+                f"topic {topic} could not get {count} partitions", more_partitions({topic: count}, REQUEST_TIMEOUT_MS)
+            )
         except CellError:
             # An earlier request without an answer may have been carried out: then this one has nothing left to do.
             if self.partition_count(topic) != count:
@@ -91,13 +89,8 @@ class TopicChanges:
     def id_by_broker(self, topic: str) -> Mapping[int, str | None]:
         found: dict[int, str | None] = {}
         for broker, address in self._addresses().items():
-            probe = BrokerProbe(address)
-            try:
-                has_answered, topic_id = probe.topic_id(topic)
-            finally:
-                probe.close()
-            if has_answered:
-                found[broker] = topic_id
+            with BrokerProbe(address, timeout_s=_PROBE_TIMEOUT_S) as probe, suppress(KafkaError):
+                found[broker] = probe.topic_id(topic)
         return found
 
     def replication_factor(self, topic: str) -> int:
@@ -127,42 +120,16 @@ class TopicChanges:
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """By the leader, which answers when all replicas in the ISR have done so."""
         self._require_own(topic)
-        entry = {"partition_index": partition, "offset": before_offset}
-        topics = ({"name": topic, "partitions": (entry,)},)
-        self._ask_leader(topic, partition, ApiKey.DELETE_RECORDS, {"topics": topics, "timeout": REQUEST_TIMEOUT_MS})
+        question = deleted_records(TopicPartition(topic, partition), before_offset, REQUEST_TIMEOUT_MS)
+        self._ask_leader(topic, partition, question)
 
     def _offset(self, topic: str, partition: int, timestamp: int) -> int:
-        request = offset_request(topic, partition, timestamp)
-        return int(self._ask_leader(topic, partition, ApiKey.LIST_OFFSETS, request).offset)
+        return self._ask_leader(topic, partition, offset_at(TopicPartition(topic, partition), timestamp)).offset
 
-    def _ask_leader(self, topic: str, partition: int, api_key: ApiKey, values: Mapping[str, object]) -> Any:
-        """The partition's part of the answer."""
+    def _ask_leader(self, topic: str, partition: int, question: Question[Result]) -> Result:
         answer, problem = ask_leader(
-            lambda: self._probe_of_leader(topic, partition),
-            api_key,
-            values,
-            timeout_s=_LEADER_TIMEOUT_S,
-            again=_NO_LEADER,
+            lambda: self._probe_of_leader(topic, partition), question, timeout_s=_LEADER_TIMEOUT_S, again=_NO_LEADER
         )
         if answer is None:
-            raise CellError(f"{api_key.name} of {topic}-{partition} failed: {problem}")
+            raise CellError(f"{question.api_key.name} of {topic}-{partition} failed: {problem}")
         return answer
-
-    @staticmethod
-    def _await_success(what: str, answers: Any, result: Callable[[Any], Any]) -> None:
-        last = "no broker answered"
-        for response in answers:
-            if response is None:
-                continue
-            entries = result(response)
-            if not entries:
-                last = "an answer without the topic"
-                continue
-            found = entries[0]
-            code = int(found.error_code)
-            if code == 0:
-                return
-            last = f"{error_name(code)}: {found.error_message or 'no further word'}"
-            if code not in TRY_AGAIN:
-                break
-        raise CellError(f"{what}: {last}")

@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from reports.asked import CHANGING_KINDS, CONSTANT
-from reports.criteria import Criteria
-from reports.histogram import steady_ratio
-from reports.noise import disturbance_of
-from runlog.events import cell_directory, events_path, read_jsonl
-from runlog.parquet import partition_directory, read_stream
-from runlog.schema import STREAMS
+from runlog.files.paths import cell_directory, events_path
+from runlog.quality.criteria import Criteria
+from runlog.quality.noise import disturbance_of
+from runlog.quality.steadiness import CHANGING_KINDS, CONSTANT, steady_ratio
+from runlog.records.lines import STATS, read_lines
+from runlog.streams.parquet import partition_directory, read_stream
+from runlog.streams.schema import STREAMS
 
 ATTEMPTS_MAX: Final = 3  # a configuration that is unsteady by nature must not be tried for ever
 DISTURBED_TIME_SHARE: Final = 0.1  # of the sweep's planned time may go into repeating cells that others disturbed
@@ -68,7 +68,7 @@ def disturbed(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) ->
     path = events_path(run_dir, cell_id, "stats")
     if window_us is None or not path.exists():
         return None
-    return disturbance_of(read_jsonl(path), window_us, Criteria()) or None
+    return disturbance_of(read_lines(path, STATS).records, window_us, Criteria()) or None
 
 
 def unsteady(

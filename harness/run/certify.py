@@ -27,11 +27,11 @@ from harness.run.certificates import (
     shape_text,
 )
 from harness.run.context import RunContext
-from harness.run.host import HostSampler
+from harness.run.host_load import HostSampler
 from harness.run.load_plan import load_plan
 from harness.run.null_broker import NullBroker
 from harness.run.workload_process import WorkloadProcess
-from reports.criteria import Criteria
+from runlog.quality.criteria import Criteria
 
 DIRECTORY: Final = "certification"
 WARMUP_MS: Final = 500

@@ -1,6 +1,6 @@
 """What a client needs beside its properties, found or built before a run: today the JVM of client `java`.
 
-Knows the jars (harness/clusters/kafka) and the build (workloads/clients/java_build.py), and nothing of cells.
+Knows the jars (harness/clusters/kafka) and the build (workloads/clients/java/build.py), and nothing of cells.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import cache
 
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
 from harness.errors import EnvironmentFault
-from workloads.clients import java_build
+from workloads.clients.java import build
 
 
 @cache
@@ -18,6 +18,6 @@ def client_runtime(client: str) -> dict[str, str]:
     if client != "java":
         return {}
     try:
-        return java_build.build(ensure_jars(), cache_directory(), java_command())
-    except java_build.JavaError as error:
+        return build.build(ensure_jars(), cache_directory(), java_command())
+    except build.JavaError as error:
         raise EnvironmentFault(str(error)) from error

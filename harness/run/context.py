@@ -10,8 +10,8 @@ from chaos.lease import Lease
 from harness.run.certificates import Certification
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
-from runlog.events import RunClock
-from runlog.redaction import Redactor
+from runlog.files.clock import RunClock
+from runlog.files.redaction import Redactor
 
 
 def new_mark() -> str:

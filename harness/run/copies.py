@@ -16,9 +16,9 @@ from broker.wire.batch import RawBatch
 from broker.wire.errors import ProtocolError
 from broker.wire.records import control_key, decode_fetched
 from harness.run.final_read import LogReader
-from runlog.parquet import write_part
-from runlog.payload import parse_fast
-from runlog.schema import ABSENT, COPIES
+from runlog.streams.parquet import write_part
+from runlog.streams.payload import parse_fast
+from runlog.streams.schema import ABSENT, COPIES
 
 OPEN, ABORTED, COMMITTED = -1, 0, 1
 HEADER: Final = "copy"

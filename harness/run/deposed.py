@@ -12,7 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from runlog.records.cluster import BrokerEvent, ClusterEvent
+from runlog.records.cluster_kinds import ClusterKind, Source
+from runlog.records.partition import LeaderSeen, Truncated
+from runlog.records.wire import WireExchange, WireOutcome
 
 NEVER_NS = 2**63
 
@@ -39,17 +43,17 @@ class Answer:
     answered_ns: int
 
 
-def ended_leaderships(events: Iterable[dict[str, Any]]) -> list[Leadership]:
+def ended_leaderships(events: Iterable[ClusterEvent]) -> list[Leadership]:
     """Those that ended while their broker lived. Of a killed one the files were read."""
     seen: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
     killed: defaultdict[int, list[int]] = defaultdict(list)
     for event in events:
-        if event.get("kind") == "leader" and event.get("leader") is not None and event["leader"] >= 0:
-            changes = seen[event["partition"]]
-            if not changes or changes[-1][2] != event["leader_epoch"]:  # else only the ISR changed
-                changes.append((event["t_us"], event["leader"], event["leader_epoch"]))
-        elif event.get("kind") == "killed":
-            killed[event["broker"]].append(event["t_us"])
+        if isinstance(event, LeaderSeen) and event.leader >= 0:
+            changes = seen[event.partition]
+            if not changes or changes[-1][2] != event.leader_epoch:  # else only the ISR changed
+                changes.append((event.t_us, event.leader, event.leader_epoch))
+        elif isinstance(event, BrokerEvent) and event.kind is ClusterKind.KILLED:
+            killed[event.broker].append(event.t_us)
     found = []
     for partition, changes in seen.items():
         for index, (began_us, broker, epoch) in enumerate(changes):
@@ -65,22 +69,22 @@ def ended_leaderships(events: Iterable[dict[str, Any]]) -> list[Leadership]:
     return found
 
 
-def answers_of(lines: Iterable[dict[str, Any]], topic: str) -> list[Answer]:
+def answers_of(exchanges: Iterable[WireExchange], topic: str) -> list[Answer]:
     """The successful Produce answers of a wire log for this topic, in the order in which they were passed on."""
     found = [
         Answer(
-            broker=int(str(line["proxy"]).rpartition("-")[2]),
-            partition=line["partition"],
-            base_offset=line["base_offset"],
-            end_offset=line["base_offset"] + line["records"],
-            answered_ns=line["answered_ns"],
+            broker=int(exchange.proxy.rpartition("-")[2]),
+            partition=exchange.partition,
+            base_offset=exchange.base_offset,
+            end_offset=exchange.base_offset + exchange.records,
+            answered_ns=exchange.answered_ns,
         )
-        for line in lines
-        if line.get("topic") == topic
-        and line.get("outcome") == "delivered"
-        and line.get("error_code") == 0
-        and isinstance(line.get("answered_ns"), int)
-        and line["base_offset"] >= 0
+        for exchange in exchanges
+        if exchange.topic == topic
+        and exchange.outcome is WireOutcome.DELIVERED
+        and exchange.error_code == 0
+        and exchange.answered_ns is not None
+        and exchange.base_offset >= 0
     ]
     return sorted(found, key=lambda answer: answer.answered_ns)
 
@@ -109,15 +113,15 @@ def answered_beyond(
 def deposed_events(
     *,
     topic: str,
-    events: Iterable[dict[str, Any]],
+    events: Iterable[ClusterEvent],
     answers: Sequence[Answer],
     epoch_end_offset: Callable[[int, int], tuple[int, int] | None],
     to_ns: Callable[[int], int],
     to_us: Callable[[int], int],
     t_us: int,
-) -> tuple[list[dict[str, Any]], list[str]]:
+) -> tuple[list[Truncated], list[str]]:
     """Lines for cluster.jsonl, and what nobody told. `epoch_end_offset(partition, epoch)` asks the present leader."""
-    found: list[dict[str, Any]] = []
+    found: list[Truncated] = []
     problems: list[str] = []
     for leadership in ended_leaderships(events):
         told = epoch_end_offset(leadership.partition, leadership.leader_epoch)
@@ -130,17 +134,16 @@ def deposed_events(
         if beyond is None:
             continue
         found.append(
-            {
-                "t_us": t_us,
-                "broker": leadership.broker,
-                "kind": "truncated",
-                "source": "wire",
-                "topic": topic,
-                "partition": leadership.partition,
-                "leader_epoch": leadership.leader_epoch,
-                "from_offset": beyond[0],
-                "to_offset": told[1],
-                **({"until_us": to_us(beyond[1])} if beyond[1] != NEVER_NS else {}),
-            }
+            Truncated(
+                t_us=t_us,
+                broker=leadership.broker,
+                source=Source.WIRE,
+                topic=topic,
+                partition=leadership.partition,
+                leader_epoch=leadership.leader_epoch,
+                from_offset=beyond[0],
+                to_offset=told[1],
+                until_us=None if beyond[1] == NEVER_NS else to_us(beyond[1]),
+            )
         )
     return found, problems

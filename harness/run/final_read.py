@@ -17,10 +17,10 @@ from typing import Final, Protocol
 from broker.wire.batch import RawBatch
 from broker.wire.errors import ProtocolError
 from broker.wire.records import FETCHED_BYTES_MAX, DecodedRecord, decode_fetched, uncompressed_size_bytes
-from runlog.events import RunClock
-from runlog.parquet import write_part
-from runlog.payload import parse_fast
-from runlog.schema import BATCHES, LOG, Stream
+from runlog.files.clock import RunClock
+from runlog.streams.parquet import write_part
+from runlog.streams.payload import parse_fast
+from runlog.streams.schema import BATCHES, LOG, Stream
 
 RECORDS_PER_PART: Final = 500_000
 # How often an end offset that has risen is followed. Nobody writes any more, so it rises as long as followers catch up.

@@ -24,7 +24,8 @@ from harness.errors import CellError
 from harness.plan import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
-from runlog.events import read_jsonl, write_json
+from runlog.files.documents import write_json
+from runlog.files.lines import read_jsonl
 from workloads.clients import BUILTIN
 from workloads.members import COPIERS, JAVA
 from workloads.members.spec import MemberSpec

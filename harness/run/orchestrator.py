@@ -15,17 +15,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from chaos.lease import Lease
-from harness.clusters.base import Cluster, ClusterKey, Engine
+from harness.clusters.base import ClusterKey, Engine
+from harness.clusters.capabilities import LogFiles
+from harness.clusters.cluster import Cluster
 from harness.clusters.factory import build_cluster, external_cluster
-from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError
 from harness.plan import PlannedCell, search_cell
 from harness.run.attempts import ATTEMPTS_MAX, RepeatAllowance, put_aside, why_again
-from harness.run.cell import CellRun, Outcome
+from harness.run.cell import CellRun
 from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
+from harness.run.outcome import Outcome
 from harness.run.progress import Progress
 from harness.run.rundir import build_manifest, reproduce_command, without_options
 from harness.run.scrub import scrub
@@ -37,8 +39,9 @@ from harness.run.warm_up import plan_of as warm_up_plan
 from harness.run.warm_up import rounds_before, warm_up
 from harness.run.workload_process import WorkloadProcess
 from harness.suite import Search, Suite
-from runlog.events import RunClock, write_manifest
-from runlog.redaction import Redactor
+from runlog.files.clock import RunClock
+from runlog.files.documents import write_manifest
+from runlog.files.redaction import Redactor
 
 STANDBY: Final = 2  # load processes that are started ahead of time
 PORT_ATTEMPTS: Final = 3
@@ -360,7 +363,7 @@ class Run:
         cluster, self._cluster, self._cluster_key = self._cluster, None, None
         if cluster is not None:
             cluster.stop()
-            if isinstance(cluster, ProcessCluster):
+            if isinstance(cluster, LogFiles):
                 cluster.remove_data()
 
     def _clean_up(self) -> None:

@@ -8,11 +8,19 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import IO, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, NamedTuple
+
+from runlog.records.fault import FaultLine, FaultPhase
 
 _WIDTH_DEFAULT = 120
+_TITLE_MIN = 20  # of a title, before a figure is left out for it
 LAG_SHOWN_US = 2_000  # a generator that is later than this does not load as it was asked to
+
+
+class _Part(NamedTuple):
+    text: str
+    spare: int  # the highest is left out first where the line is short; 0: never
 
 
 class Progress:
@@ -45,34 +53,34 @@ class Progress:
     def phase(self, name: str) -> None:
         self._phase = name
         if self._live:
-            self._draw("")
+            self._draw(())
 
-    def fault(self, event: Mapping[str, Any]) -> None:
-        """One line of faults.jsonl: what acts is shown until it is healed. Called from the timeline's thread."""
-        name = str(event.get("kind", "fault"))
-        if event.get("phase") == "applied":
-            self._faults[str(event.get("id"))] = name
-        elif event.get("phase") in ("healed", "not_effective"):
-            self._faults.pop(str(event.get("id")), None)
+    def fault(self, line: FaultLine) -> None:
+        """What acts is shown until it is healed. Called from the timeline's thread."""
+        if line.phase is FaultPhase.APPLIED:
+            self._faults[line.id] = line.kind
+        elif line.phase in (FaultPhase.HEALED, FaultPhase.NOT_EFFECTIVE):
+            self._faults.pop(line.id, None)
 
     def figures(self, counters: Mapping[str, Any]) -> None:
         """What the load process reports twice a second."""
         now_s, acked = time.monotonic(), int(counters.get("acked", 0))
-        parts: list[str] = []
+        parts: list[_Part] = []
         if self._last is not None and now_s > self._last[0]:
-            parts.append(f"{max(0.0, (acked - self._last[1]) / (now_s - self._last[0])):,.0f} acked/s")
+            parts.append(_Part(f"{max(0.0, (acked - self._last[1]) / (now_s - self._last[0])):,.0f} acked/s", 1))
         self._last = (now_s, acked)
-        if "latency_us_p99" in counters:
-            parts.append(f"p50 {_ms(counters['latency_us_p50'])}, p99 {_ms(counters['latency_us_p99'])} ms")
-        if "end_to_end_us_p99" in counters:
-            parts.append(f"read p99 {_ms(counters['end_to_end_us_p99'])} ms")
         if counters.get("backlog"):
-            parts.append(f"{counters['backlog']:,} behind")
+            parts.append(_Part(f"{counters['backlog']:,} behind", 0))
+        parts += [_Part(f"{counters[name]:,} {name}", 0) for name in ("failed", "unknown") if counters.get(name)]
+        if "latency_us_p99" in counters:
+            parts.append(_Part(f"p99 {_ms(counters['latency_us_p99'])} ms", 1))
+            parts.append(_Part(f"p50 {_ms(counters['latency_us_p50'])} ms", 4))
+        if "end_to_end_us_p99" in counters:
+            parts.append(_Part(f"read p99 {_ms(counters['end_to_end_us_p99'])} ms", 3))
         if counters.get("schedule_lag_us_p99", 0) >= LAG_SHOWN_US:
-            parts.append(f"generator late {_ms(counters['schedule_lag_us_p99'])} ms")
-        parts += [f"{counters[name]:,} {name}" for name in ("failed", "unknown") if counters.get(name)]
+            parts.append(_Part(f"generator late {_ms(counters['schedule_lag_us_p99'])} ms", 2))
         if self._live:
-            self._draw(" · ".join(parts))
+            self._draw(parts)
 
     def end_cell(self, status: str, detail: str = "") -> None:
         took_s = time.monotonic() - self._cell_started_s
@@ -80,14 +88,13 @@ class Progress:
             f"[{self._index}/{self._total}] {self._title}: {status} in {took_s:.1f} s{': ' + detail if detail else ''}"
         )
 
-    def _draw(self, figures: str) -> None:
+    def _draw(self, figures: Sequence[_Part]) -> None:
         left_s = max(0.0, self._left_estimate_s - (time.monotonic() - self._cell_started_s))
-        faults = f" · FAULT {', '.join(list(self._faults.values()))}" if self._faults else ""
-        head = f"[{self._index}/{self._total}] {self._title} · {self._phase} · about {left_s:.0f} s left{faults}"
-        text = f"{head} · {figures}" if figures else head
-        text = self.clean(text)
+        faults = [_Part(f"FAULT {', '.join(list(self._faults.values()))}", 0)] if self._faults else []
+        head = [_Part(self._phase, 2), _Part(f"about {left_s:.0f} s left", 3), *faults]
         width = max(40, shutil.get_terminal_size((_WIDTH_DEFAULT, 24)).columns - 1)
-        self._stream.write("\r\x1b[2K" + (text if len(text) <= width else text[: width - 1] + "…"))
+        text = live_line(f"[{self._index}/{self._total}]", self.clean(self._title), [*head, *figures], width)
+        self._stream.write("\r\x1b[2K" + self.clean(text))
         self._stream.flush()
         self._dirty = True
 
@@ -95,6 +102,22 @@ class Progress:
         if self._dirty:
             self._stream.write("\r\x1b[2K")
             self._dirty = False
+
+
+def live_line(number: str, title: str, parts: Sequence[_Part], width: int) -> str:
+    """One line that fits. What is behind, what failed and which fault acts is always there; of the rest the least
+    important goes first, and the title takes the room that is left."""
+    kept = [part for part in parts if part.text]
+    while True:
+        tail = "".join(f" · {part.text}" for part in kept)
+        room = width - len(number) - len(tail) - 1
+        if room >= min(len(title), _TITLE_MIN) or not any(part.spare for part in kept):
+            break
+        least = max(part.spare for part in kept)
+        kept.remove(next(part for part in reversed(kept) if part.spare == least))
+    shown = title if len(title) <= room else f"{title[: room - 1]}…" if room > 1 else ""
+    line = f"{number} {shown}{tail}" if shown else f"{number}{tail}"
+    return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def _ms(value_us: int) -> str:

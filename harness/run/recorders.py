@@ -10,12 +10,20 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from harness.clusters.base import ClusterState
-from harness.run.host import HostSampler
+from harness.run.host_load import HostSampler
 from harness.run.jvm_threads import JvmThreads
-from runlog.events import JsonlWriter, RunClock, parse_line
+from runlog.files.clock import RunClock
+from runlog.files.lines import parse_line
+from runlog.records.cluster import ClusterEvent, Exited
+from runlog.records.cluster_kinds import Source
+from runlog.records.lines import RecordWriter
+from runlog.records.partition import HighWatermark, LeaderSeen
+from runlog.records.stats import HOST, Resources, StatsSample
+
+ClusterWriter = RecordWriter[ClusterEvent]
 
 PROBE_INTERVAL_S: Final = 0.1
 STATS_INTERVAL_S: Final = 0.5
@@ -55,7 +63,7 @@ class Periodic:
 class JournalTail:
     """Copies what brokers append to their journals into the cell's cluster.jsonl, with t_us and source=journal."""
 
-    def __init__(self, paths: Mapping[int, Path], clock: RunClock, writer: JsonlWriter) -> None:
+    def __init__(self, paths: Mapping[int, Path], clock: RunClock, writer: ClusterWriter) -> None:
         self._clock, self._writer = clock, writer
         self._positions = {
             broker: (path, path.stat().st_size if path.exists() else 0) for broker, path in paths.items()
@@ -84,7 +92,7 @@ class JournalTail:
         if event is None or not isinstance(event.get("mono_ns"), int):
             return
         t_us = self._clock.to_us(event.pop("mono_ns"))
-        self._writer.append({"t_us": t_us, "broker": broker, **event, "source": "journal"})
+        self._writer.append_line({"t_us": t_us, "broker": broker, **event, "source": Source.JOURNAL.value})
 
 
 class LeaderProbe:
@@ -92,7 +100,7 @@ class LeaderProbe:
     broker."""
 
     def __init__(
-        self, topic: str, ask: Callable[[], ClusterState | None], clock: RunClock, writer: JsonlWriter
+        self, topic: str, ask: Callable[[], ClusterState | None], clock: RunClock, writer: ClusterWriter
     ) -> None:
         self._topic, self._ask, self._clock, self._writer = topic, ask, clock, writer
         self._last: dict[int, tuple[int, int, tuple[int, ...]]] = {}
@@ -110,24 +118,22 @@ class LeaderProbe:
                 continue
             self._last[partition] = seen
             self._writer.append(
-                {
-                    "t_us": t_us,
-                    "broker": found.leader,
-                    "kind": "leader",
-                    "source": "probe",
-                    "topic": self._topic,
-                    "partition": partition,
-                    "leader": found.leader,
-                    "leader_epoch": found.leader_epoch,
-                    "isr": list(found.isr),
-                }
+                LeaderSeen(
+                    t_us=t_us,
+                    broker=found.leader,
+                    topic=self._topic,
+                    partition=partition,
+                    leader=found.leader,
+                    leader_epoch=found.leader_epoch,
+                    isr=tuple(found.isr),
+                )
             )
 
 
 class ExitWatch:
     """Writes an `exited` event when a broker process that ran is gone; the analysis knows who was killed or stopped."""
 
-    def __init__(self, cluster: HasExits, clock: RunClock, writer: JsonlWriter) -> None:
+    def __init__(self, cluster: HasExits, clock: RunClock, writer: ClusterWriter) -> None:
         self._cluster, self._clock, self._writer = cluster, clock, writer
         self._told: set[int] = set()  # by pid: one process ends once
 
@@ -135,15 +141,7 @@ class ExitWatch:
         for broker, (pid, code) in self._cluster.exits().items():
             if pid not in self._told:
                 self._told.add(pid)
-                self._writer.append(
-                    {
-                        "t_us": self._clock.now_us(),
-                        "broker": broker,
-                        "kind": "exited",
-                        "source": "process",
-                        "code": code,
-                    }
-                )
+                self._writer.append(Exited(t_us=self._clock.now_us(), broker=broker, code=code))
 
 
 class HighWatermarkProbe:
@@ -155,7 +153,7 @@ class HighWatermarkProbe:
         partitions: int,
         ask: Callable[[int], tuple[int, int] | None],
         clock: RunClock,
-        writer: JsonlWriter,
+        writer: ClusterWriter,
     ) -> None:
         self._topic, self._partitions, self._ask = topic, partitions, ask
         self._clock, self._writer = clock, writer
@@ -169,15 +167,9 @@ class HighWatermarkProbe:
             self._last[partition] = answer
             broker, offset = answer
             self._writer.append(
-                {
-                    "t_us": self._clock.now_us(),
-                    "broker": broker,
-                    "kind": "high_watermark",
-                    "source": "probe",
-                    "topic": self._topic,
-                    "partition": partition,
-                    "offset": offset,
-                }
+                HighWatermark(
+                    t_us=self._clock.now_us(), broker=broker, topic=self._topic, partition=partition, offset=offset
+                )
             )
 
 
@@ -195,7 +187,7 @@ class StatsSampler:
     its compiler and its collector took of that CPU."""
 
     def __init__(
-        self, cluster: HasPids, load_pid: Callable[[], int | None], clock: RunClock, writer: JsonlWriter
+        self, cluster: HasPids, load_pid: Callable[[], int | None], clock: RunClock, writer: RecordWriter[StatsSample]
     ) -> None:
         self._cluster, self._load_pid, self._clock, self._writer = cluster, load_pid, clock, writer
         self._host = HostSampler()
@@ -215,7 +207,7 @@ class StatsSampler:
     def _sample_host(self, t_us: int) -> None:
         values = self._host.sample()
         if values is not None:
-            self._write(t_us, "host", values)
+            self._write(t_us, HOST, {name: value for name, value in values.items() if value is not None})
 
     def _sample_process(self, t_us: int, source: str, pid: int) -> None:
         if source not in self._jvms or self._jvms[source].pid != pid:
@@ -228,15 +220,15 @@ class StatsSampler:
         now_s = time.monotonic()
         last = self._cpu.get(source)
         self._cpu[source] = (pid, cpu_s, now_s)
-        values: dict[str, Any] = {"cpu_s": round(cpu_s, 3), "rss_bytes": rss_bytes}
+        values: dict[str, float] = {"cpu_s": round(cpu_s, 3), "rss_bytes": rss_bytes}
         if last is not None and last[0] == pid and now_s > last[2]:
             values["cpu_share"] = round((cpu_s - last[1]) / (now_s - last[2]), 4)
         if own is not None:
             values |= {"compiler_cpu_s": own.compiler_s, "collector_cpu_s": own.collector_s}
         self._write(t_us, source, values)
 
-    def _write(self, t_us: int, source: str, values: Mapping[str, Any]) -> None:
-        self._writer.append({"t_us": t_us, "source": source, "name": "resources", "values": dict(values)})
+    def _write(self, t_us: int, source: str, values: Mapping[str, float]) -> None:
+        self._writer.append(Resources(t_us=t_us, source=source, values=values))
 
 
 def process_sample(pid: int) -> tuple[float, int] | None:

@@ -16,9 +16,11 @@ from typing import Final
 from chaos.lease import ProcessIdentity, is_alive
 from chaos.place import Place, here
 from harness.errors import UsageError
-from runlog.compact import CompactionResult, compact_cell
-from runlog.events import events_path, manifest_path, read_cell, read_json, read_jsonl, write_cell, write_manifest
-from runlog.inventory import take_inventory
+from runlog.files.documents import read_cell, read_json, write_cell, write_manifest
+from runlog.files.lines import read_jsonl
+from runlog.files.paths import events_path, manifest_path
+from runlog.streams.compact import CompactionResult, compact_cell
+from runlog.streams.inventory import take_inventory
 from workloads.members.transcribe import transcribe_cell
 
 RUNNING: Final = "running"

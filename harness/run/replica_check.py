@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from harness.run.truncation import read_partition_headers
+from runlog.records.partition import ReplicaDivergence
 
 BATCHES_MAX = 2_000_000  # per replica; more is left unread, and the digest ends there
 _Batch = tuple[int, int, int]  # base offset, leader epoch, CRC
@@ -21,9 +22,11 @@ class HasReplicas(Protocol):
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None: ...
 
 
-def divergence_events(cluster: HasReplicas, topic: str, partitions: Iterable[int], t_us: int) -> list[dict[str, Any]]:
+def divergence_events(
+    cluster: HasReplicas, topic: str, partitions: Iterable[int], t_us: int
+) -> list[ReplicaDivergence]:
     """One event for each replica that parts from the lowest-numbered one. OSError where a file cannot be read."""
-    events: list[dict[str, Any]] = []
+    events: list[ReplicaDivergence] = []
     for partition in partitions:
         logs: dict[int, Sequence[_Batch]] = {}
         for broker in cluster.broker_ids:
@@ -32,16 +35,14 @@ def divergence_events(cluster: HasReplicas, topic: str, partitions: Iterable[int
                 logs[broker] = _read(directory)
         for broker, offset in first_differences(logs).items():
             events.append(
-                {
-                    "t_us": t_us,
-                    "broker": broker,
-                    "kind": "replica_divergence",
-                    "source": "log_dump",
-                    "topic": topic,
-                    "partition": partition,
-                    "brokers": [min(logs), broker],
-                    "offset": offset,
-                }
+                ReplicaDivergence(
+                    t_us=t_us,
+                    broker=broker,
+                    topic=topic,
+                    partition=partition,
+                    brokers=(min(logs), broker),
+                    offset=offset,
+                )
             )
     return events
 

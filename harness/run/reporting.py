@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from harness.clusters.process import ManagedProcess, spawn, tail_text
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
+from harness.run.tables import Column, table_lines
 from harness.suite_source import file_problem
-from reports.allowances import AllowanceError, read_allowances
-from reports.publication import BEFORE, new_analysis_id
-from runlog.events import read_json
-from runlog.redaction import hidden_text
+from reports.judge.allowances import AllowanceError, read_allowances
+from reports.render.publication import BEFORE, new_analysis_id
+from runlog.files.documents import read_json
+from runlog.files.redaction import hidden_text
 
 REPORT_TIMEOUT_S: Final = 1_800.0
 CHECK_TIMEOUT_S: Final = 40.0  # importing and `java -version` take a second; on a busy host or a slow network more
@@ -160,32 +161,26 @@ def exit_code_of(verdicts: dict[str, Any]) -> ExitCode:
         return ExitCode.HARNESS_ERROR
 
 
+_SUMMARY: Final = (
+    Column(heading="cell"),
+    Column(heading="verdict"),
+    Column(heading="records/s", is_figure=True),
+    Column(heading="p50 ms", is_figure=True, spare=2),
+    Column(heading="p99 ms", is_figure=True),
+    Column(heading="p99 ms uncorrected", is_figure=True, spare=1),
+    Column(heading="lost", is_figure=True),
+    Column(heading="dup", is_figure=True),
+    Column(heading="reordered", is_figure=True),
+    Column(heading="predicted", is_text=True),
+)
+
+
 def print_verdicts(verdicts: dict[str, Any], report_path: Path) -> None:
     """The table on stdout; the report's path alone on the last line."""
     console = Console(highlight=False)
     rows = [_row(cell) for cell in verdicts.get("cells", [])]
-    headings = (
-        "cell",
-        "verdict",
-        "records/s",
-        "p50 ms",
-        "p99 ms",
-        "p99 ms uncorrected",
-        "lost",
-        "dup",
-        "reordered",
-        "predicted",
-    )
-    if console.is_terminal:
-        table = Table(show_edge=False, pad_edge=False)
-        for index, heading in enumerate(headings):
-            table.add_column(heading, justify="left" if index < 2 else "right", no_wrap=index > 0)
-        for row in rows:
-            table.add_row(row[0], f"[{_STYLES.get(row[1], '')}]{row[1]}[/]" if row[1] in _STYLES else row[1], *row[2:])
-        console.print(table)
-    else:
-        for line in plain_table(headings, rows):
-            print(line)
+    for line in table_lines(_SUMMARY, rows, console.width if console.is_terminal else None):
+        console.print(_coloured(line), soft_wrap=True)
     for cell in verdicts.get("cells", []):
         if cell.get("verdict") != "pass" and cell.get("reasons"):
             print(f"{cell.get('cell_id')}: {'; '.join(map(str, cell['reasons'][:3]))}")
@@ -196,16 +191,15 @@ def print_verdicts(verdicts: dict[str, Any], report_path: Path) -> None:
     print(report_path, flush=True)
 
 
-def plain_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[index]) for row in (headings, *rows)) for index in range(len(headings))]
-    lines = []
-    for row in (headings, *rows):
-        parts = [
-            value.ljust(width) if index < 2 else value.rjust(width)
-            for index, (value, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(parts).rstrip())
-    return lines
+def _coloured(line: str) -> Text:
+    """The verdict in its colour, where the line has one."""
+    text = Text(line)
+    for word in line.split():
+        if word in _STYLES:
+            begin = line.rindex(word)
+            text.stylize(_STYLES[word], begin, begin + len(word))
+            break
+    return text
 
 
 def _row(cell: dict[str, Any]) -> tuple[str, ...]:

@@ -22,14 +22,15 @@ from chaos.place import here
 from harness import VERSION
 from harness.clusters.process import start_ticks
 from harness.errors import UsageError
-from runlog.events import RunClock, write_manifest
-from runlog.redaction import Redactor
-from runlog.schema import SCHEMA_VERSION
-from runlog.strangers import strange_entry
+from runlog.files.clock import RunClock
+from runlog.files.documents import write_manifest
+from runlog.files.redaction import Redactor
+from runlog.files.strangers import strange_entry
+from runlog.streams.schema import SCHEMA_VERSION
 
 _DISTRIBUTIONS: Final = (
-    "locust", "toxiproxy-python", "pyspark", "pandas", "kio", "uvloop", "crc32c", "cramjam", "pyarrow", "numpy",
-    "confluent-kafka", "aiokafka", "kafka-python",
+    "locust", "toxiproxy-python", "pyspark", "pandas", "kio", "uvloop", "crc32c", "cramjam", "zstandard",
+    "pyarrow", "numpy", "confluent-kafka", "aiokafka", "kafka-python",
 )  # fmt: skip
 
 # A run is for who ran it: nobody else of this host gets into the directory, whatever the modes of its files.

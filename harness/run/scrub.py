@@ -1,7 +1,7 @@
 """Known secrets out of the text files of a run, after its processes have ended: the last of the nets.
 
-What the harness writes has gone through `runlog.redaction` already. What a JVM, librdkafka or a traceback of a load
-process wrote to its stderr has not. Shown by tests/harness/test_harness_secrets.py.
+What the harness writes has gone through `runlog.files.redaction` already. What a JVM, librdkafka or a traceback of a
+load process wrote to its stderr has not. Shown by tests/harness/test_harness_secrets.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from runlog.redaction import Redactor
+from runlog.files.redaction import Redactor
 
 # Parquet and the brokers' logs hold records, whose bodies the harness has made.
 _TEXTS: Final = frozenset({".log", ".json", ".jsonl", ".properties", ".txt", ".csv", ".md", ".xml", ".html", ".yaml"})

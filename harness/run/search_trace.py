@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.plan import PlannedCell, search_cell
-from harness.run.cell import Outcome
-from harness.run.contract import Evaluation, evaluate
+from harness.run.outcome import Outcome
+from harness.run.rate_contract import Evaluation, evaluate
 from harness.search import RateSearch, limits_named
 from harness.suite import Search, Suite
-from runlog.events import write_json
+from runlog.files.documents import write_json
 
 FILE_NAME: Final = "search.json"
 SCHEMA_VERSION: Final = 1

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Final
 
-from harness.clusters.base import Cluster
-from harness.clusters.metadata import BrokerProbe
+from harness.clusters.cluster import Cluster
+from harness.clusters.probe import BrokerProbe
 
 _LOOK_S: Final = 0.05
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from chaos import timeline
 from chaos.port import Containers
 from chaos.toxiproxy.client import ToxiproxyClient
-from harness.clusters.base import Address, Cluster
+from harness.clusters.base import Address
+from harness.clusters.cluster import Cluster
 from harness.clusters.external import ExternalCluster
 from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.own_topics import OwnTopics
@@ -24,16 +25,19 @@ from harness.errors import UsageError
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
 from harness.run.members import MemberProcesses, transactional_id
-from harness.run.power_loss import drop_unsynced
 from harness.run.truncation import read_partition_headers
+from harness.run.unsynced_writes import drop_unsynced
 from harness.scenarios import load_scenario
-from runlog.events import JsonlWriter, events_path
+from runlog.files.paths import events_path
+from runlog.records.cluster import ClusterEvent
+from runlog.records.fault import FaultLine
+from runlog.records.lines import FAULTS, RecordWriter
 
 FINISH_TIMEOUT_S: Final = 120.0
 HEAL_TIMEOUT_S: Final = 20.0
 
 
-def _forget(event: dict[str, Any]) -> None:
+def _forget(event: ClusterEvent) -> None:
     """Until the cell listens."""
 
 
@@ -66,7 +70,7 @@ class TimelineDriver:
         self.members: MemberProcesses | None = None
         self.own_topics: OwnTopics | None = None  # what the cell has made
         self.problem = ""
-        self.on_cluster_event: Callable[[dict[str, Any]], object] = _forget
+        self.on_cluster_event: Callable[[ClusterEvent], object] = _forget
 
     def begin(self, measure_start_us: int) -> None:
         self._thread = threading.Thread(target=self._run, args=(measure_start_us,), name="timeline", daemon=True)
@@ -136,11 +140,11 @@ class TimelineDriver:
 
     def _run(self, measure_start_us: int) -> None:
         planned, context = self._planned, self._context
-        with JsonlWriter(events_path(context.run_dir, planned.cell_id, "faults")) as faults:
+        with RecordWriter(events_path(context.run_dir, planned.cell_id, "faults"), FAULTS) as faults:
 
-            def record(event: Mapping[str, Any]) -> None:
-                faults.append(event)
-                context.progress.fault(event)
+            def record(line: FaultLine) -> None:
+                faults.append(line)
+                context.progress.fault(line)
 
             try:
                 result = timeline.run(

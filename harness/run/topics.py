@@ -10,8 +10,8 @@ import time
 from typing import Final
 
 from harness.clusters.admin import Admin
-from harness.clusters.base import Cluster
-from harness.clusters.external import ExternalCluster
+from harness.clusters.capabilities import OutlivesRun
+from harness.clusters.cluster import Cluster
 from harness.clusters.own_topics import OwnTopics
 from harness.run.context import RunContext
 
@@ -20,13 +20,13 @@ LAST_DELETE_TIMEOUT_S: Final = 5.0  # of a run that was stopped
 
 def own_topics(admin: Admin, cluster: Cluster, context: RunContext) -> OwnTopics:
     """None yet."""
-    ledger = context.lease if isinstance(cluster, ExternalCluster) else None
+    ledger = context.lease if isinstance(cluster, OutlivesRun) else None
     return OwnTopics(admin, ledger=ledger, bootstrap_servers=cluster.direct_bootstrap_servers)
 
 
 def delete_topics(topics: OwnTopics, cluster: Cluster, context: RunContext) -> list[str]:
     """Those that we made, and no others. A line for each that stays on a cluster that outlives us."""
-    is_stopped, is_external = context.stop.is_set(), isinstance(cluster, ExternalCluster)
+    is_stopped, is_external = context.stop.is_set(), isinstance(cluster, OutlivesRun)
     if is_stopped and not is_external:
         return []  # the cluster goes, and they with it
     deadline = time.monotonic() + LAST_DELETE_TIMEOUT_S

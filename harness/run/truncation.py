@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from broker.wire.batch import BatchHeader, iter_batches
 from broker.wire.errors import CorruptBatchError
-from harness.clusters.metadata import BrokerProbe
+from harness.clusters.probe import BrokerProbe
+from runlog.records.cluster_kinds import Source
+from runlog.records.partition import Truncated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,20 +99,19 @@ def truncated_ranges(
     return gone
 
 
-def truncated_events(dumped: DumpedLog, gone: Iterable[tuple[int, EpochRange]], t_us: int) -> list[dict[str, Any]]:
+def truncated_events(dumped: DumpedLog, gone: Iterable[tuple[int, EpochRange]], t_us: int) -> list[Truncated]:
     """As cluster.jsonl has them: records with to_offset <= offset < from_offset are gone."""
     return [
-        {
-            "t_us": t_us,
-            "broker": dumped.broker,
-            "kind": "truncated",
-            "source": "log_dump",
-            "topic": dumped.topic,
-            "partition": dumped.partition,
-            "leader_epoch": found.leader_epoch,
-            "from_offset": found.end_offset,
-            "to_offset": surviving,
-        }
+        Truncated(
+            t_us=t_us,
+            broker=dumped.broker,
+            source=Source.LOG_DUMP,
+            topic=dumped.topic,
+            partition=dumped.partition,
+            leader_epoch=found.leader_epoch,
+            from_offset=found.end_offset,
+            to_offset=surviving,
+        )
         for surviving, found in gone
     ]
 
@@ -142,9 +143,9 @@ class DeadLogs:
                 continue
             self._dumped.append(DumpedLog(broker=broker, topic=self._topic, partition=partition, epochs=epochs))
 
-    def truncated_events(self, cluster: LogSource, t_us: int) -> list[dict[str, Any]]:
+    def truncated_events(self, cluster: LogSource, t_us: int) -> list[Truncated]:
         """Ask the present leaders, once the cluster is healthy again. What nobody answers is a problem, not a guess."""
-        events: list[dict[str, Any]] = []
+        events: list[Truncated] = []
         for dumped in self._dumped:
             probe = cluster.probe_of_leader(dumped.topic, dumped.partition)
             gone = None

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.clusters.admin import Admin
-from harness.clusters.base import Cluster
+from harness.clusters.cluster import Cluster
 from harness.clusters.own_topics import OwnTopics
 from harness.errors import CellError
 from harness.plan import PlannedCell, own_name
@@ -31,7 +31,7 @@ from harness.run.jvm_threads import JvmThreads
 from harness.run.load_plan import load_plan
 from harness.run.recorders import HasPids, process_sample
 from harness.run.workload_process import WorkloadProcess
-from reports.criteria import Criteria
+from runlog.quality.criteria import Criteria
 from workloads.model import Constant
 
 TOPIC: Final = "warm-up"  # after the mark of the run

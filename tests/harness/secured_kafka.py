@@ -16,8 +16,8 @@ from typing import Final
 from harness.clusters.base import Address
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from harness.clusters.kafka.layout import DEFAULT_SETTINGS, new_cluster_id
-from harness.clusters.metadata import BrokerProbe
 from harness.clusters.ports import PortAllocator
+from harness.clusters.probe import BrokerProbe
 
 USER: Final = "alice"
 PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
@@ -77,7 +77,7 @@ class SecuredKafka:
     def stop(self) -> None:
         for process in self._processes:
             process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         for process in self._processes:
             try:
                 process.wait(max(0.1, deadline - time.monotonic()))

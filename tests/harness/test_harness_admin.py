@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from broker.client.core.errors import KafkaError
+from broker.client.question import Question
+from broker.wire.errors import ErrorCode
 from harness.clusters.admin import Admin, TopicNotCreated
 from harness.errors import CellError
 
@@ -23,9 +25,14 @@ class ScriptedAdmin(Admin):
         super().__init__(lambda: ())
         self._codes, self._ids = codes, ids
 
-    def _creations(self, _topic: Any) -> Iterator[Any]:
+    def answers(self, question: Question[Any]) -> Iterator[Any]:
         for code in self._codes:
-            yield None if code is None else SimpleNamespace(error_code=code, error_message="", topic_id=OURS)
+            if code is None:
+                yield KafkaError(ErrorCode.network_exception, "closed", definite=False)
+            elif code == DONE:
+                yield {"t": str(OURS)}
+            else:
+                yield KafkaError(code, "topic 't'")
 
     def topic_id(self, _name: str) -> str | None:
         return self._ids.pop(0) if self._ids else None

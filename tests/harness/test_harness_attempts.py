@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from harness.run.attempts import RepeatAllowance, put_aside, unsteady, why_again
-from runlog.events import JsonlWriter, cell_directory, events_path
-from runlog.parquet import read_stream, write_part
-from runlog.schema import RECV, SEND
+from runlog.files.lines import JsonlWriter
+from runlog.files.paths import cell_directory, events_path
+from runlog.streams.parquet import read_stream, write_part
+from runlog.streams.schema import RECV, SEND
 
 WINDOW_US = (1_000_000, 4_000_000)
 
@@ -75,7 +76,7 @@ def test_a_cell_that_others_disturbed_is_run_again_while_there_is_time_for_it(tm
     cell_directory(tmp_path, "c").mkdir(parents=True)
     samples = JsonlWriter(events_path(tmp_path, "c", "stats"))
     for t_us, foreign in ((500_000, 0.9), (2_000_000, 0.1), (3_000_000, 0.3)):
-        samples.append({"t_us": t_us, "source": "host", "values": {"foreign_share": foreign}})
+        samples.append({"t_us": t_us, "source": "host", "name": "resources", "values": {"foreign_share": foreign}})
     samples.close()
     allowance = RepeatAllowance([100, 100])
 

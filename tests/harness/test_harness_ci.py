@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -14,12 +14,15 @@ from harness.cli.main import execute
 from harness.errors import EnvironmentFault, ExitCode
 from harness.run.artifacts import collect_artifacts
 from harness.run.rundir import without_options
-from reports.allowances import read_allowances
-from reports.model import Run
-from reports.outputs import Judged, junit
-from reports.verdict import FAIL, INCONCLUSIVE, PASS, Check, Verdict
-from runlog.events import read_cell
+from reports.figures.figures import figures_of
+from reports.judge.allowances import read_allowances
+from reports.judge.judged import Judged
+from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Check, Verdict
+from reports.render.junit import junit
+from runlog.files.documents import read_cell
 from tests.harness.harness_process import REPOSITORY, HarnessProcess, leases, write_suite
+from tests.reports.cells import changed, make_run
+from tests.reports.test_reports_verdict import facts
 
 EXAMPLES = REPOSITORY / "examples" / "ci"
 
@@ -49,8 +52,9 @@ def test_the_command_of_a_cell_leaves_out_what_belongs_to_one_execution() -> Non
 
 def judged(*checks: Check) -> Judged:
     document = {"seed": 7, "command": "harness chaos --seed 7 --cell chaos-x"}
-    facts = SimpleNamespace(cell=SimpleNamespace(cell_id="chaos-x", document=document), predictions={})
-    return Judged(facts=facts, verdict=Verdict(result=FAIL, checks=checks))
+    made = facts()
+    cell = changed(made.cell, cell_id="chaos-x", document={**made.cell.document, **document})
+    return Judged(facts=replace(made, cell=cell), verdict=Verdict(result=FAIL, checks=checks))
 
 
 def test_each_failure_in_junit_carries_seed_and_command() -> None:
@@ -60,7 +64,7 @@ def test_each_failure_in_junit_carries_seed_and_command() -> None:
         Check(name="order", result=PASS, reason="in order"),
         Check(name="duplicates", result=PASS, reason="1", allowed="allowed until 2027-01-01 (ticket): 1"),
     )
-    root = ElementTree.fromstring(junit(Run(directory="r", manifest={"run_id": "r"}, cells=()), [item]))
+    root = ElementTree.fromstring(junit(figures_of(make_run("r", manifest={"run_id": "r"}), [item])))
     (suite,) = root
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}

@@ -14,7 +14,7 @@ from harness.cli.main import execute
 from harness.cli.run import chaos_suite
 from harness.errors import ExitCode
 from harness.plan import build_plan
-from harness.run.reporting import exit_code_of, plain_table, print_verdicts
+from harness.run.reporting import exit_code_of, print_verdicts
 from harness.run.rundir import create_run_directory, reproduce_command
 from harness.scenarios import cases_of
 from harness.suite import load_suite
@@ -262,10 +262,6 @@ def test_damage_that_any_number_is_allowed_of_is_not_set_against_a_prediction(
     assert "!=" not in row
 
 
-def test_plain_tables_align_words_left_and_figures_right() -> None:
-    assert plain_table(("a", "b", "n"), [("xx", "y", "10")]) == ["a   b   n", "xx  y  10"]
-
-
 def test_the_command_can_be_repeated_with_the_same_seed() -> None:
     assert reproduce_command(["run", "demo"], 7) == "harness run demo --seed 7"
     assert reproduce_command(["run", "demo", "--seed", "3"], 3) == "harness run demo --seed 3"
@@ -277,7 +273,7 @@ def test_a_sweep_that_its_client_cannot_run_is_refused_before_anything_starts(
 ) -> None:
     assert execute(["run", "smoke", "--client", "aiokafka", "--dry-run"]) == ExitCode.USAGE
     said = capsys.readouterr().err
-    assert "cell sweep-baseline: client aiokafka cannot set max.in.flight.requests.per.connection" in said
+    assert "smoke.yaml:24: client aiokafka cannot set max.in.flight.requests.per.connection" in said
     one = "sweep.baseline.max.in.flight.requests.per.connection=1"
     assert execute(["run", "smoke", "--client", "aiokafka", "--set", one, "--dry-run"]) == ExitCode.PASS
 

@@ -10,7 +10,7 @@ import pytest
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
-from reports.measurements import SCHEMA_VERSION
+from reports.render.measurements import SCHEMA_VERSION
 from tests.reports.comparison_trials import made_run
 
 

@@ -13,8 +13,8 @@ from harness.errors import ExitCode, UsageError
 from harness.plan import build_plan
 from harness.scenarios import cases_of
 from harness.suite import load_suite
-from reports.measurements import read_measurements
-from reports.sweep.confirm import confirm, exit_code
+from reports.figures.compare.confirm import confirm, exit_code
+from reports.render.measurements import read_measurements
 
 SUITE = """\
 name: two

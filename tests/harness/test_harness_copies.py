@@ -7,8 +7,8 @@ import struct
 from broker.wire.batch import iter_batches
 from broker.wire.records import encode_batch
 from harness.run.copies import ABORTED, COMMITTED, OPEN, rows_of
-from runlog.payload import make
-from runlog.schema import COPIES
+from runlog.streams.payload import make
+from runlog.streams.schema import COPIES
 
 NAMES = [column.name for column in COPIES.columns]
 

@@ -15,21 +15,26 @@ from harness.run.deposed import (
     deposed_events,
     ended_leaderships,
 )
+from runlog.records.cluster import BrokerEvent
+from runlog.records.cluster_kinds import ClusterKind, Source
+from runlog.records.lines import WIRE
+from runlog.records.partition import LeaderSeen, Truncated
+from runlog.records.wire import WireExchange
 
 
-def leader(t_us: int, broker: int, epoch: int, partition: int = 0) -> dict[str, Any]:
-    return {"kind": "leader", "t_us": t_us, "leader": broker, "leader_epoch": epoch, "partition": partition}
+def leader(t_us: int, broker: int, epoch: int, partition: int = 0) -> LeaderSeen:
+    return LeaderSeen(t_us=t_us, leader=broker, leader_epoch=epoch, partition=partition)
 
 
 def answer(broker: int, base: int, end: int, at_ns: int) -> Answer:
     return Answer(broker=broker, partition=0, base_offset=base, end_offset=end, answered_ns=at_ns)
 
 
-def line(broker: int, base: int, at_ns: int, **values: Any) -> dict[str, Any]:
-    return {
-        "proxy": f"client-{broker}", "topic": "t", "partition": 0, "base_offset": base, "records": 10, "error_code": 0,
-        "outcome": "delivered", "answered_ns": at_ns, **values,
-    }  # fmt: skip
+def line(broker: int, base: int, at_ns: int | None, **values: Any) -> WireExchange:
+    return WIRE.record({
+        "mono_ns": 1, "proxy": f"client-{broker}", "topic": "t", "partition": 0, "base_offset": base, "records": 10,
+        "error_code": 0, "outcome": "delivered", "answered_ns": at_ns, **values,
+    })  # fmt: skip
 
 
 def ended(again: bool = False) -> Leadership:
@@ -46,7 +51,12 @@ def test_a_leadership_ends_with_the_first_later_epoch() -> None:
 
 
 def test_of_a_killed_leader_the_files_were_read() -> None:
-    events = [leader(0, 1, 3), {"kind": "killed", "broker": 1, "t_us": 30}, leader(50, 2, 4), leader(90, 3, 5)]
+    events = [
+        leader(0, 1, 3),
+        BrokerEvent(kind=ClusterKind.KILLED, broker=1, t_us=30),
+        leader(50, 2, 4),
+        leader(90, 3, 5),
+    ]
     assert [each.broker for each in ended_leaderships(events)] == [2]
 
 
@@ -57,7 +67,7 @@ def test_only_passed_on_successes_of_the_topic_are_answers() -> None:
         line(1, 50, 9, topic="other"),
         line(1, 50, 9, error_code=6),
         line(1, 50, 9, outcome="dropped"),
-        {**line(1, 50, 9), "answered_ns": None},
+        line(1, 50, None),
     ]
     assert answers_of(lines, "t") == [answer(1, 30, 40, 5), answer(1, 40, 50, 7)]
 
@@ -93,10 +103,10 @@ def test_the_event_says_from_where_to_where_and_whose() -> None:
     )
     assert problems == []
     assert events == [
-        {
-            "t_us": 777, "broker": 1, "kind": "truncated", "source": "wire", "topic": "t", "partition": 0,
-            "leader_epoch": 3, "from_offset": 120, "to_offset": 100,
-        }
+        Truncated(
+            t_us=777, broker=1, source=Source.WIRE, topic="t", partition=0, leader_epoch=3, from_offset=120,
+            to_offset=100,
+        )
     ]  # fmt: skip
 
 

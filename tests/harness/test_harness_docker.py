@@ -28,7 +28,8 @@ from harness.clusters.docker.cluster import DockerCluster
 from harness.clusters.factory import build_cluster
 from harness.errors import EnvironmentFault, ExitCode
 from harness.run.timeline_driver import CellPort
-from runlog.events import events_path, read_jsonl
+from runlog.files.lines import read_jsonl
+from runlog.files.paths import events_path
 from tests.harness.harness_process import HarnessProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(300)]

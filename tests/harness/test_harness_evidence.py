@@ -8,10 +8,13 @@ import pytest
 
 from broker.log.directory import LogDirectory
 from broker.wire.records import encode_batch, set_base_offset_and_epoch
-from harness.run.power_loss import drop_unsynced
 from harness.run.recorders import ExitWatch, HighWatermarkProbe
 from harness.run.replica_check import divergence_events, first_differences
-from runlog.events import JsonlWriter, RunClock, parse_line
+from harness.run.unsynced_writes import drop_unsynced
+from runlog.files.clock import RunClock
+from runlog.files.lines import parse_line
+from runlog.records.lines import CLUSTER, RecordWriter
+from runlog.records.partition import ReplicaDivergence
 
 
 def batch(base_offset: int, epoch: int, text: bytes = b"x") -> bytes:
@@ -45,7 +48,7 @@ class Cluster:
 @pytest.fixture
 def lines(tmp_path: Path):
     path = tmp_path / "events.jsonl"
-    writer = JsonlWriter(path)
+    writer = RecordWriter(path, CLUSTER)
 
     def read() -> list[dict[str, object]]:
         return [event for raw in path.read_bytes().splitlines(keepends=True) if (event := parse_line(raw))]
@@ -60,7 +63,7 @@ def test_replicas_that_part_are_told_with_the_offset(tmp_path: Path) -> None:
     segment(tmp_path / "broker-2" / "t-0", batch(0, 1), batch(3, 1))  # shorter is no difference
     segment(tmp_path / "broker-3" / "t-0", batch(0, 1), batch(3, 1, b"y"), batch(6, 2))
     [event] = divergence_events(cluster, "t", range(2), 77)
-    assert (event["kind"], event["brokers"], event["offset"], event["t_us"]) == ("replica_divergence", [1, 3], 3, 77)
+    assert event == ReplicaDivergence(t_us=77, broker=3, topic="t", partition=0, brokers=(1, 3), offset=3)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_a_loss_of_power_cuts_to_what_was_durable_and_tells_the_offsets(tmp_path
     )
     assert path.stat().st_size == len(first) + 10
     assert dropped.bytes_by_file == {"t-0/00000000000000000000.log": len(second) + len(third) - 10}
-    assert [(e["leader_epoch"], e["to_offset"], e["from_offset"], e["source"]) for e in dropped.events] == [
+    assert [(each.leader_epoch, each.to_offset, each.from_offset, each.source) for each in dropped.events] == [
         (1, 3, 6, "disk"),
         (2, 6, 9, "disk"),
     ]

@@ -18,16 +18,16 @@ from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.external import ExternalCluster
 from harness.clusters.factory import build_cluster
-from harness.clusters.metadata import AuthenticationFailed
 from harness.clusters.ports import PortAllocator
+from harness.clusters.probe import AuthenticationFailed
 from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import read_security
 from harness.errors import EnvironmentFault, ExitCode, UsageError
-from runlog.parquet import read_stream
+from runlog.streams.parquet import read_stream
 from tests.harness.harness_process import HarnessProcess
 from tests.harness.secured_kafka import SecuredKafka
-from workloads.clients.confluent import producer_settings
+from workloads.clients.confluent.load import producer_settings
 
 pytestmark = [pytest.mark.slow]
 DAMAGE = {

@@ -8,9 +8,9 @@ from pathlib import Path
 from broker.wire.batch import RawBatch, iter_batches
 from broker.wire.records import CodecId, encode_batch
 from harness.run.final_read import FinalRead, read_log
-from runlog.events import RunClock
-from runlog.parquet import read_stream
-from runlog.payload import make
+from runlog.files.clock import RunClock
+from runlog.streams.parquet import read_stream
+from runlog.streams.payload import make
 
 
 class Log:

@@ -15,7 +15,7 @@ from harness.plan import build_plan
 from harness.run.time_left import TimeLeft, key_of
 from harness.scenarios import cases_of
 from harness.suite import load_suite
-from runlog.events import read_cell, read_manifest
+from runlog.files.documents import read_cell, read_manifest
 from tests.harness.harness_process import HarnessProcess, leases, listening_sockets, still_listening
 from tests.harness.test_harness_lint import SOUND
 

@@ -17,12 +17,12 @@ from broker.wire.compression import compress
 from broker.wire.records import FETCHED_BYTES_MAX, FETCHED_RECORDS_MAX, CodecId, encode_batch, set_base_offset
 from harness.clusters.base import Address
 from harness.clusters.log_reader import TopicLogReader
-from harness.clusters.metadata import BrokerProbe
+from harness.clusters.probe import BrokerProbe
 from harness.errors import EnvironmentFault
+from harness.fixtures import KafkaCluster
 from harness.run.copies import read_copies
 from harness.run.final_read import read_log
-from harness.testing import KafkaCluster
-from runlog.events import RunClock
+from runlog.files.clock import RunClock
 from tests.broker_wire.test_wire_fetched import BARE, raw
 from tests.harness.hostile_broker import Answer, HostileBroker, Manner
 

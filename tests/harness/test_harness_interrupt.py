@@ -15,7 +15,8 @@ from typing import Final
 import pytest
 
 from harness.errors import ExitCode
-from runlog.events import read_cell, read_jsonl, read_manifest
+from runlog.files.documents import read_cell, read_manifest
+from runlog.files.lines import read_jsonl
 from tests.harness.harness_process import (
     HarnessProcess,
     family,

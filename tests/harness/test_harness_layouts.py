@@ -54,6 +54,14 @@ def test_a_proxied_cluster_has_a_proxy_for_every_ordered_link(make, tmp_path: Pa
         assert node.properties["num.partitions"] == "4"
 
 
+@pytest.mark.parametrize(("settings", "module"), [({}, "broker.node"), ({"harness.mutant": "m"}, "broker.mutants")])
+def test_a_mutant_is_started_by_an_entry_of_its_own(tmp_path: Path, settings: dict[str, str], module: str) -> None:
+    layout = reference_layout(
+        tmp_path, brokers=1, settings=settings, proxied=False, journal_appends=False, ports=PortAllocator()
+    )
+    assert layout.nodes[0].command[1:3] == ("-m", module)
+
+
 @pytest.mark.parametrize("make", [reference, kafka])
 def test_an_unproxied_cluster_has_no_link_and_advertises_itself(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     layout = make(tmp_path, proxied=False)

@@ -16,7 +16,7 @@ from harness.run.members import MemberProcesses, _specs, committed_ahead
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
 from harness.scenarios import cases_of
-from runlog.events import RunClock
+from runlog.files.clock import RunClock
 from workloads.members.journal import MemberJournal
 from workloads.model import Workload
 

@@ -84,7 +84,7 @@ def topics_of(cluster: ProcessCluster) -> dict[str, tuple[str | None, int | None
     client = Client({"bootstrap.servers": cluster.bootstrap_servers})
     try:
         names = [name for name in client.describe_topics() if not name.startswith("__")]
-        return {name: (probe.topic_id(name)[1], probe.end_offset(name, 0)) for name in names}
+        return {name: (probe.topic_id(name), probe.end_offset(name, 0)) for name in names}
     finally:
         client.close()
         probe.close()

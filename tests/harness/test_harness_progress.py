@@ -8,6 +8,7 @@ import pytest
 
 from harness.run import progress as progress_module
 from harness.run.progress import Progress
+from runlog.records.fault import FaultLine, FaultPhase
 
 
 class Terminal(io.StringIO):
@@ -33,7 +34,7 @@ def test_the_line_shows_rate_latency_backlog_faults_and_time_left(clock: list[fl
     progress.phase("measure")
     progress.figures({"acked": 1_000})
     clock[0] += 0.5
-    progress.fault({"id": "f1", "kind": "kill", "phase": "applied"})
+    progress.fault(FaultLine(t_us=1, id="f1", kind="kill", phase=FaultPhase.APPLIED))
     progress.figures(
         {
             "acked": 2_500, "latency_us_p50": 4_100, "latency_us_p99": 9_800, "end_to_end_us_p99": 123_456,
@@ -41,23 +42,23 @@ def test_the_line_shows_rate_latency_backlog_faults_and_time_left(clock: list[fl
         }
     )  # fmt: skip
     assert terminal.last_line() == (
-        "[2/4] linger.ms=50 · measure · about 30 s left · FAULT kill · 3,000 acked/s · p50 4.1, p99 9.8 ms · "
-        "read p99 123 ms · 321 behind · generator late 2.5 ms · 7 unknown"
+        "[2/4] linger.ms=50 · measure · about 30 s left · FAULT kill · 3,000 acked/s · 321 behind · "
+        "7 unknown · p99 9.8 ms · p50 4.1 ms · read p99 123 ms · generator late 2.5 ms"
     )
-    progress.fault({"id": "f1", "kind": "kill", "phase": "healed"})
+    progress.fault(FaultLine(t_us=1, id="f1", kind="kill", phase=FaultPhase.HEALED))
     progress.figures({"acked": 2_500, "schedule_lag_us_p99": 1_999})
     assert "FAULT" not in terminal.last_line()
     assert "generator" not in terminal.last_line()
 
 
-def test_a_narrow_terminal_gets_the_head_of_the_line(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_terminal_shortens_the_title(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     terminal = Terminal()
     progress = Progress(1, terminal)
     progress.begin_cell(1, "a title that is rather long for such a narrow window", 5.0)
     progress.phase("warmup")
     assert len(terminal.last_line()) == 59
-    assert terminal.last_line().endswith("…")
+    assert terminal.last_line() == "[1/1] a title that is rather lon… · warmup · about 5 s left"
 
 
 def test_without_a_terminal_only_lines_that_stay_are_written(clock: list[float]) -> None:

@@ -14,13 +14,13 @@ from broker.wire.codec import RequestHeader
 from broker.wire.records import encode_batch, set_base_offset
 from harness.clusters.base import Address
 from harness.clusters.log_reader import TopicLogReader
-from harness.clusters.metadata import BrokerProbe
+from harness.clusters.probe import BrokerProbe
 from harness.run import read_bound
 from harness.run.copies import read_copies
 from harness.run.final_read import read_log
 from harness.run.read_bound import BoundedReader, ReadTooLongError
-from runlog.events import RunClock
-from runlog.payload import make
+from runlog.files.clock import RunClock
+from runlog.streams.payload import make
 from tests.harness.hostile_broker import Answer, HostileBroker
 
 GREETS = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.METADATA)})

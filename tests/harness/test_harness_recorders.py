@@ -12,10 +12,12 @@ from pathlib import Path
 
 from harness.clusters.base import ClusterState, PartitionState
 from harness.clusters.observer import merged
-from harness.run.host import HostSampler, _descendants_ticks, host_ticks
+from harness.run.host_load import HostSampler, _descendants_ticks, host_ticks
 from harness.run.recorders import JournalTail, LeaderProbe, process_sample
-from harness.run.wire_log import WireLogTail
-from runlog.events import JsonlWriter, RunClock, read_jsonl
+from harness.run.wire_log_tail import WireLogTail
+from runlog.files.clock import RunClock
+from runlog.files.lines import read_jsonl
+from runlog.records.lines import CLUSTER, RecordWriter
 
 CLOCK = RunClock(t0_monotonic_ns=1_000_000)
 
@@ -32,7 +34,7 @@ def state(leader: int, epoch: int, *isr: int) -> ClusterState:
 def test_a_journal_is_copied_from_where_the_cell_began_with_the_runs_time(tmp_path: Path) -> None:
     journal, out = tmp_path / "journal.jsonl", tmp_path / "cluster.jsonl"
     journal.write_text(line(mono_ns=1, kind="started"))
-    tail = JournalTail({3: journal}, CLOCK, JsonlWriter(out))
+    tail = JournalTail({3: journal}, CLOCK, RecordWriter(out, CLUSTER))
     with journal.open("a") as file:
         file.write(line(mono_ns=3_000_000, kind="became_leader", leader_epoch=4) + '{"mono_ns": 5, "ki')
     tail.step()
@@ -48,7 +50,7 @@ def test_a_journal_is_copied_from_where_the_cell_began_with_the_runs_time(tmp_pa
 
 def test_a_line_written_in_two_parts_is_copied_once(tmp_path: Path) -> None:
     journal, out = tmp_path / "journal.jsonl", tmp_path / "cluster.jsonl"
-    tail = JournalTail({1: journal}, CLOCK, JsonlWriter(out))
+    tail = JournalTail({1: journal}, CLOCK, RecordWriter(out, CLUSTER))
     text = line(mono_ns=2_000_000, kind="started")
     journal.write_text(text[:9])
     tail.step()
@@ -69,7 +71,7 @@ def test_leaders_are_written_on_change_and_an_older_epoch_is_no_news(tmp_path: P
             state(2, 1, 1, 2, 3),
         ]
     )
-    probe = LeaderProbe("t", lambda: next(answers), CLOCK, JsonlWriter(out))
+    probe = LeaderProbe("t", lambda: next(answers), CLOCK, RecordWriter(out, CLUSTER))
     for _ in range(6):
         probe.step()
     seen = [(event["leader"], event["leader_epoch"], event["isr"]) for event in read_jsonl(out)]

@@ -18,7 +18,7 @@ import pytest
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.errors import EnvironmentFault, ExitCode
-from runlog.events import read_cell, read_manifest
+from runlog.files.documents import read_cell, read_manifest
 from tests.harness.harness_process import HarnessProcess, leases, write_suite
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -14,12 +14,12 @@ import pytest
 from harness.cli.main import execute
 from harness.errors import ExitCode
 from harness.plan import search_cell
-from harness.run.cell import Outcome
-from harness.run.contract import Evaluation, judge
+from harness.run.outcome import Outcome
+from harness.run.rate_contract import Evaluation, judge
 from harness.run.search_trace import SearchTrace
 from harness.search import RateSearch
 from harness.suite import Contract, Search, load_suite
-from runlog.parquet import write_part
+from runlog.streams.parquet import write_part
 from workloads.model import Workload
 from workloads.schedule import build
 

@@ -28,7 +28,7 @@ from harness.errors import ExitCode, UsageError
 from harness.run.members import MemberProcesses
 from harness.run.scrub import scrub
 from harness.suite import load_suite
-from runlog.redaction import HIDDEN, Redactor
+from runlog.files.redaction import HIDDEN, Redactor
 from tests.harness.harness_process import REPOSITORY, family
 from tests.harness.test_harness_members import COPYING, NOBODY, context_of, planned
 

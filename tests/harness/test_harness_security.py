@@ -1,16 +1,14 @@
-"""A client's properties file as the harness reads it: SASL by the RFCs' own examples, stores, and clear refusals."""
+"""A client's properties file as the harness reads it: stores, and clear refusals."""
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 
 import pytest
 
-from harness.clusters.sasl import SaslError, Scram, sasl_client
 from harness.clusters.security import read_security
 from harness.errors import UsageError
-from runlog.redaction import hidden_settings
+from runlog.files.redaction import hidden_settings
 
 JAAS = (
     "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -22,38 +20,6 @@ def written(tmp_path: Path, *lines: str) -> Path:
     path = tmp_path / "client.properties"
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def test_scram_sha_256_is_that_of_rfc_7677() -> None:
-    client = Scram(hash_name="sha256", username="user", password="pencil", nonce="rOprNGfwEbeRWgbNEkqO")
-    assert client.first() == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
-    challenge = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
-    assert client.answer(challenge) == (
-        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
-    )
-    assert client.answer(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=") is None
-
-
-def test_a_server_that_cannot_know_the_password_is_found_out() -> None:
-    def client() -> Scram:
-        made = Scram(hash_name="sha256", username="user", password="pencil", nonce="abc")
-        made.first()
-        return made
-
-    with pytest.raises(SaslError, match="did not add to our nonce"):
-        client().answer(b"r=abc,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
-    with pytest.raises(SaslError, match="iterations '1'"):
-        client().answer(b"r=abcd,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=1")
-    impostor = client()
-    impostor.answer(b"r=abcd,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
-    with pytest.raises(SaslError, match="does not know the password"):
-        impostor.answer(b"v=" + base64.b64encode(b"\0" * 32))
-
-
-def test_plain_is_that_of_rfc_4616() -> None:
-    client = sasl_client("PLAIN", "tim", "tanstaaftanstaaf", nonce="")
-    assert client.first() == b"\0tim\0tanstaaftanstaaf"
-    assert client.answer(b"") is None
 
 
 def test_a_file_is_read_as_java_reads_it_and_shows_no_password(tmp_path: Path) -> None:

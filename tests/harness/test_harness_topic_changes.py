@@ -15,8 +15,8 @@ from chaos.faults.base import FaultRun, Parameter
 from chaos.targets import PartitionOfInterest
 from harness.clusters.admin import Admin
 from harness.clusters.base import Address
-from harness.clusters.metadata import BrokerProbe
 from harness.clusters.own_topics import OwnTopics
+from harness.clusters.probe import BrokerProbe
 from harness.clusters.topic_changes import TopicChanges
 from harness.errors import CellError
 from tests.workloads.reference_broker import PARTITIONS, ReferenceBroker

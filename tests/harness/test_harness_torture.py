@@ -19,11 +19,12 @@ from pyspark.sql import SparkSession
 
 from harness.errors import ExitCode
 from harness.run.recover import recover_run
-from reports.analyse import analyse
-from reports.rundir import read_run
-from reports.session import Session
-from reports.verdict import judge
-from runlog.events import manifest_path, read_manifest
+from reports.analyse.analysis import analyse
+from reports.judge.verdict import judge
+from reports.read.rundir import read_run
+from reports.read.session import Session
+from runlog.files.documents import read_manifest
+from runlog.files.paths import manifest_path
 from tests.harness.harness_process import HarnessProcess, leases, listening_sockets, still_listening, write_suite
 
 KILLS = int(os.environ.get("TORTURE_KILLS", "3"))

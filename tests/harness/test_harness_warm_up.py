@@ -28,7 +28,7 @@ from harness.run.warm_up import (
     plan_of,
     rounds_before,
 )
-from reports.criteria import Criteria
+from runlog.quality.criteria import Criteria
 from tests.harness.test_harness_lint import SOUND
 from workloads.model import Plan, Spike
 

@@ -33,9 +33,10 @@ from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, HarnessError, UsageError
-from harness.run.power_loss import drop_unsynced
 from harness.run.timeline_driver import CellPort
+from harness.run.unsynced_writes import drop_unsynced
 from harness.suite_source import nearest
+from runlog.records.codec import to_json
 
 HEALTH_TIMEOUT_S: Final = 45.0
 HEAL_TIMEOUT_S: Final = 30.0
@@ -286,7 +287,7 @@ class Chaos:
             scenario,
             case,
             CellPort(self._cluster.processes, self._cluster),
-            self.events.append,
+            lambda line: self.events.append(to_json(line)),
             clock=clock,
             topic=self._cluster.topic,
             measure_start_us=clock.now_us(),

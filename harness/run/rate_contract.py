@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.suite import Contract
-from reports.criteria import Criteria
-from runlog.parquet import read_stream
-from runlog.schema import SendStatus
+from runlog.quality.criteria import Criteria
+from runlog.streams.parquet import read_stream
+from runlog.streams.schema import SendStatus
 from workloads.model import Workload
 from workloads.schedule import Schedule, Share, build
 

@@ -13,10 +13,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from chaos.durable import durable_sizes
 from harness.run.truncation import EpochRange, dump_epochs, read_partition_headers
+from runlog.records.cluster_kinds import Source
+from runlog.records.partition import Truncated
 
 BOOT_FILE: Final = "boot-id"  # in the log directory: of the boot whose page cache the broker trusts
 OTHER_BOOT: Final = "00000000-0000-0000-0000-000000000000"
@@ -25,7 +27,7 @@ OTHER_BOOT: Final = "00000000-0000-0000-0000-000000000000"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
     bytes_by_file: Mapping[str, int]
-    events: tuple[dict[str, Any], ...]
+    events: tuple[Truncated, ...]
 
 
 def drop_unsynced(
@@ -56,22 +58,21 @@ def drop_unsynced(
     for log_directory in {Path(name).parent.parent for name in durable}:
         if (log_directory / BOOT_FILE).is_file():
             (log_directory / BOOT_FILE).write_text(OTHER_BOOT, encoding="ascii")
-    events: list[dict[str, Any]] = []
+    events: list[Truncated] = []
     for partition, path in directories.items():
         left = dump_epochs(read_partition_headers(path))
         end_offset = left[-1].end_offset if left else 0
         events += [
-            {
-                "t_us": t_us,
-                "broker": broker,
-                "kind": "truncated",
-                "source": "disk",
-                "topic": topic,
-                "partition": partition,
-                "leader_epoch": gone.leader_epoch,
-                "from_offset": gone.end_offset,
-                "to_offset": gone.start_offset,
-            }
+            Truncated(
+                t_us=t_us,
+                broker=broker,
+                source=Source.DISK,
+                topic=topic,
+                partition=partition,
+                leader_epoch=gone.leader_epoch,
+                from_offset=gone.end_offset,
+                to_offset=gone.start_offset,
+            )
             for gone in _beyond(before[partition], end_offset)
         ]
     return Dropped(bytes_by_file=dropped, events=tuple(events))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runlog.events import JsonlWriter, RunClock, parse_line
+from runlog.files.clock import RunClock
+from runlog.files.lines import parse_line
+from runlog.records.lines import WIRE, RecordWriter
 
 
 class WireLogTail:
@@ -15,7 +17,7 @@ class WireLogTail:
         self._source, self._clock = source, clock
         self._position = source.stat().st_size if source is not None and source.exists() else 0
         self._rest = b""
-        self._writer = JsonlWriter(target) if source is not None else None
+        self._writer = RecordWriter(target, WIRE) if source is not None else None
 
     def step(self) -> None:
         if self._source is None or self._writer is None or not self._source.exists():
@@ -29,7 +31,7 @@ class WireLogTail:
         for line in lines:
             event = parse_line(line + b"\n")
             if event is not None and isinstance(event.get("mono_ns"), int):
-                self._writer.append({**event, "t_us": self._clock.to_us(event["mono_ns"])})
+                self._writer.append_line({**event, "t_us": self._clock.to_us(event["mono_ns"])})
 
     def close(self) -> None:
         if self._writer is not None:

@@ -1,0 +1,30 @@
+"""`harness chaos` without a name: what all scenarios would take, and the question whether that is meant.
+
+Shown by tests/harness/test_harness_cli.py.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from harness.cli.run import RunOptions, minutes, plan_of, seconds_of
+from harness.suite import Suite
+
+
+def agreed_to_all(suite: Suite, options: RunOptions) -> bool:
+    """Asks on a terminal. Elsewhere nobody can answer: then it says how to agree, and that is a no."""
+    cells = plan_of(suite, options)
+    names = list(dict.fromkeys(cell.scenario for cell in cells))
+    print(
+        f"all scenarios are {len(names)} with {len(cells)} cells, about {minutes(seconds_of(suite, cells, options))}.\n"
+        "  harness chaos leader-loss   one of them\n"
+        "  harness chaos --smoke       six cells, one scenario for each kind of damage\n"
+        "  harness list scenarios      which there are\n"
+        "  harness chaos --dry-run     what would be done\n"
+        "  harness chaos --yes         all of them",
+        file=sys.stderr,
+    )
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print("Run them all? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,76 @@
+"""`harness bench`: a suite of one configuration, made of the command line alone.
+
+Shown by tests/harness/test_harness_bench.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.errors import UsageError
+from harness.suite import Suite
+from harness.suite_source import Source, validate
+from runlog.files.redaction import hidden_assignment
+
+MAX: Final = "max"
+_RATE_MAX_PER_S: Final = 10_000_000
+_SEARCHED_PER_S: Final = (500, 400_000)
+_WARMUP_MS: Final = 3_000
+_DRAIN_MS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """`settings` are NAME=VALUE in Kafka's names; `rate` is records a second of all producers together, or max."""
+
+    rate: str
+    size_bytes: int
+    seconds: int
+    repetitions: int
+    producers: int
+    partitions: int
+    client: str
+    settings: tuple[str, ...]
+
+
+def bench_suite(question: Question) -> Suite:
+    """UsageError that names the word that is wrong."""
+    properties = {"acks": "all", **dict(_assignment(text) for text in question.settings)}
+    rate = _SEARCHED_PER_S[0] if question.rate == MAX else _rate(question.rate)
+    document: dict[str, Any] = {
+        "name": "bench",
+        "description": " ".join(["bench", f"--rate {question.rate} --size {question.size_bytes}", *sorted(properties)]),
+        "client": question.client,
+        "topic": {"partitions": question.partitions},
+        "workload": {
+            "rate_per_s": rate, "record_size_bytes": question.size_bytes, "producers": question.producers,
+            "consumers": 1, "warmup_ms": _WARMUP_MS, "measure_ms": question.seconds * 1_000, "drain_ms": _DRAIN_MS,
+        },
+    }  # fmt: skip
+    if question.rate == MAX:
+        low, high = _SEARCHED_PER_S
+        document["search"] = {"properties": properties, "low_per_s": low, "high_per_s": high}
+    else:
+        document["sweep"] = {"baseline": properties, "vary": {}, "repetitions": question.repetitions}
+    source = Source(name="harness bench", data=document, lines={})
+    suite = validate(source, Suite)
+    suite._source = source
+    return suite
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"bench {hidden_assignment(text)}: expected NAME=VALUE, as in linger.ms=5")
+    return name.strip(), value.strip()
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        raise UsageError(f"--rate {text}: expected records a second, or {MAX}") from None
+    if not 0 < rate <= _RATE_MAX_PER_S:
+        raise UsageError(f"--rate {text}: expected more than 0, at most {_RATE_MAX_PER_S:,}, or {MAX}")
+    return rate

@@ -1,0 +1,42 @@
+"""`harness init`: the worked examples of docs/start as files to begin with. Never writes over a file.
+
+Shown by tests/harness/test_harness_init.py; that docs and templates are one text, by test_harness_start_pages.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from harness.errors import UsageError
+from harness.suite_source import nearest
+
+_PYTHON: Final = "py"
+# What, its template and default name, and what to do with it next. A template that is Python ends in .txt: it is no
+# module of ours.
+_EXAMPLES: Final = {
+    "suite": ("orders.yaml", "harness validate {0} && harness run {0}"),
+    "scenario": ("my-producer.yaml", "harness validate {0} && harness chaos {0}"),
+    "test": (f"test_orders.{_PYTHON}", "pytest {0}   (needs confluent-kafka)"),
+}
+
+
+def write_example(what: str, path: Path | None) -> None:
+    """UsageError if there is no such example, or a file where it would go."""
+    if what not in _EXAMPLES:
+        raise UsageError(f"init {what}: there is no such example{nearest(what, list(_EXAMPLES))}")
+    name, then = _EXAMPLES[what]
+    target = path or Path(name)
+    folder = resources.files("harness") / "templates"
+    template = folder / (f"{name}.txt" if name.endswith(".py") else name)
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(template.read_text(encoding="utf-8"))
+    except FileExistsError:
+        raise UsageError(f"{target} is there already: give another name, `harness init {what} FILE`") from None
+    except FileNotFoundError:
+        raise UsageError(f"{target}: there is no directory {target.parent.absolute()}") from None
+    print(target)
+    print(f"next: {then.format(target)}", file=sys.stderr)

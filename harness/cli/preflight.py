@@ -1,0 +1,113 @@
+"""What a run needs of the world, asked before it has a directory: addresses, trust stores, SASL, a proxy server, Java.
+
+What can never work is told at once; an address that nobody answers at, within two seconds. A broker that takes the
+connection and then says nothing has the time that a probe has everywhere. Nothing is started or changed.
+Shown by tests/harness/test_harness_preflight.py.
+"""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTime
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from harness.clusters.base import Address
+from harness.clusters.external import PROBE_TIMEOUT_S, parse_bootstrap
+from harness.clusters.kafka.jars import ensure_jars, java_command
+from harness.clusters.probe import BrokerProbe
+from harness.clusters.proxies import AUTO, EMBEDDED
+from harness.clusters.security import Security, read_security
+from harness.errors import EnvironmentFault, UsageError
+from harness.run.client_runtime import client_runtime
+
+CONNECT_TIMEOUT_S: Final = 1.5
+_ADDRESSES_TRIED_MAX: Final = 16
+_TOXIPROXY_PORT: Final = 8474
+
+
+def check_world(
+    *, engine: str, clients: Sequence[str], proxy_choice: str, bootstrap: str | None, client_config: Path | None
+) -> None:
+    """UsageError or EnvironmentFault for the first thing without which the run cannot be."""
+    if proxy_choice not in (AUTO, EMBEDDED):
+        _check_proxy_server(proxy_choice)
+    if engine == "external":
+        assert bootstrap is not None, "the plan asks for it"
+        _check_cluster(parse_bootstrap(bootstrap), client_config)
+    if engine == "kafka":
+        java_command()
+        ensure_jars()
+    for client in dict.fromkeys(clients):
+        client_runtime(client)
+
+
+def unreachable(host: str, port: int, timeout_s: float = CONNECT_TIMEOUT_S) -> str:
+    """Why nobody can be connected to there; empty when somebody took the connection."""
+    try:
+        socket.create_connection((host, port), timeout=timeout_s).close()
+    except socket.gaierror:
+        return f"the name {host} is not known here"
+    except TimeoutError:
+        return f"no answer within {timeout_s:g} s"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
+
+
+def _check_proxy_server(url: str) -> None:
+    parts = urlsplit(url)
+    try:
+        host, port = parts.hostname, parts.port or _TOXIPROXY_PORT
+    except ValueError as error:
+        raise UsageError(f"--toxiproxy {url}: {error}") from error
+    if not host:
+        raise UsageError(f"--toxiproxy {url}: expected a URL like http://127.0.0.1:{_TOXIPROXY_PORT}")
+    if problem := _problems([Address(host=host, port=port)])[0]:
+        raise EnvironmentFault(
+            f"--toxiproxy {url}: {problem}; start toxiproxy-server there, or take --toxiproxy embedded"
+        )
+
+
+def _problems(addresses: Sequence[Address]) -> list[str]:
+    """Of all addresses at once. A name server that does not answer costs no more than a broker that does not."""
+    pool = ThreadPoolExecutor(max_workers=len(addresses))
+    asked = [pool.submit(unreachable, address.host, address.port) for address in addresses]
+    pool.shutdown(wait=False)
+    found = []
+    for each in asked:
+        try:
+            found.append(each.result(timeout=CONNECT_TIMEOUT_S + 0.3))
+        except NotInTime:
+            found.append("its name is not answered")
+    return found
+
+
+def _check_cluster(addresses: Sequence[Address], client_config: Path | None) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        security = None if client_config is None else read_security(client_config, Path(scratch))
+        tried = addresses[:_ADDRESSES_TRIED_MAX]
+        problems = _problems(tried)
+        there = [address for address, problem in zip(tried, problems, strict=True) if not problem]
+        if not there:
+            told = "; ".join(f"{address}: {problem}" for address, problem in zip(tried, problems, strict=True))
+            raise EnvironmentFault(f"--bootstrap-server: nobody can be reached ({told})")
+        if not any(_answers(address, security) for address in there):
+            hint = "" if security else "; if the cluster asks for TLS or SASL, give --client-config FILE"
+            raise EnvironmentFault(
+                f"--bootstrap-server: {', '.join(map(str, there))} takes connections but does not answer as a Kafka "
+                f"broker{hint}"
+            )
+
+
+def _answers(address: Address, security: Security | None) -> bool:
+    probe = BrokerProbe(replace(address, security=security), timeout_s=PROBE_TIMEOUT_S)
+    try:
+        return bool(probe.broker_addresses())
+    finally:
+        probe.close()

@@ -1,0 +1,170 @@
+"""Ask one broker over a connection of one's own: how it sees the cluster, and whatever else admin.py and the final read
+need.
+
+A probe asks *this* broker, never again, and gives up within its timeout; the connection and the questions are those of
+the reference client (broker/client/direct.py, questions.py). Where a call returns None, the broker did not answer, or
+answered with an error; the caller asks another one.
+Shown by tests/harness/test_harness_cluster_cli.py and test_harness_hostile.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Iterable
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from broker.client.core.batch import TopicPartition
+from broker.client.core.errors import KafkaError, first_of
+from broker.client.core.fetcher import LATEST
+from broker.client.core.metadata import PartitionState as ToldPartition
+from broker.client.direct import AuthenticationError, DirectConnection
+from broker.client.question import Question, Result
+from broker.client.questions import GROUP, TRANSACTION, coordinator_of, end_of_epoch, metadata_of, offset_at, quorum
+from broker.wire.errors import ErrorCode
+from harness.clusters.base import Address, ClusterState, PartitionState
+from harness.errors import EnvironmentFault
+
+_CLIENT_ID: Final = "harness-probe"
+Found = TypeVar("Found")
+
+
+class AuthenticationFailed(EnvironmentFault):
+    """The broker does not take our name, password or certificate, or we not its."""
+
+
+class BrokerProbe:
+    """One connection to one broker, opened when needed, dropped at the first error. For one thread at a time."""
+
+    def __init__(self, address: Address, *, timeout_s: float = 1.0) -> None:
+        self._address = address
+        self._connection = DirectConnection(
+            address.host, address.port, client_id=_CLIENT_ID, timeout_s=timeout_s, security=address.security
+        )
+
+    def __enter__(self) -> BrokerProbe:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def ask(self, question: Question[Result]) -> Result:
+        """Raises KafkaError: what the broker says, or why it says nothing (`is_answer`). AuthenticationFailed when it
+        does not let us in."""
+        try:
+            return self._connection.ask(question)
+        except AuthenticationError as error:
+            raise AuthenticationFailed(f"{self._address}: {error.reason}") from error
+
+    def _answer(self, question: Question[Result]) -> Result | None:
+        try:
+            return self.ask(question)
+        except KafkaError:
+            return None
+
+    def metadata(self, topic: str | None) -> ClusterState | None:
+        """The cluster as this broker sees it, with the partitions of `topic`. None also when it knows no such topic."""
+        answer = self._answer(metadata_of([] if topic is None else [topic]))
+        if answer is None or any(each.error_code for each in answer.topics):
+            return None
+        partitions = {each.partition: _partition_state(each) for topic in answer.topics for each in topic.partitions}
+        brokers = tuple(sorted(each.broker_id for each in answer.brokers))
+        return ClusterState(brokers=brokers, controller=answer.controller_id, partitions=partitions)
+
+    def topic_id(self, topic: str) -> str | None:
+        """As this broker knows it: None if it knows no such topic. KafkaError when it does not answer, or
+        has no ids."""
+        found = first_of(self.ask(metadata_of([topic])).topics)
+        if found.error_code == ErrorCode.unknown_topic_or_partition:
+            return None
+        if found.error_code or not found.topic_id:
+            code = found.error_code or ErrorCode.unsupported_version
+            raise KafkaError(code, f"topic {topic} has no id at {self._address}")
+        return str(found.topic_id)
+
+    def broker_addresses(self) -> dict[int, Address] | None:
+        """Where each broker says that it can be reached, on the listener that was asked."""
+        answer = self._answer(metadata_of([]))
+        if answer is None:
+            return None
+        return {each.broker_id: replace(self._address, host=each.host, port=each.port) for each in answer.brokers}
+
+    def epoch_end_offset(self, topic: str, partition: int, leader_epoch: int) -> tuple[int, int] | None:
+        """(epoch, end offset) of the largest epoch <= `leader_epoch` that this leader has; (-1, -1) if it has none."""
+        return self._answer(end_of_epoch(TopicPartition(topic, partition), leader_epoch))
+
+    def quorum_leader(self) -> tuple[int, int] | None:
+        """(epoch, active controller) as this broker knows them, the controller -1 if it knows of none.
+
+        In KRaft the controller id of Metadata is just some broker.
+        """
+        found = self._answer(quorum())
+        return None if found is None else (found.leader_epoch, found.leader_id)
+
+    def group_coordinator(self, group: str) -> int | None:
+        """The broker that coordinates a consumer group; None while nobody does."""
+        return self._answer(coordinator_of(GROUP, group))
+
+    def transaction_coordinator(self, transactional_id: str) -> int | None:
+        return self._answer(coordinator_of(TRANSACTION, transactional_id))
+
+    def end_offset(self, topic: str, partition: int) -> int | None:
+        """The high watermark, as ListOffsets gives it to consumers; None when this broker does not lead."""
+        found = self._answer(offset_at(TopicPartition(topic, partition), LATEST))
+        return None if found is None else found.offset
+
+
+def _partition_state(told: ToldPartition) -> PartitionState:
+    return PartitionState(
+        partition=told.partition,
+        leader=told.leader,
+        leader_epoch=told.leader_epoch,
+        isr=tuple(sorted(told.isr)),
+        replicas=told.replicas,
+    )
+
+
+def is_answer(error: KafkaError) -> bool:
+    """Did a broker say so? False when there was no answer, or none that could be read."""
+    return error.code > 0 and error.code != ErrorCode.network_exception
+
+
+def first_answer(
+    addresses: Iterable[Address], ask: Callable[[BrokerProbe], Found | None], *, timeout_s: float
+) -> Found | None:
+    """Of one broker after the other, each over a connection of its own; None when nobody gives one."""
+    for address in addresses:
+        with BrokerProbe(address, timeout_s=timeout_s) as probe:
+            found = ask(probe)
+        if found is not None:
+            return found
+    return None
+
+
+def ask_leader(
+    leader: Callable[[], BrokerProbe | None],
+    question: Question[Result],
+    *,
+    timeout_s: float,
+    again: Container[int] | None = None,
+) -> tuple[Result | None, str]:
+    """(the answer, "") from whoever leads the partition, or (None, the last problem) after `timeout_s` or at an error
+    code that is not in `again`; None there: every error may pass."""
+    deadline = time.monotonic() + timeout_s
+    problem = "no leader"
+    while time.monotonic() < deadline:
+        probe = leader()
+        if probe is not None:
+            with probe:
+                try:
+                    return probe.ask(question), ""
+                except KafkaError as error:
+                    if is_answer(error):
+                        problem = error.name
+                        if again is not None and error.code not in again:
+                            break
+        time.sleep(0.1)
+    return None, problem

@@ -1,0 +1,115 @@
+"""What is recorded while a cell runs: journals, leaders, CPU and memory, the wire log, and on clusters of our own the
+high watermarks and the ends of processes.
+
+Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.clusters.base import ClusterState
+from harness.clusters.capabilities import Processes, ignore_process_event
+from harness.clusters.cluster import Cluster
+from harness.plan import PlannedCell
+from harness.run.outcome import Outcome
+from harness.run.recorders import (
+    EXIT_INTERVAL_S,
+    HIGH_WATERMARK_INTERVAL_S,
+    JOURNAL_INTERVAL_S,
+    PROBE_INTERVAL_S,
+    STATS_INTERVAL_S,
+    ClusterWriter,
+    ExitWatch,
+    HighWatermarkProbe,
+    JournalTail,
+    LeaderProbe,
+    Periodic,
+    StatsSampler,
+)
+from harness.run.truncation import DeadLogs
+from harness.run.wire_log_tail import WireLogTail
+from runlog.files.clock import RunClock
+from runlog.records.cluster_kinds import Source
+from runlog.records.lines import CLUSTER, RecordWriter
+from runlog.records.stats import StatsSample
+
+
+class CellRecording:
+    """`cluster_events` and `stats` are the cell's files; the caller opens and closes them."""
+
+    def __init__(
+        self,
+        planned: PlannedCell,
+        cluster: Cluster,
+        clock: RunClock,
+        *,
+        cluster_events: ClusterWriter,
+        stats: RecordWriter[StatsSample],
+        wire_path: Path,
+        load_pid: Callable[[], int | None],
+        dead_logs: DeadLogs,
+    ) -> None:
+        self._planned, self._cluster, self._clock = planned, cluster, clock
+        self._cluster_events, self._stats, self._wire_path = cluster_events, stats, wire_path
+        self._load_pid, self._dead_logs = load_pid, dead_logs
+
+    @contextmanager
+    def running(self, outcome: Outcome) -> Iterator[None]:
+        """A recorder that stopped is told of in the outcome's notes."""
+        observer = self._cluster.observer(self._planned.topic_name)
+        wire = WireLogTail(self._cluster.wire_log_path(), self._wire_path, self._clock)
+        recorders = [*self._of_any_cluster(observer.state, wire), *self._of_our_processes()]
+        if isinstance(self._cluster, Processes):
+            self._cluster.on_process_event = self._on_process_event
+        for recorder in recorders:
+            recorder.start()
+        try:
+            yield
+        finally:
+            for recorder in recorders:
+                recorder.stop()
+                if recorder.problem is not None:
+                    outcome.notes.append(f"recorder stopped: {type(recorder.problem).__name__}: {recorder.problem}")
+            observer.close()
+            wire.close()
+            if isinstance(self._cluster, Processes):
+                self._cluster.on_process_event = ignore_process_event
+
+    def _of_any_cluster(self, state: Callable[[], ClusterState | None], wire: WireLogTail) -> list[Periodic]:
+        cluster, clock = self._cluster, self._clock
+        journal = JournalTail(cluster.journal_paths(), clock, self._cluster_events)
+        leaders = LeaderProbe(self._planned.topic_name, state, clock, self._cluster_events)
+        stats = StatsSampler(cluster, self._load_pid, clock, self._stats)
+        return [
+            Periodic("journals", JOURNAL_INTERVAL_S, journal.step),
+            Periodic("leader-probe", PROBE_INTERVAL_S, leaders.step),
+            Periodic("stats", STATS_INTERVAL_S, stats.step),
+            Periodic("wire-log", JOURNAL_INTERVAL_S, wire.step),
+        ]
+
+    def _of_our_processes(self) -> list[Periodic]:
+        """Only where something is broken: nothing else ends a process, or keeps a high watermark back."""
+        cluster, topic = self._cluster, self._planned.topic_name
+        if not isinstance(cluster, Processes) or self._planned.kind != "chaos":
+            return []
+        ends = HighWatermarkProbe(
+            topic,
+            self._planned.partitions,
+            lambda partition: cluster.end_offset(topic, partition),
+            self._clock,
+            self._cluster_events,
+        )
+        exits = ExitWatch(cluster, self._clock, self._cluster_events)
+        return [
+            Periodic("high-watermarks", HIGH_WATERMARK_INTERVAL_S, ends.step),
+            Periodic("exits", EXIT_INTERVAL_S, exits.step),
+        ]
+
+    def _on_process_event(self, kind: str, broker: int) -> None:
+        line = {"t_us": self._clock.now_us(), "broker": broker, "kind": kind, "source": Source.PROCESS.value}
+        self._cluster_events.append(CLUSTER.record(line))
+        if kind == "killed" and not self._cluster.journal_paths():
+            self._dead_logs.dump(self._cluster, broker)

@@ -1,0 +1,147 @@
+"""What is true after the load of a cell: what dead and deposed leaders lost, the log from its start to its end, and
+whether the replicas agree.
+
+Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.clusters.capabilities import LogFiles
+from harness.clusters.cluster import Cluster
+from harness.clusters.log_reader import SeveralTopics, TopicLogReader
+from harness.errors import CellError
+from harness.plan import PlannedCell
+from harness.run.context import RunContext
+from harness.run.copies import read_copies
+from harness.run.deposed import answers_of, deposed_events
+from harness.run.final_read import FinalRead, read_log
+from harness.run.outcome import Outcome
+from harness.run.read_bound import BoundedReader
+from harness.run.recorders import ClusterWriter
+from harness.run.replica_check import divergence_events
+from harness.run.settle import await_high_watermarks
+from harness.run.truncation import DeadLogs
+from runlog.files.lines import read_jsonl
+from runlog.files.paths import events_path
+from runlog.records.lines import CLUSTER, WIRE, read_lines
+from workloads.model import copy_topic
+
+HEALTH_TIMEOUT_S: Final = 45.0
+
+
+class GroundTruth:
+    """Fills the outcome's final_read, copies and notes; events go to `cluster_events`."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        planned: PlannedCell,
+        cluster: Cluster,
+        *,
+        dead_logs: DeadLogs,
+        outcome: Outcome,
+        cluster_events: ClusterWriter,
+    ) -> None:
+        self._context, self._planned, self._cluster = context, planned, cluster
+        self._dead_logs, self._outcome, self._cluster_events = dead_logs, outcome, cluster_events
+        self._is_chaos = planned.kind == "chaos"
+
+    def tell_of_lost_leaders(self) -> None:
+        """Once the cluster is healthy again."""
+        for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):
+            self._cluster_events.append(event)
+        self._outcome.notes += self._dead_logs.problems
+        if self._is_chaos and self._cluster.wire_log_path() and not self._cluster.journal_paths():
+            self._tell_deposed()
+
+    def _tell_deposed(self) -> None:
+        """What leaders answered for that did not know yet that they were none."""
+        cluster, clock, topic = self._cluster, self._context.clock, self._planned.topic_name
+        wire_log = cluster.wire_log_path()
+
+        def epoch_end_offset(partition: int, epoch: int) -> tuple[int, int] | None:
+            probe = cluster.probe_of_leader(topic, partition)
+            if probe is None:
+                return None
+            with probe:
+                return probe.epoch_end_offset(topic, partition, epoch)
+
+        events, problems = deposed_events(
+            topic=topic,
+            events=read_lines(events_path(self._context.run_dir, self._planned.cell_id, "cluster"), CLUSTER).records,
+            answers=answers_of(map(WIRE.record, read_jsonl(wire_log, containing=topic) if wire_log else ()), topic),
+            epoch_end_offset=epoch_end_offset,
+            to_ns=clock.to_mono_ns,
+            to_us=clock.to_us,
+            t_us=clock.now_us(),
+        )
+        for event in events:
+            self._cluster_events.append(event)
+        self._outcome.notes += problems
+
+    def end_offset(self, topic: str, partition: int) -> int | None:
+        """As the leader tells it to consumers."""
+        probe = self._cluster.probe_of_leader(topic, partition)
+        if probe is None:
+            return None
+        with probe:
+            return probe.end_offset(topic, partition)
+
+    def read(self, *, sent: int) -> None:
+        """The final read and what is compared with it. `sent` bounds what can have come of the load."""
+        self._context.progress.phase("final read")
+        hidden = await_high_watermarks(
+            self._cluster, self._planned.all_topics, timeout_s=HEALTH_TIMEOUT_S, should_stop=self._context.stop.is_set
+        )
+        if hidden and not self._context.stop.is_set():
+            raise CellError(
+                "the high watermark did not reach the end of the leader's log after the last fault was healed "
+                f"(limit {HEALTH_TIMEOUT_S:.0f} s): {'; '.join(hidden)}",
+                anomaly="no_recovery",
+            )
+        self._read_topics(sent)
+        self._compare_replicas()
+
+    def _read_topics(self, sent: int) -> None:
+        topics = [self._topic_reader(topic) for topic in self._planned.topic_names]
+        count = self._partition_count()
+        result: FinalRead = read_log(
+            self._context.run_dir,
+            self._planned.cell_id,
+            reader=BoundedReader(SeveralTopics(topics, partitions=count), sent=sent),
+            partitions=range(count * len(topics)),
+            clock=self._context.clock,
+            should_stop=self._context.stop.is_set,
+        )
+        self._outcome.final_read = result.as_json()
+        if self._planned.workload.has_copiers:
+            self._outcome.copies = read_copies(
+                self._context.run_dir,
+                self._planned.cell_id,
+                reader=BoundedReader(self._topic_reader(copy_topic(self._planned.topic_name)), sent=sent),
+                partitions=range(self._planned.partitions),
+            ).as_json()
+
+    def _partition_count(self) -> int:
+        """As planned, or more where a fault has added some to the one topic of its cell."""
+        state = self._cluster.state(self._planned.topic_name) if self._is_chaos else None
+        return max(self._planned.partitions, len(state.partitions) if state is not None else 0)
+
+    def _topic_reader(self, topic: str) -> TopicLogReader:
+        cluster = self._cluster
+        return TopicLogReader(topic, lambda partition: cluster.probe_of_leader(topic, partition))
+
+    def _compare_replicas(self) -> None:
+        """Only where something was broken: nothing else makes replicas part."""
+        if not self._is_chaos or not isinstance(self._cluster, LogFiles):
+            return
+        partitions = range(self._planned.partitions)
+        try:
+            found = divergence_events(self._cluster, self._planned.topic_name, partitions, self._context.clock.now_us())
+        except OSError as error:
+            self._outcome.notes.append(f"the replicas could not be compared: {error}")
+            return
+        for event in found:
+            self._cluster_events.append(event)

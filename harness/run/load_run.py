@@ -1,0 +1,140 @@
+"""The load of one cell from connecting to its last figures: the plan goes in, phases and progress come out.
+
+Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from harness.clusters.cluster import Cluster
+from harness.errors import CellError, hints
+from harness.plan import PlannedCell
+from harness.run.context import RunContext
+from harness.run.load_plan import load_plan
+from harness.run.outcome import Outcome
+from harness.run.timeline_driver import TimelineDriver
+from harness.run.workload_process import Event, WorkloadProcess
+from runlog.files.redaction import hidden_settings
+from runlog.records.codec import from_document
+from runlog.records.lines import RecordWriter
+from runlog.records.load import Progress
+from runlog.records.stats import PhaseSample, ProgressSample, StatsSample
+
+# Beyond the planned duration and drain, the load process may take this long to connect and to write its figures.
+LOAD_OVERTIME_S: Final = 45.0
+STOP_GRACE_S: Final = 3.0
+INTERRUPT_GRACE_S: Final = 2.0
+AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that service is back
+
+
+class LoadRun:
+    """`access`: what a client needs to be let in. Fills the outcome's window, producers, health and settings."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        planned: PlannedCell,
+        cluster: Cluster,
+        process: WorkloadProcess,
+        *,
+        access: Mapping[str, str],
+        chaos: TimelineDriver | None,
+        outcome: Outcome,
+        stats: RecordWriter[StatsSample],
+    ) -> None:
+        self._context, self._planned, self._cluster, self._process = context, planned, cluster, process
+        self._access, self._chaos, self._outcome, self._stats = access, chaos, outcome, stats
+        self._timeline_ended_us: int | None = None
+        self._is_asked_to_stop = False
+        self.sends: Event = {}  # the last progress
+
+    def pid(self) -> int | None:
+        return self._process.pid if self._process.is_running() else None
+
+    def run(self) -> None:
+        """Until its last event, or the run is stopped. CellError when it fails or takes too long."""
+        self._context.progress.phase("connect")
+        self._process.wait_ready(should_stop=self._context.stop.is_set)
+        self._begin()
+        workload, clock = self._planned.workload, self._context.clock
+        limit_us = (workload.warmup_ms + workload.measure_ms + workload.drain_ms) * 1000 + int(LOAD_OVERTIME_S * 1e6)
+        deadline_us = clock.now_us() + limit_us
+        while not self._context.stop.is_set():
+            self._end_with_timeline()
+            if clock.now_us() > deadline_us:
+                raise CellError(f"the load process did not finish within {limit_us / 1e6:.0f} s", anomaly="hang")
+            if problem := self._cluster.broken_proxies():
+                raise CellError(problem)
+            event = self._process.next_event(0.2)
+            if event is not None and self._take(event):
+                return
+
+    def stop(self) -> None:
+        self._process.stop(INTERRUPT_GRACE_S if self._context.stop.is_set() else STOP_GRACE_S)
+
+    def _begin(self) -> None:
+        planned, context = self._planned, self._context
+        self._process.begin(
+            load_plan(
+                planned,
+                run_dir=context.run_dir,
+                cell_id=planned.cell_id,
+                t0_monotonic_ns=context.clock.t0_monotonic_ns,
+                bootstrap_servers=self._cluster.bootstrap_servers,
+                topic=planned.topic_name,
+                workload=planned.workload,
+                properties={**self._access, **planned.properties},
+                consumer_properties=self._access,
+                web_port=context.web_port,
+                log_append_time=self._outcome.effective["topic"].get("message.timestamp.type") == "LogAppendTime",
+            )
+        )
+
+    def _end_with_timeline(self) -> None:
+        """Where the scenario asks for it the load ends a moment after the timeline, however long that took."""
+        if not self._planned.until_done or self._chaos is None or not self._chaos.has_ended:
+            return
+        now_us = self._context.clock.now_us()
+        if self._timeline_ended_us is None:
+            self._timeline_ended_us = now_us
+        elif now_us - self._timeline_ended_us >= AFTER_TIMELINE_MS * 1000 and not self._is_asked_to_stop:
+            self._is_asked_to_stop = True
+            self._process.ask_to_stop()
+
+    def _take(self, event: Event) -> bool:
+        """React to one event of the load process. True after its last one."""
+        kind = event.get("event")
+        if kind == "phase":
+            self._on_phase(str(event.get("phase")), int(event.get("t_us", self._context.clock.now_us())))
+        elif kind == "progress":
+            self._context.progress.figures(event)
+            self.sends = event
+            if self._chaos is not None:
+                self._chaos.acked = int(event.get("acked", 0))
+            self._stats.append(ProgressSample(t_us=self._context.clock.now_us(), values=from_document(Progress, event)))
+        elif kind == "done":
+            self._outcome.producers = list(event.get("producers", []))
+            self._outcome.health = dict(event.get("health", {}))
+            effective = {side: hidden_settings(values) for side, values in event.get("effective", {}).items()}
+            self._outcome.effective["client"] = effective.pop("client", effective)
+            self._outcome.effective["consumer"] = effective.pop("consumer", {})
+            return True
+        elif kind == "error":
+            message = str(event.get("message"))
+            raise CellError(" ".join([f"load process: {message}", *hints(message)]))
+        elif kind == "end":
+            raise CellError(f"the load process ended before it was done: {self._process.describe_end()}")
+        return False
+
+    def _on_phase(self, phase: str, t_us: int) -> None:
+        self._context.progress.phase(phase)
+        # On disk at once: recover.py finds the measured window there when this process is killed.
+        self._stats.append(PhaseSample(t_us=t_us, value=phase))
+        if phase == "measure":
+            self._outcome.measure_start_us = t_us
+            if self._chaos is not None:
+                self._chaos.begin(t_us)
+        elif phase == "drain":
+            self._outcome.measure_end_us = t_us

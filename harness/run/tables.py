@@ -1,0 +1,124 @@
+"""Tables for a terminal of any width and for a pipe: nothing is ever cut. Pure.
+
+Too narrow a terminal first costs the columns that are named as spare, then a row takes several lines. A pipe has no
+width: each row is one line with all columns. Shown by tests/harness/test_harness_widths.py.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_GAP: Final = "  "
+_INDENT: Final = "    "
+_WRAPPED_MIN: Final = 24  # a text column that is narrower is no longer read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    heading: str
+    is_figure: bool = False  # to the right, and never wrapped
+    is_text: bool = False  # a sentence, which may be wrapped
+    spare: int = 0  # left out in this order, from 1, where the room is short; 0: never
+
+
+def stdout_width() -> int | None:
+    """Of the terminal (COLUMNS counts before it); None for a pipe or a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """With a line of headings. Where `width` is None there is room for everything."""
+    spare = sorted({column.spare for column in columns} - {0})
+    for left_out in range(len(spare) + 1):
+        gone = set(spare[:left_out])
+        kept = [index for index, column in enumerate(columns) if column.spare not in gone]
+        some = [columns[index] for index in kept]
+        picked = [[row[index] for index in kept] for row in rows]
+        lines = _one_line_each(some, picked)
+        if width is None or max(map(len, lines)) <= width:
+            return lines
+    assert width is not None
+    return _last_wrapped(columns, rows, width) or _stacked(columns, rows, width)
+
+
+def wrapped_line(text: str, width: int | None) -> list[str]:
+    """Of a paragraph or an indented item; what follows the first line stands a little further in."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    if width is None or len(text) <= width or not text.strip():
+        return [text]
+    further = f"{indent}  " if indent else ""
+    return textwrap.wrap(text.strip(), width, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(text) for text in (column.heading, *(row[i] for row in rows))) for i, column in enumerate(columns)]
+
+
+def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> str:
+    parts = [
+        text.rjust(size) if column.is_figure else text.ljust(size)
+        for column, size, text in zip(columns, widths, row, strict=True)
+    ]
+    return _GAP.join(parts).rstrip()
+
+
+def _one_line_each(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = _widths(columns, rows)
+    headings = [column.heading for column in columns]
+    return [_line(columns, widths, row) for row in (headings, *rows)]
+
+
+def _last_wrapped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """The last column, if it alone is text, in lines of its own width; [] where too little is left for it."""
+    if not columns[-1].is_text or any(column.is_text for column in columns[:-1]):
+        return []
+    before, widths = columns[:-1], _widths(columns, rows)[:-1]
+    indent = sum(widths) + len(_GAP) * len(widths)
+    if width - indent < _WRAPPED_MIN:
+        return []
+    lines = []
+    for row in ([column.heading for column in columns], *rows):
+        wrapped = _wrapped(row[-1], width - indent)
+        lines.append((_line(before, widths, row[:-1]).ljust(indent) + wrapped[0]).rstrip())
+        lines += [" " * indent + more for more in wrapped[1:]]
+    return lines
+
+
+def _stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """The first column on a line of its own, the figures below it in columns, texts below those."""
+    short = [i for i, column in enumerate(columns) if i and not column.is_text and not column.spare]
+    texts = [i for i, column in enumerate(columns) if i and column.is_text]
+    figures = [columns[i] for i in short]
+    picked = [[row[i] for i in short] for row in rows]
+    widths = _widths(figures, picked)
+    lines = [columns[0].heading]
+    lines += _wrapped_row(figures, widths, [column.heading for column in figures], width)
+    for row, some in zip(rows, picked, strict=True):
+        lines.append(row[0])
+        lines += _wrapped_row(figures, widths, some, width)
+        for i in texts:
+            if row[i] not in ("", "-"):
+                named = f"{columns[i].heading}: {row[i]}"
+                lines += [_INDENT + part for part in _wrapped(named, width - len(_INDENT))]
+    return lines
+
+
+def _wrapped_row(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], width: int) -> list[str]:
+    """Columns in as many lines as they need."""
+    lines: list[str] = []
+    begin = 0
+    for end in range(1, len(columns) + 1):
+        room = sum(widths[begin : end + 1]) + len(_GAP) * (end - begin)
+        if end == len(columns) or room > width - len(_INDENT):
+            lines.append(_INDENT + _line(columns[begin:end], widths[begin:end], row[begin:end]))
+            begin = end
+    return [line for line in lines if line.strip()]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(8, width), break_on_hyphens=False) or [""]

@@ -1,0 +1,209 @@
+"""Every Kafka setting of a suite or a scenario held against the table of the client that will use it, with its place.
+
+Two looks: each value by itself, where it stands in the file; then each cell's values together. Pure but for the
+clients' libraries, which are imported to be asked. Shown by tests/harness/test_harness_setting_places.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from chaos.model import Scenario
+from harness.errors import UsageError
+from harness.kafka_settings import settings_problem
+from harness.plan import PlannedCell
+from harness.suite import kafka_text
+from harness.suite_source import Source, nearest
+from workloads.clients import check_consumer_properties, check_properties, client_names, nearest_properties
+from workloads.clients.protocol import ClientError, PropertyError
+
+Scope = Literal["producer", "consumer", "group member", "topic", "broker"]
+_PROBLEMS_SHOWN_MAX: Final = 12
+_PARTS_OF_A_SWEEP: Final = ("workload.", "topic.")  # what `vary` names beside client settings
+_CLUSTER: Final = ("topic", "broker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedSetting:
+    """One setting as it stands in a document."""
+
+    location: tuple[str | int, ...]
+    scope: Scope
+    name: str
+    value: str
+
+
+def check_settings(
+    source: Source, client: str, cells: Sequence[PlannedCell], *, has_own_broker: bool = True, has_sweep: bool = True
+) -> None:
+    """UsageError that lists what is wrong: file and line, setting, value, what is allowed, the nearest name.
+
+    `has_sweep` False: scenarios alone are run, whatever else the document holds; what the client lacks is replaced by
+    the nearest that it has. `has_own_broker` False: the cluster is somebody else's, and may know more settings than
+    Apache Kafka 4.3.
+    """
+    if client not in client_names():
+        raise UsageError(f"{source.place_of(('client',))}: client {client!r}: no such client{_near(client)}")
+    placed = [one for one in placed_settings(source.data) if has_sweep or one.location[0] not in ("sweep", "search")]
+    problems: dict[str, None] = {}
+    wrong: set[str] = set()
+    for setting in placed:
+        if setting.scope in _CLUSTER and not has_own_broker:
+            continue
+        if problem := _alone(client, setting, stands_in=not has_sweep):
+            problems[f"{source.place_of(setting.location)}: {problem}"] = None
+            wrong.add(setting.name)
+    for line in _together(source, cells, placed, wrong):
+        problems[line] = None
+    if problems:
+        lines = list(problems)
+        more = [f"… and {len(lines) - _PROBLEMS_SHOWN_MAX} more"] if len(lines) > _PROBLEMS_SHOWN_MAX else []
+        raise UsageError("\n".join([*lines[:_PROBLEMS_SHOWN_MAX], *more]))
+
+
+def check_scenario_settings(source: Source, scenario: Scenario) -> None:
+    """The same for a scenario by itself: against the clients that it is for, else Kafka's names as `reference` has
+    them. UsageError."""
+    client = scenario.clients[0] if scenario.clients else "reference"
+    check_settings(source, client, ())
+    for name in scenario.cases:
+        try:
+            check_properties(client, scenario.properties_of(name))
+        except PropertyError as error:
+            raise UsageError(f"{source.place_of(('cases', name, 'properties', error.name))}: {error}") from error
+
+
+def _near(client: str) -> str:
+    return nearest(client, client_names())
+
+
+# --- where settings stand -------------------------------------------------------------------------------------------
+
+
+def placed_settings(document: Mapping[str, Any]) -> Iterator[PlacedSetting]:
+    """All of a suite or a scenario. The document was validated: what is a mapping there is one here."""
+    for location, scope in _mappings(document):
+        node: Any = document
+        for part in location:
+            node = node[part]
+        for name, value in node.items():
+            yield PlacedSetting(location=(*location, name), scope=scope, name=name, value=kafka_text(value))
+    yield from _varied(document.get("sweep") or {})
+
+
+def _mappings(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Scope]]:
+    """Where the mappings of settings are, by what they belong to."""
+    wanted: tuple[tuple[tuple[str, ...], Scope], ...] = (
+        (("properties",), "producer"),
+        (("sweep", "baseline"), "producer"),
+        (("search", "properties"), "producer"),
+        (("topic", "config"), "topic"),
+        (("cluster", "settings"), "broker"),
+        (("broker_settings",), "broker"),
+    )
+    yield from _present(document, (), wanted)
+    cases = document.get("cases")
+    for name, case in cases.items() if isinstance(cases, Mapping) else ():
+        own: tuple[tuple[tuple[str, ...], Scope], ...] = (
+            (("properties",), "producer"),
+            (("topic_config",), "topic"),
+            (("broker_settings",), "broker"),
+        )
+        yield from _present(case or {}, ("cases", name), own)
+    readers = (document.get("workload") or {}).get("readers")
+    for index, reader in enumerate(readers if isinstance(readers, list) else ()):
+        scope: Scope = "group member" if reader.get("mode") == "group" else "consumer"
+        yield from _present(reader, ("workload", "readers", index), ((("properties",), scope),))
+
+
+def _present(
+    node: Mapping[str, Any], at: tuple[str | int, ...], wanted: Sequence[tuple[tuple[str, ...], Scope]]
+) -> Iterator[tuple[tuple[str | int, ...], Scope]]:
+    for path, scope in wanted:
+        inner: Any = node
+        for part in path:
+            inner = inner.get(part) if isinstance(inner, Mapping) else None
+        if isinstance(inner, Mapping):
+            yield (*at, *path), scope
+
+
+def _varied(sweep: Mapping[str, Any]) -> Iterator[PlacedSetting]:
+    for name, values in (sweep.get("vary") or {}).items():
+        if name.startswith(_PARTS_OF_A_SWEEP):
+            continue
+        at: tuple[str | int, ...] = ("sweep", "vary", name)
+        if isinstance(values, Mapping):  # a range: its ends
+            for end in ("from", "to"):
+                yield PlacedSetting(location=(*at, end), scope="producer", name=name, value=kafka_text(values[end]))
+            continue
+        for index, value in enumerate(values):
+            if not isinstance(value, Mapping):
+                yield PlacedSetting(location=(*at, index), scope="producer", name=name, value=kafka_text(value))
+                continue
+            inner = (*at, index)
+            yield PlacedSetting(
+                location=(*inner, "value"), scope="producer", name=name, value=kafka_text(value["value"])
+            )
+            for other, demanded in (value.get("with") or {}).items():
+                yield PlacedSetting(
+                    location=(*inner, "with", other), scope="producer", name=other, value=kafka_text(demanded)
+                )
+
+
+# --- what is wrong with them ----------------------------------------------------------------------------------------
+
+
+def _alone(client: str, setting: PlacedSetting, *, stands_in: bool) -> str:
+    """What is wrong with one setting whatever the others are; empty if nothing."""
+    given: Mapping[str, str] = {setting.name: setting.value}
+    if stands_in and setting.scope == "producer":
+        with contextlib.suppress(ClientError):
+            given, _ = nearest_properties(client, given, as_they_are=())
+    if setting.scope == "topic" or setting.scope == "broker":
+        return settings_problem(setting.scope, given)
+    checks: dict[str, Callable[[], None]] = {
+        "producer": lambda: check_properties(client, given),
+        "consumer": lambda: check_consumer_properties(client, given, is_member=False),
+        "group member": lambda: check_consumer_properties(client, given, is_member=True),
+    }
+    try:
+        checks[setting.scope]()
+    except PropertyError as error:
+        # About another setting: then it is for the look at all of them together.
+        return str(error) if error.name in (setting.name, "a property") else ""
+    except ClientError:
+        return ""  # a library that is not installed is told once, by the look at the cells
+    return ""
+
+
+def _together(
+    source: Source, cells: Sequence[PlannedCell], placed: Sequence[PlacedSetting], wrong: set[str]
+) -> Iterator[str]:
+    """What is wrong with the settings of cells that each are right alone; each problem once, with the first cell."""
+    told: dict[str, list[PlannedCell]] = {}
+    named: dict[str, str] = {}
+    for cell in cells:
+        if cell.kind == "chaos" or not wrong.isdisjoint(cell.properties):
+            continue  # a scenario that a client cannot run is left out of the run, aloud
+        try:
+            check_properties(cell.client, dict(cell.properties))
+        except PropertyError as error:
+            told.setdefault(str(error), []).append(cell)
+            named[str(error)] = error.name
+        except ClientError as error:
+            told.setdefault(str(error), []).append(cell)
+    for problem, where in told.items():
+        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
+        place = _place(source, placed, named.get(problem, ""), where[0])
+        yield f"{place}: cell {where[0].cell_id}{more}: {problem}"
+
+
+def _place(source: Source, placed: Sequence[PlacedSetting], name: str, cell: PlannedCell) -> str:
+    """Of the setting that the cell has by this name; the most specific where several places give the same value."""
+    value = cell.properties.get(name)
+    found = [setting for setting in placed if setting.name == name and setting.value == value]
+    location = max((setting.location for setting in found), key=len, default=("sweep",))
+    return source.place_of(location)

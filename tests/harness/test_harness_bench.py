@@ -1,0 +1,56 @@
+"""`harness bench` asks what its line says, and `harness chaos` alone asks back."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cli.bench import Question, bench_suite
+from harness.cli.main import execute
+from harness.errors import ExitCode
+
+
+def _question(rate: str, *settings: str) -> Question:
+    return Question(
+        rate=rate, size_bytes=1024, seconds=5, repetitions=3, producers=1, partitions=3, client="reference",
+        settings=settings,
+    )  # fmt: skip
+
+
+def test_a_rate_is_one_configuration_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["bench", "--rate", "5000", "--size", "1024", "linger.ms=5", "acks=all", "--dry-run"]
+    assert execute(line) == ExitCode.PASS
+    out = capsys.readouterr().out
+    assert out.count("5000/s x 1024 B, 3000+10000 ms") == 3
+    suite = bench_suite(_question("5000", "linger.ms=5", "acks=1"))
+    assert suite.sweep is not None
+    assert suite.sweep.baseline == {"acks": "1", "linger.ms": "5"}
+
+
+def test_max_is_a_search(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["bench", "--rate", "max", "compression.type=lz4", "--dry-run"]) == ExitCode.PASS
+    assert "then a search between 500 and 400000 records/s" in capsys.readouterr().out
+    search = bench_suite(_question("max", "compression.type=lz4")).search
+    assert search is not None
+    assert search.properties == {"acks": "all", "compression.type": "lz4"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["linger=5"], "harness bench: client reference cannot set linger: "),
+        (["acks=2"], "expected one of all, -1, 0, 1, got '2'"),
+        (["linger.ms"], "bench linger.ms: expected NAME=VALUE"),
+        (["--rate", "fast"], "--rate fast: expected records a second, or max"),
+        (["--rate", "0"], "--rate 0: expected more than 0"),
+    ],
+)
+def test_a_wrong_word_is_told(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["bench", *words, "--dry-run"]) == ExitCode.USAGE
+    assert told in capsys.readouterr().err
+
+
+def test_all_scenarios_are_not_begun_without_a_yes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["chaos", "--no-report"]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "harness chaos --yes" in said
+    assert " min." in said

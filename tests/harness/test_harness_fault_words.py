@@ -1,0 +1,39 @@
+"""Every fault and every parameter is explained, the page is what the words say, and each example step is a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from chaos.faults import FAULTS
+from chaos.model import Step
+from harness.cli.fault_words import fault_lines, page, parameter_words, step_example
+from harness.cli.main import execute
+from harness.errors import ExitCode
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "faults.md"
+
+
+@pytest.mark.parametrize("name", list(FAULTS))
+def test_a_fault_and_its_parameters_are_explained(name: str) -> None:
+    text = "\n".join(fault_lines(name))
+    assert text.startswith(f"{name}: ")
+    for parameter in FAULTS[name].parameters:
+        assert parameter_words(name, parameter) in text
+    (step,) = YAML(typ="safe").load(step_example(FAULTS[name]))
+    assert Step.model_validate(step).fault == name
+
+
+def test_the_page_is_what_the_words_say() -> None:
+    assert PAGE.read_text() == page(), "python -m harness.cli.fault_words > docs/reference/faults.md"
+
+
+def test_list_faults_explains_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["list", "faults", "latency"]) == ExitCode.PASS
+    out = capsys.readouterr().out
+    assert "latency_ms (default 100)" in out
+    assert execute(["list", "faults", "latncy"]) == ExitCode.USAGE
+    assert "did you mean 'latency'?" in capsys.readouterr().err
+    assert execute(["list", "suites", "demo"]) == ExitCode.USAGE

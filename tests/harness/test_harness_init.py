@@ -1,0 +1,43 @@
+"""What `harness init` writes is valid, runs, and never replaces what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import execute
+from harness.errors import ExitCode
+
+
+@pytest.mark.parametrize(("what", "name"), [("suite", "orders.yaml"), ("scenario", "my-producer.yaml")])
+def test_the_yaml_examples_are_valid_and_can_be_planned(
+    what: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert execute(["init", what]) == ExitCode.PASS
+    said = capsys.readouterr()
+    assert said.out == f"{name}\n"
+    assert f"harness validate {name}" in said.err
+    assert execute(["validate", name]) == ExitCode.PASS
+    assert execute(["run" if what == "suite" else "chaos", f"./{name}", "--dry-run"]) == ExitCode.PASS
+    text = (tmp_path / name).read_text()
+    assert text.count("#") >= 5, "an example explains itself"
+
+
+def test_the_test_example_is_python_that_uses_the_plugin(tmp_path: Path) -> None:
+    path = tmp_path / "test_mine.py"
+    assert execute(["init", "test", str(path)]) == ExitCode.PASS
+    compile(path.read_text(), str(path), "exec")
+    assert "kafka_cluster" in path.read_text()
+
+
+def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("mine")
+    assert execute(["init", "suite", str(path)]) == ExitCode.USAGE
+    assert "is there already" in capsys.readouterr().err
+    assert path.read_text() == "mine"
+    assert execute(["init", "suite", str(tmp_path / "no" / "x.yaml")]) == ExitCode.USAGE
+    assert execute(["init", "siute"]) == ExitCode.USAGE
+    assert "did you mean 'suite'" in capsys.readouterr().err

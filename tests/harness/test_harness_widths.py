@@ -1,0 +1,123 @@
+"""Tables and lines fit a terminal of 80, 100 and 120 columns, and lose no name and no digit; a pipe has everything."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli import inspect
+from harness.cli import run as run_command
+from harness.cli.main import execute
+from harness.run import reporting
+from harness.run.progress import Progress
+from harness.run.tables import Column, table_lines
+from runlog.records.fault import FaultLine, FaultPhase
+
+WIDTHS = (80, 100, 120)
+LONG = "chaos-request-refused-in-flight-5-idempotent"
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _verdicts() -> dict[str, Any]:
+    exact = {"predicted": 2034, "observed": 2034, "only_predicted": 0, "only_observed": 0, "expected": "predicted"}
+    latency = {"corrected": {"p50": 2_100, "p99": 1_234_567}, "uncorrected": {"p99": 1_034_567}}
+    cell = {
+        "cell_id": LONG, "verdict": "pass", "throughput_records_per_s": 2_950.4, "latency_us": latency,
+        "lost": 2034, "duplicated": 1095, "reordered": 1224, "predicted": {"lost": exact, "reordered": exact},
+    }  # fmt: skip
+    other = {**cell, "cell_id": "sweep-baseline", "verdict": "inconclusive", "predicted": {}, "lost": 0}
+    return {"cells": [cell, other], "verdict": "pass", "exit_code": 0}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_summary_keeps_names_and_digits(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = _Terminal()
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "dumb")  # no colours: what is looked at is the text
+    monkeypatch.setattr("sys.stdout", out)
+    reporting.print_verdicts(_verdicts(), Path("/r/report.html"))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    text = out.getvalue()
+    for wanted in (
+        LONG,
+        "sweep-baseline",
+        "inconclusive",
+        "2,950",
+        "1234.6",
+        "2,034",
+        "1,095",
+        "1,224",
+        "2,034 = 2,034",
+    ):
+        assert wanted in text, (wanted, text)
+    assert "…" not in text
+
+
+def test_a_piped_summary_has_every_column_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    reporting.print_verdicts(_verdicts(), Path("/r/report.html"))
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(LONG))
+    for wanted in ("pass", "2,950", "2.1", "1234.6", "1034.6", "2,034", "1,095", "1,224", "2,034 = 2,034 reordered"):
+        assert wanted in line
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("what", ["scenarios", "suites", "faults", "clients", "clusters"])
+def test_lists_fit_and_are_left_aligned(what: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(inspect, "stdout_width", lambda: width)
+    assert execute(["list", what]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= width
+    monkeypatch.setattr(inspect, "stdout_width", lambda: None)
+    assert execute(["list", what]) == 0
+    piped = capsys.readouterr().out
+    words = [word for word in piped.split() if word != "-"]
+    assert set(words) <= set(shown.replace(":", " ").split()) | set(shown.split()), "a word was lost"
+    names = [line.split()[0] for line in piped.splitlines()[1:]]
+    assert all(any(line.startswith(name) for line in shown.splitlines()) for name in names)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_plan_fits(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(run_command, "stdout_width", lambda: width)
+    assert execute(["run", "small-records", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= width
+    assert shown.count("a cluster of its own") == 4
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_live_line_keeps_what_is_behind_and_which_fault_acts(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = _Terminal()
+    progress = Progress(21, out)
+    progress.begin_cell(13, "leader-loss: Leader loss with acks=all, min.insync.replicas=2", 41)
+    progress.phase("measure")
+    progress.fault(FaultLine(t_us=1, id="a", kind="kill", phase=FaultPhase.APPLIED))
+    counters = {
+        "acked": 1000, "latency_us_p50": 3_100, "latency_us_p99": 1_200_000, "end_to_end_us_p99": 1_400_000,
+        "backlog": 12_345, "schedule_lag_us_p99": 5_000, "failed": 17, "unknown": 4,
+    }  # fmt: skip
+    for acked in (1000, 4000):
+        progress.figures({**counters, "acked": acked})
+    line = out.getvalue().rpartition("\x1b[2K")[2]
+    assert len(line) < width
+    for wanted in ("[13/21]", "FAULT kill", "12,345 behind", "17 failed", "4 unknown", "leader-loss"):
+        assert wanted in line, (wanted, line)
+
+
+def test_a_table_that_cannot_fit_is_stacked_and_loses_nothing() -> None:
+    columns = (Column(heading="name"), Column(heading="n", is_figure=True), Column(heading="what", is_text=True))
+    rows = [["a-name-of-thirty-characters-yes", "1,234,567", "some words that go on and on for a while"]]
+    for width in range(34, 120):
+        text = "\n".join(table_lines(columns, rows, width))
+        assert max(map(len, text.splitlines())) <= width
+        for word in " ".join(rows[0]).split():
+            assert word in text
