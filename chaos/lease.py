@@ -26,7 +26,7 @@ from chaos.process_identity import (
     read_state,
     read_token,
 )
-from runlog.events import write_json
+from runlog.files.documents import write_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

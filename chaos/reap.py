@@ -30,7 +30,7 @@ from chaos.process_identity import (
     read_state,
 )
 from chaos.toxiproxy.client import NotFound, ToxiproxyClient, ToxiproxyError, Unreachable
-from runlog.events import write_json
+from runlog.files.documents import write_json
 
 TERM_GRACE_MS: Final = 2_000
 KILL_WAIT_MS: Final = 5_000

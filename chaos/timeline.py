@@ -18,12 +18,13 @@ from chaos.lease import Lease
 from chaos.model import Scenario, Step
 from chaos.port import ClusterPort
 from chaos.targets import PartitionOfInterest, TargetError
+from runlog.records.fault import WAIT, FaultLine, FaultPhase
 
 POLL_MS = 20
 PROVE_WITHIN_MS = 2_000
 RESOLVE_WITHIN_MS = 5_000  # a role may be vacant during an election
 
-Recorder = Callable[[dict[str, object]], None]  # one line of faults.jsonl
+Recorder = Callable[[FaultLine], None]
 
 
 class Clock(Protocol):
@@ -32,8 +33,6 @@ class Clock(Protocol):
     def now_us(self) -> int: ...
 
     def wait_ms(self, duration_ms: float) -> bool: ...
-
-    def is_stopped(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +47,6 @@ class RunningClock:
 
     def wait_ms(self, duration_ms: float) -> bool:
         return self.stop.wait(max(0.0, duration_ms) / 1000)
-
-    def is_stopped(self) -> bool:
-        return self.stop.is_set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,10 +179,12 @@ class _Executor:
             is_met, seen = condition.holds(self._port, self._of, self._observed)
             waited_us = self._clock.now_us() - started_us
             if is_met:
-                self._record(step.id, "wait", condition.text, [], "proved", seen | {"waited_us": waited_us})
+                self._record(step.id, WAIT, condition.text, [], FaultPhase.PROVED, seen | {"waited_us": waited_us})
                 return
             if waited_us > step.within * 1000:
-                self._record(step.id, "wait", condition.text, [], "not_effective", seen | {"waited_us": waited_us})
+                self._record(
+                    step.id, WAIT, condition.text, [], FaultPhase.NOT_EFFECTIVE, seen | {"waited_us": waited_us}
+                )
                 raise StepFailed(f"step {step.id}: {condition.text!r} did not come within {step.within} ms, saw {seen}")
             self._pause(POLL_MS)
 
@@ -214,7 +212,7 @@ class _Executor:
         try:
             context = self._resolve(step, spec, target)
         except TargetMissed as error:
-            self._record(step.id, spec.name, target, [], "missed", {"problem": str(error)})
+            self._record(step.id, spec.name, target, [], FaultPhase.MISSED, {"problem": str(error)})
             return
         resolved = [str(item) for item in (*context.brokers, *context.links, *context.clients)] or [self._of.topic]
         run = spec.make(context, {**spec.parameters, **step.with_})
@@ -225,7 +223,7 @@ class _Executor:
         if step.for_ is not None:
             applied.heal_due_us = self._clock.now_us() + step.for_ * 1000
         # What it does may show from the moment when it begins, so that is its time.
-        self._record_fault(applied, "applied", {"took_us": self._clock.now_us() - started_us}, t_us=started_us)
+        self._record_fault(applied, FaultPhase.APPLIED, {"took_us": self._clock.now_us() - started_us}, t_us=started_us)
         if not spec.is_proved_at_heal:
             self._prove(applied, PROVE_WITHIN_MS)
 
@@ -249,11 +247,11 @@ class _Executor:
             if proof.is_effective or self._clock.now_us() >= deadline_us or self._clock.wait_ms(POLL_MS):
                 break
         if proof.is_effective:
-            self._record_fault(applied, "proved", proof.detail)
+            self._record_fault(applied, FaultPhase.PROVED, proof.detail)
         elif applied.step.may_miss:
-            self._record_fault(applied, "missed", proof.detail)
+            self._record_fault(applied, FaultPhase.MISSED, proof.detail)
         else:
-            self._record_fault(applied, "not_effective", proof.detail)
+            self._record_fault(applied, FaultPhase.NOT_EFFECTIVE, proof.detail)
             self._state.unproved.append(applied.step.id)
 
     def _try_prove(self, applied: _Applied) -> Proof:
@@ -267,7 +265,7 @@ class _Executor:
             self._prove(applied, 0)
         applied.run.heal()
         self._state.applied.remove(applied)
-        self._record_fault(applied, "healed", {})
+        self._record_fault(applied, FaultPhase.HEALED, {})
 
     def _heal_all(self) -> list[str]:
         """The last first; goes on after a failure and returns what failed."""
@@ -282,7 +280,7 @@ class _Executor:
     # --- records ---
 
     def _record_fault(
-        self, applied: _Applied, phase: str, detail: dict[str, object], *, t_us: int | None = None
+        self, applied: _Applied, phase: FaultPhase, detail: dict[str, object], *, t_us: int | None = None
     ) -> None:
         labels: dict[str, object] = {"label": applied.spec.label, "colour": applied.spec.colour}
         self._record(
@@ -295,19 +293,19 @@ class _Executor:
         kind: str,
         target: str,
         resolved: list[str],
-        phase: str,
+        phase: FaultPhase,
         detail: dict[str, object],
         *,
         t_us: int | None = None,
     ) -> None:
         self._recorder(
-            {
-                "t_us": self._clock.now_us() if t_us is None else t_us,
-                "id": step_id,
-                "kind": kind,
-                "target": target,
-                "resolved": resolved,
-                "phase": phase,
-                "detail": detail,
-            }
+            FaultLine(
+                t_us=self._clock.now_us() if t_us is None else t_us,
+                id=step_id,
+                kind=kind,
+                target=target,
+                resolved=tuple(resolved),
+                phase=phase,
+                detail=detail,
+            )
         )

@@ -16,11 +16,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
+from runlog.records.codec import to_json
+from runlog.records.fault import RecordsDeletedProof, TopicRecreatedProof
 
-KEPT = "start_offset"  # in the proof of records_deleted: what lies below it is gone; reports read it
-
-
-ENDS, GONE_US, CREATED_US = "ends", "gone_us", "created_us"  # in the proof of topic_recreated; reports read them
 KNOWN_WITHIN_S = 20.0  # until each broker knows of a topic's end, and of its new beginning
 POLL_S = 0.02
 
@@ -98,9 +96,10 @@ class RecordsDeleted:
 
     def prove(self) -> Proof:
         start = self._topics.start_offset(self._of.topic, self._of.partition)
+        proof = RecordsDeletedProof(partition=self._of.partition, start_offset=start)
         return Proof(
             is_effective=self._wanted is not None and start >= self._wanted,
-            detail={"partition": self._of.partition, KEPT: start, "wanted": self._wanted},
+            detail={**to_json(proof), "wanted": self._wanted},
         )
 
 
@@ -156,9 +155,7 @@ class TopicRecreated:
             is_effective=len(after) == 1 and None not in before | after and not before & after,
             detail={
                 "ids": {"before": _by_broker(self._before), "after": _by_broker(self._after)},
-                ENDS: {str(partition): end for partition, end in self._ends.items()},
-                GONE_US: self._gone_us,
-                CREATED_US: self._created_us,
+                **to_json(TopicRecreatedProof(gone_us=self._gone_us, created_us=self._created_us, ends=self._ends)),
             },
         )
 

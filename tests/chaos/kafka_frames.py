@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import queue
 import socket
 import struct
 import threading
@@ -114,13 +116,24 @@ class FakeKafka:
         self._next_offset = 0
 
     def serve(self, connection: socket.socket) -> None:
-        while data := read_frame(connection):
-            answer = self._handle(data)
-            self.gate.wait(10)
-            connection.sendall(answer)
+        answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        sender = threading.Thread(target=self._send, args=(connection, answers), daemon=True)
+        sender.start()
+        try:
+            while data := read_frame(connection):
+                answers.put(self._handle(data))
+        finally:
+            answers.put(None)
+            sender.join()
+
+    def _send(self, connection: socket.socket, answers: queue.SimpleQueue[bytes | None]) -> None:
+        with contextlib.suppress(OSError):  # the connection was cut
+            while (answer := answers.get()) is not None:
+                self.gate.wait(60)
+                connection.sendall(answer)
 
     def wait_appended(self, count: int) -> None:
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while len(self.appended) < count and time.monotonic() < deadline:
             time.sleep(0.01)
         assert len(self.appended) >= count

@@ -107,7 +107,7 @@ def make(name, cluster, lease=None, target=None, **parameters):
 
 
 def becomes(condition):
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 60
     while not condition():
         if time.monotonic() > deadline:
             return False

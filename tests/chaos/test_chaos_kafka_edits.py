@@ -61,7 +61,7 @@ def toxiproxy(embedded_server, kafka):
 
 def connect(toxiproxy) -> socket.socket:
     host, _, port = toxiproxy.proxy("edits").listen.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=5)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 def produce_answer(connection: socket.socket) -> tuple[int, int, int]:
@@ -76,7 +76,7 @@ def counters(toxiproxy, kind: str) -> dict[str, int]:
 
 @slow
 def test_a_delayed_response_holds_back_the_later_ones_of_its_connection(toxiproxy, kafka):
-    toxiproxy.add_toxic("edits", "kafka_delay_response", {"skip": 1, "delay_ms": 400})
+    toxiproxy.add_toxic("edits", "kafka_delay_response", {"skip": 1, "delay_ms": 1_000})
     with connect(toxiproxy) as connection, connect(toxiproxy) as other:
         started = time.monotonic()
         for number in (1, 2, 3):
@@ -85,9 +85,9 @@ def test_a_delayed_response_holds_back_the_later_ones_of_its_connection(toxiprox
                 assert produce_answer(connection)[0] == 1
         other.sendall(kf.produce_frame(9, 9))
         assert produce_answer(other)[0] == 9
-        assert time.monotonic() - started < 0.3
+        assert time.monotonic() - started < 1.0
         assert [produce_answer(connection)[0] for _ in range(2)] == [2, 3]
-        assert time.monotonic() - started >= 0.4
+        assert time.monotonic() - started >= 1.0
     assert counters(toxiproxy, "kafka_delay_response") == {"matched": 4, "acted": 1}
 
 
@@ -135,7 +135,7 @@ def test_a_request_cut_at_a_byte_reaches_the_broker_torn_and_ends_the_connection
         connection.sendall(frame + kf.produce_frame(9, 3))
         with contextlib.suppress(ConnectionResetError):  # it had sent more than was read
             assert kf.read_frame(connection) == b""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not kafka.torn and time.monotonic() < deadline:
         time.sleep(0.01)
     assert kafka.torn == [frame[: min(at_byte, len(frame) - 1)]]

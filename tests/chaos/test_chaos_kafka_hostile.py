@@ -33,7 +33,7 @@ from chaos.toxiproxy.toxics import (
     kafka_hold_request,
 )
 from harness.clusters.base import Address
-from harness.clusters.metadata import BrokerProbe
+from harness.clusters.probe import BrokerProbe
 from tests.chaos import kafka_frames as kf
 from tests.chaos.conftest import Upstream
 from tests.harness.hostile_broker import MANNERS, HostileBroker, speaks_nonsense

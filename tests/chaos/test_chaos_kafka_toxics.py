@@ -32,7 +32,7 @@ def wire_server(tmp_path) -> Iterator[RunningServer]:
 @pytest.fixture
 def wire(tmp_path):
     def lines(count: int) -> list[dict]:
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while True:
             path = tmp_path / "wire.jsonl"
             found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -60,7 +60,7 @@ def toxiproxy(wire_server, kafka):
 
 def connect(toxiproxy) -> socket.socket:
     host, _, port = toxiproxy.proxy("client-1").listen.rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=5)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 def answer(connection: socket.socket, version: int = 9) -> tuple[int, int, int]:
@@ -95,7 +95,7 @@ def test_all_outstanding_responses_of_a_cut_connection_are_recorded_as_dropped(t
     with connect(toxiproxy) as connection:
         for i in range(1, 5):
             connection.sendall(kf.produce_frame(9, i, crc=20 + i))
-        time.sleep(0.2)
+        kafka.wait_appended(4)  # so all four are outstanding
         kafka.gate.set()
         assert kf.read_frame(connection) == b""
         connection.sendall(kf.produce_frame(9, 9, crc=29))  # after the cut: the broker must never see it
@@ -118,7 +118,7 @@ def test_refused_request_is_never_forwarded_and_comes_behind_its_follower(toxipr
         connection.settimeout(0.3)
         with pytest.raises(TimeoutError):
             connection.recv(1)  # held: without a follower the retry would overtake nobody
-        connection.settimeout(5)
+        connection.settimeout(60)
         connection.sendall(kf.produce_frame(9, 3, crc=33))
         assert answer(connection) == (2, 6, -1)
         connection.sendall(kf.produce_frame(9, 4, crc=32))
@@ -142,7 +142,7 @@ def test_responses_keep_their_order_behind_a_held_refusal(toxiproxy, kafka):
         connection.settimeout(0.2)
         with pytest.raises(TimeoutError):
             connection.recv(1)  # 2 and 3 are answered, but 1 comes first
-        connection.settimeout(5)
+        connection.settimeout(60)
         connection.sendall(kf.produce_frame(9, 4))
         assert [answer(connection)[0] for _ in range(4)] == [1, 2, 3, 4]
 
@@ -153,7 +153,7 @@ def test_refusal_without_followers_comes_after_the_longest_hold(toxiproxy, kafka
         start = time.monotonic()
         connection.sendall(kf.produce_frame(9, 1))
         assert answer(connection)[1] == 6
-        assert 0.12 < time.monotonic() - start < 1
+        assert 0.12 < time.monotonic() - start < 20
     (line,) = wire(1)
     assert line["followers"] == 0
     assert line["held_us"] >= 120_000
@@ -251,7 +251,7 @@ def test_a_held_request_reaches_the_broker_after_what_its_client_sent_next(toxip
     assert [entry[0] for entry in kafka.appended] == [1, 3]
     kafka.wait_appended(3)
     assert [entry[0] for entry in kafka.appended] == [1, 3, 2]
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while "answered" not in (counters := toxiproxy.toxics("client-1")["kafka_hold_request_downstream"].counters):
         assert time.monotonic() < deadline, counters
         time.sleep(0.02)
@@ -265,7 +265,7 @@ def test_nothing_is_logged_while_nothing_is_armed_and_kafka_log_turns_it_on(wire
     assert wire(0) == []
     toxiproxy.create(ProxySpec(name="logged", upstream=kafka.address, kafka_log=True))
     host, _, port = toxiproxy.proxy("logged").listen.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(kf.produce_frame(9, 1))
         answer(connection)
     assert [line["proxy"] for line in wire(1)] == ["logged"]
@@ -275,7 +275,7 @@ def test_bytes_that_are_not_kafka_pass_an_armed_proxy(wire_server, echo_upstream
     client = wire_server.client()
     listen = client.create(ProxySpec(name="q", upstream=echo_upstream.address, kafka_log=True)).listen
     host, _, port = listen.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert connection.recv(100) == b"GET / HTTP/1.1\r\n\r\n"
     client.close()

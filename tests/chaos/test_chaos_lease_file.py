@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from chaos.lease_file import FILE_BYTES_MAX, LeaseProblem, parse_lease, read_lease, read_own_file
 from chaos.place import Place, here
 from chaos.reap import left_alone, reap, settle_topics
-from runlog.events import write_json
+from runlog.files.documents import write_json
 
 SCALARS = (
     st.none() | st.booleans() | st.floats() | st.text(max_size=20) | st.integers()

@@ -46,7 +46,7 @@ NO_GROUPS = memory_group.problem()
 
 
 def becomes(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition():
         if time.monotonic() > deadline:
             return False

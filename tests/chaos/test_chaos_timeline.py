@@ -162,7 +162,7 @@ def play(steps, *, port=None, clock=None):
 
 
 def phases(lines):
-    return [(line["id"], line["phase"]) for line in lines]
+    return [(line.id, line.phase) for line in lines]
 
 
 def test_steps_run_at_their_time_and_everything_is_healed_in_reverse_order(faults):
@@ -172,21 +172,21 @@ def test_steps_run_at_their_time_and_everything_is_healed_in_reverse_order(fault
     assert phases(lines) == [
         ("a", "applied"), ("a", "proved"), ("b", "applied"), ("b", "proved"), ("b", "healed"), ("a", "healed"),
     ]  # fmt: skip
-    assert 0 <= lines[0]["t_us"] - 7_000_000 < 25_000
-    assert 0 <= lines[2]["t_us"] - lines[1]["t_us"] - 500_000 < 25_000
-    assert (lines[0]["kind"], lines[0]["target"], lines[0]["resolved"]) == ("one", "leader", ["2"])
+    assert 0 <= lines[0].t_us - 7_000_000 < 25_000
+    assert 0 <= lines[2].t_us - lines[1].t_us - 500_000 < 25_000
+    assert (lines[0].kind, lines[0].target, lines[0].resolved) == ("one", "leader", ("2",))
 
 
 def test_for_heals_by_itself_while_later_steps_run(faults):
     steps = [{"id": "a", "at": "1s", "fault": "one", "for": "1s"}, {"id": "b", "at": "5s", "fault": "two"}]
     _, lines = play(steps)
     assert phases(lines)[2] == ("a", "healed")
-    assert 0 <= lines[2]["t_us"] - 7_000_000 < 45_000
+    assert 0 <= lines[2].t_us - 7_000_000 < 45_000
 
 
 def test_last_timed_heal_is_awaited(faults):
     _, lines = play([{"id": "a", "at": "1s", "fault": "one", "for": "3s"}])
-    assert 0 <= lines[-1]["t_us"] - 9_000_000 < 45_000
+    assert 0 <= lines[-1].t_us - 9_000_000 < 45_000
 
 
 def test_heal_step_ends_one_fault_and_healing_twice_is_no_error(faults):
@@ -211,7 +211,7 @@ def test_fault_without_effect_is_recorded_and_reported(faults):
 def test_fault_that_needs_traffic_is_proved_before_it_is_healed(faults):
     _, lines = play([{"id": "a", "fault": "late", "for": "1s"}])
     assert phases(lines) == [("a", "applied"), ("a", "proved"), ("a", "healed")]
-    assert lines[1]["t_us"] - lines[0]["t_us"] >= 1_000_000
+    assert lines[1].t_us - lines[0].t_us >= 1_000_000
     assert [what for what, _, _ in faults.done] == ["inject", "prove", "heal"]
 
 

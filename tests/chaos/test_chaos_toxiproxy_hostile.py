@@ -92,7 +92,7 @@ def test_whatever_answers_calls_end_in_time_with_the_clients_error(name: str, mo
             began_s = time.monotonic()
             with pytest.raises(ToxiproxyError):
                 call()
-            assert time.monotonic() - began_s < 5
+            assert time.monotonic() - began_s < 20
         client.close()
 
 

@@ -8,7 +8,7 @@ from broker.wire.compression import CodecId
 from broker.wire.records import encode_batch
 from chaos.toxiproxy.kafka.produce import Batch
 from chaos.toxiproxy.kafka.wire_log import identity_runs
-from runlog import payload
+from runlog.streams import payload
 
 
 def batch_of(values: list[bytes], codec: CodecId = CodecId.NONE) -> Batch:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import struct
 
+from broker.wire.errors import RemoteProtocolError
+from broker.wire.varints import read_uvarint, uvarint
+
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -57,13 +60,11 @@ class Reader:
         return self._data[start : start + 16]
 
     def varint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            byte = self.int8()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise MalformedFrame("unsigned varint longer than 5 bytes")
+        try:
+            value, self.position = read_uvarint(self._data, self.position)
+        except (IndexError, RemoteProtocolError) as error:
+            raise MalformedFrame(f"an unsigned varint at {self.position}: {error}") from error
+        return value
 
     def legacy_text(self) -> str | None:
         return self._text(self.int16())
@@ -132,10 +133,7 @@ class Writer:
         self._parts += data
 
     def varint(self, value: int) -> None:
-        while value >= 0x80:
-            self._parts.append((value & 0x7F) | 0x80)
-            value >>= 7
-        self._parts.append(value)
+        self._parts += uvarint(value)
 
     def text(self, value: str | None) -> None:
         data = None if value is None else value.encode()

@@ -14,7 +14,7 @@ from pathlib import Path
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import decode_records
 from chaos.toxiproxy.kafka.produce import Batch, PartitionResult, ProduceRequest
-from runlog.payload import identity_of
+from runlog.streams.payload import identity_of
 
 ATTEMPTS_MAX = 200_000  # batches remembered to number their attempts; the oldest are forgotten first
 
