@@ -4,7 +4,7 @@
 
 Rows are those of send, log and recv together. The job is `python -m reports` as every run has it, in a process tree
 whose memory is watched; what it finds must be what was planted. DuckDB then computes the same figures over the same
-files, the sets by the rules of reports/anomalies.py as they are written, and every figure must agree. Writes
+files, the sets by the rules of reports/judge/anomalies.py as they are written, and every figure must agree. Writes
 results/<date>-analysis.json and .md. Exit code 1 when anything disagrees.
 """
 
@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from benchmarks.analysis_data import BATCH, CELL, CHUNK_BATCHES, PARTITIONS, Truth, generate
 from benchmarks.analysis_oracle import Oracle
-from benchmarks.host import host_facts
+from benchmarks.host_facts import host_facts
 from harness.errors import EnvironmentFault
 
 RESULTS: Final = Path(__file__).with_name("results")

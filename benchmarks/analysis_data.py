@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from runlog.parquet import write_part
-from runlog.schema import ABSENT, BATCHES, LOG, RECV, SEND
+from runlog.streams.parquet import write_part
+from runlog.streams.schema import ABSENT, BATCHES, LOG, RECV, SEND
 
 CELL: Final = "scale"
 BATCH: Final = 50

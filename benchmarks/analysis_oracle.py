@@ -1,9 +1,9 @@
 """DuckDB's answer to what the analysis is asked, over the same Parquet files; and where the two differ.
 
-Sets by the rules of reports/anomalies.py as they are written, but for two that compare all rows of a partition with one
-another: those are arranged so that their time grows with the rows (the tests show that they say the same). Counts,
-rates, buckets, batches and latencies by plain SQL of its own. Quantiles of the job come from bins 0.8 % wide, all else
-must be equal.
+Sets by the rules of reports/judge/anomalies.py as they are written, but for two that compare all rows of a partition
+with one another: those are arranged so that their time grows with the rows (the tests show that they say the same).
+Counts, rates, buckets, batches and latencies by plain SQL of its own. Quantiles of the job come from bins 0.8 % wide,
+all else must be equal.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import duckdb
 
-from reports.analyse import UNTIL_ACKNOWLEDGED
-from reports.anomalies import ANOMALIES
-from reports.model import QUANTILES
+from reports.analyse.analysis import UNTIL_ACKNOWLEDGED
+from reports.judge.anomalies import ANOMALIES
+from reports.read.model import QUANTILES
 
 MEMORY_LIMIT: Final = "4GB"
 THREADS: Final = 2

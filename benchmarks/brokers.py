@@ -28,7 +28,7 @@ from types import FrameType
 from typing import Final
 
 from benchmarks import client_produce
-from benchmarks.host import host_facts
+from benchmarks.host_facts import host_facts
 from benchmarks.samples import (
     LIBRDKAFKA,
     LIGHT,

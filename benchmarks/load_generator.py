@@ -24,14 +24,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from benchmarks.host import host_facts
+from benchmarks.host_facts import host_facts
 from harness.errors import CellError
 from harness.run.client_runtime import client_runtime
 from harness.run.null_broker import NullBroker
 from harness.run.workload_process import WorkloadProcess
-from runlog.compact import compact_cell
-from runlog.parquet import read_stream
-from runlog.schema import SEND, SendStatus
+from runlog.streams.compact import compact_cell
+from runlog.streams.parquet import read_stream
+from runlog.streams.schema import SEND, SendStatus
 
 RESULTS: Final = Path(__file__).with_name("results")
 LAG_P99_US_MAX: Final = 2_000

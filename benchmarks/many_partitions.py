@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from benchmarks.host import host_facts
+from benchmarks.host_facts import host_facts
 from benchmarks.samples import LOADS, THREE, Load
 from benchmarks.subject import Subject
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.host import host_facts
+from benchmarks.host_facts import host_facts
 from benchmarks.perf_test_figures import (
     AS_FAST_AS_IT_GOES,
     PARTITIONS,
@@ -48,9 +48,9 @@ from harness.errors import CellError, EnvironmentFault
 from harness.run import warm_up
 from harness.run.client_runtime import client_runtime
 from harness.run.workload_process import WorkloadProcess
-from runlog.compact import compact_cell
-from runlog.parquet import read_stream
-from runlog.schema import SEND
+from runlog.streams.compact import compact_cell
+from runlog.streams.parquet import read_stream
+from runlog.streams.schema import SEND
 
 RESULTS: Final = Path(__file__).with_name("results")
 TOOL_CLASS: Final = "org.apache.kafka.tools.ProducerPerformance"

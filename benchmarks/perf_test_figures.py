@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import CellError
-from runlog.schema import SendStatus
+from runlog.streams.schema import SendStatus
 
 TOOL: Final = "kafka-producer-perf-test"
 PARTITIONS: Final = 3

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from benchmarks.host import host_facts
+from benchmarks.host_facts import host_facts
 from benchmarks.known_server.relay import KnownServer
 from benchmarks.known_server.trials import Claim, effects, limits, percentiles
 

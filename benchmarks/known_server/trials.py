@@ -20,15 +20,16 @@ import numpy as np
 
 from benchmarks.known_server.plan import Plan, Times, seeded_stalls
 from benchmarks.known_server.relay import KnownServer
-from reports.compare.comparison import WORSE, compare
-from reports.measurements import Measurement, read_measurements
-from reports.queries import LATENCY_BINS_PER_E_FOLD
-from reports.sweep.behaviour import Behaviour
-from reports.sweep.cell_means import cell_means
-from reports.sweep.effects import estimate_effects
-from reports.sweep.observations import SAFE, Observation
-from runlog.parquet import read_stream
-from runlog.schema import SEND, SendStatus
+from reports.analyse.queries import LATENCY_BINS_PER_E_FOLD
+from reports.figures.compare.comparison import WORSE, compare
+from reports.figures.measurements import Measurement
+from reports.figures.sweep.behaviour import Behaviour
+from reports.figures.sweep.cell_means import cell_means
+from reports.figures.sweep.effects import estimate_effects
+from reports.figures.sweep.observations import SAFE, Observation
+from reports.render.measurements import read_measurements
+from runlog.streams.parquet import read_stream
+from runlog.streams.schema import SEND, SendStatus
 
 RATE_PER_S: Final = 2_000
 WINDOW_MS: Final = 3_000

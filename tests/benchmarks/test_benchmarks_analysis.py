@@ -17,10 +17,10 @@ import pytest
 from benchmarks.analysis import Document, compare_with_truth, render, run_job, tree_bytes
 from benchmarks.analysis_data import BATCH, CELL, Truth, generate
 from benchmarks.analysis_oracle import ARRANGED, Oracle
-from reports.anomalies import BY_NAME
-from reports.spark_needs import JavaMissingError, require_java
-from runlog.parquet import read_stream, write_part
-from runlog.schema import BATCHES, LOG, RECV, SEND
+from reports.judge.anomalies import BY_NAME
+from reports.read.spark_needs import JavaMissingError, require_java
+from runlog.streams.parquet import read_stream, write_part
+from runlog.streams.schema import BATCHES, LOG, RECV, SEND
 from tests.reports.spark_servers import connect, standalone
 
 

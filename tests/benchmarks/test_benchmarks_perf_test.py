@@ -13,7 +13,7 @@ import pytest
 from benchmarks.perf_test import TOOL, main, perf_test_command
 from benchmarks.perf_test_figures import AS_FAST_AS_IT_GOES, Document, PerfTestError, count, parse, render
 from harness.errors import CellError
-from runlog.schema import SendStatus
+from runlog.streams.schema import SendStatus
 
 JARS = Path(os.environ.get("HARNESS_CACHE_DIR", Path(__file__).parents[2] / ".cache")) / "kafka" / "libs"
 OUTPUT = """Warmup first 6000 records. Steady state results will print after the complete test summary.
