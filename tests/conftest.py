@@ -1,12 +1,14 @@
-"""What all tests share: under CI a skip of something that CI must run is a failure."""
+"""What all tests share: the order of the files, which of them one worker runs, and what CI must not skip."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 # A shared machine may take any single example away for a second; time is bounded by the tests' own limits.
 settings.register_profile("shared-machine", deadline=None)
@@ -17,12 +19,13 @@ _MUST_RUN_IN_CI = {"slow", "spark", "kafka", "chromium", "toxiproxy"}
 # Files of half a minute or more of work. They begin first, so that no worker is left alone with one at the end.
 _LONGEST_FIRST = (
     "harness/test_harness_wheel_install.py",
+    "reports/test_reports_exactness.py",  # and with it all that share its Spark session
     "broker_sim/test_sim_seeds.py",
-    "reports/test_reports_exactness.py",
     "harness/test_harness_anywhere.py",
     "harness/test_harness_torture.py",
     "harness/test_harness_kafka.py",
     "harness/test_harness_interrupt.py",
+    "harness/test_harness_own_topics.py",
     "benchmarks/test_benchmarks_analysis.py",
     "compatibility/test_compatibility_tools.py",
     "broker_node/test_node_admin.py",
@@ -30,8 +33,40 @@ _LONGEST_FIRST = (
     "reports/test_reports_anywhere.py",
     "benchmarks/test_benchmarks_perf_test.py",
     "broker_sim/test_sim_mutants.py",
-    "harness/test_harness_hostile.py",
+    "workloads/test_workloads_run.py",
+    "harness/test_harness_robustness.py",
+    "harness/test_harness_cluster_cli.py",
 )
+
+# These files use the fixtures of tests/reports/conftest.py: a Spark session and an analysed run, half a minute of
+# work. One worker runs them all, so that both are made once.
+_ONE_SPARK_SESSION: Final = frozenset(
+    f"tests/reports/test_reports_{name}.py"
+    for name in (
+        "analysis",
+        "damage",
+        "exactness",
+        "old_runs",
+        "page",
+        "partial",
+        "planted",
+        "results_schema",
+    )
+)
+
+
+class _SharedSessionScheduling(LoadFileScheduling):
+    """As `--dist loadfile`: a file is one worker's. The files that share the Spark session count as one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "one Spark session" if file in _ONE_SPARK_SESSION else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    """Ours where `--dist loadfile` was asked for, else what xdist has."""
+    return _SharedSessionScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,6 +74,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rank = {name: number for number, name in enumerate(_LONGEST_FIRST)}
     tests = Path(__file__).parent
     items.sort(key=lambda item: rank.get(os.path.relpath(item.path, tests), len(rank)))
+    _check_that_one_worker_has_the_session(items)
+
+
+def _check_that_one_worker_has_the_session(items: list[pytest.Item]) -> None:
+    users = {item.nodeid.split("::", 1)[0] for item in items if "spark" in getattr(item, "fixturenames", ())}
+    others = {file for file in users if file.startswith("tests/reports/")} - _ONE_SPARK_SESSION
+    if others:
+        raise pytest.UsageError(f"tests/conftest.py: add to _ONE_SPARK_SESSION: {', '.join(sorted(others))}")
 
 
 @pytest.hookimpl(hookwrapper=True)

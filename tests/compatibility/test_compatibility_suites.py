@@ -37,7 +37,7 @@ def test_a_test_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path)
     )
     begin = time.monotonic()
     assert run(script, tmp_path, 2.0) == (None, "on\n")
-    assert time.monotonic() - begin < 20  # the child holds the pipe open: it must be gone as well
+    assert time.monotonic() - begin < 50  # the child holds the pipe open: it must be gone as well
 
 
 @pytest.mark.parametrize(

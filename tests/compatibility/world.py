@@ -10,13 +10,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from broker.client import Admin, KafkaError, NewTopic, TopicPartition, read_batches
+from broker.client import Admin, KafkaError, NewTopic, TopicPartition
 from broker.wire.apis import ApiKey
 from broker.wire.batch import BatchHeader
 from broker.wire.errors import ErrorCode
 from broker.wire.records import decode_records, iter_batches
 from tests.broker_node.cluster_helper import Cluster, wait_until
 from tests.broker_node.wire_helper import ask
+from tests.raw_log import read_batches
 
 SETTINGS: Mapping[str, object] = {
     "auto.create.topics.enable": "false",
@@ -152,12 +153,12 @@ class World:
 
     def batches(self, topic: str, index: int = 0) -> list[BatchHeader]:
         partition = TopicPartition(topic, index)
-        found = read_batches(self.bootstrap, partition, timeout_ms=120_000)
+        found = read_batches(self.bootstrap, partition)
         return [each.header for batch in found for each in iter_batches(batch.buffer)]
 
     def values(self, topic: str, index: int = 0, *, from_offset: int = 0) -> list[str]:
         """Every data record's value as the log has it, committed or not."""
-        found = read_batches(self.bootstrap, TopicPartition(topic, index), from_offset, timeout_ms=120_000)
+        found = read_batches(self.bootstrap, TopicPartition(topic, index), from_offset)
         batches = [each for batch in found for each in iter_batches(batch.buffer)]
         return [
             "" if value is None else bytes(value).decode()
