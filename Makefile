@@ -9,15 +9,17 @@ CACHE := $(CURDIR)/.cache
 TOXIPROXY_VERSION := v2.12.0
 TOXIPROXY := $(CACHE)/bin/toxiproxy-server
 RUNTIME := $(VENV)/.runtime-installed
+COMPILED := broker/wire/_record_check
 DEV := $(VENV)/.dev-installed
 KAFKA_JARS := $(CACHE)/kafka/.installed
 # Every file is checked against its hash. What a source distribution (PySpark) is built with is locked too: pip would
 # fetch it unchecked for an isolated build, so setuptools goes in first and builds are not isolated.
 LOCKED := $(BIN)/pip install --require-hashes --use-pep517 --no-build-isolation
 pins = sed -n '/^$(1)==/,/[^\\]$$/p' requirements.lock
-# Most tests wait for processes, so two at once take little more than the longer one; a third gains a minute and disturbs
-# the times of the others.
-TEST_WORKERS ?= 2
+# TEST_WORKERS overrides how many tests run at once; the defaults are for two cores. The fast tests only compute. Those
+# of `make test` wait for processes and time-outs almost half of their time, so a third one uses what two leave idle.
+# The whole runs of `make test-all` judge how quiet the host was and get no third one.
+workers = $(or $(TEST_WORKERS),$(1))
 export HARNESS_CACHE_DIR := $(CACHE)
 
 .PHONY: help
@@ -28,11 +30,13 @@ $(VENV)/bin/python:
 	@echo "setup: virtual environment in $(VENV)" >&2
 	$(PYTHON) -m venv $(VENV)
 
-$(RUNTIME): pyproject.toml requirements.lock | $(VENV)/bin/python
+$(RUNTIME): pyproject.toml requirements.lock hatch_build.py $(COMPILED).c | $(VENV)/bin/python
 	@echo "setup: Python packages (exact files by their hashes in requirements.lock; PySpark is the large one)" >&2
 	$(LOCKED) -r <($(call pins,setuptools))
 	$(LOCKED) --progress-bar on -r requirements.lock
 	$(BIN)/pip install --no-deps --no-build-isolation -e .
+	@test -e $(COMPILED).abi3.so \
+	  || echo "setup: no C compiler or no Python headers here, the broker checks records in Python" >&2
 	@touch $@
 
 $(DEV): requirements-dev.lock $(RUNTIME)
@@ -76,21 +80,22 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 
 # What needs a server or an engine of its own has a target of its own.
 ELSEWHERE := not docker and not external and not redis and not connect
-# A file is one worker's, who keeps its cluster or Spark session. tests/conftest.py has the longest files first.
-pytest_in_parallel = $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+# A file is one worker's, who keeps its cluster. tests/conftest.py has the longest files first, and gives all files that
+# share a Spark session to one worker.
+pytest_in_parallel = $(BIN)/python -m pytest -n $(call workers,$(1)) --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-fast
 test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark, no browser, no waiting
-	$(pytest_in_parallel) -m "$(ELSEWHERE) and not slow and not thorough and not spark and not kafka \
+	$(call pytest_in_parallel,2) -m "$(ELSEWHERE) and not slow and not thorough and not spark and not kafka \
 	  and not chromium and not toxiproxy"
 
 .PHONY: test
 test: setup-dev chromium  ## all tests but those that take minutes; a missing program is a failure when CI=true
-	$(pytest_in_parallel) -m "$(ELSEWHERE) and not long"
+	$(call pytest_in_parallel,3) -m "$(ELSEWHERE) and not long"
 
 .PHONY: test-all
 test-all: setup-dev chromium  ## what CI runs: `test`, whole runs in an installed wheel, more seeds and histories
-	SIM_SEEDS=1-200 EXACT_CELLS=250 $(pytest_in_parallel) -m "$(ELSEWHERE)"
+	SIM_SEEDS=1-200 EXACT_CELLS=250 $(call pytest_in_parallel,2) -m "$(ELSEWHERE)"
 
 .PHONY: prove-checker
 prove-checker: setup-dev  ## 1,000 run logs with planted anomalies and 1,000 random histories: all found, nothing else
@@ -190,4 +195,4 @@ prove-engine: setup-dev  ## the engine against a real server that stalls, delays
 .PHONY: clean
 clean:  ## undo faults and end processes that a crashed run left, remove build products (keeps runs/)
 	-@[ ! -x $(BIN)/harness ] || $(BIN)/harness clean
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist $(COMPILED).abi3.so

@@ -16,11 +16,12 @@ import confluent_kafka
 
 from broker.client.core.batch import Batch
 from broker.client.core.sequences import Sequences
-from runlog.schema import ABSENT, SendStatus
-from workloads.clients import confluent, reference
+from runlog.streams.schema import ABSENT, SendStatus
+from workloads.clients import reference
+from workloads.clients.confluent import load as confluent
+from workloads.clients.confluent import member as members
+from workloads.clients.member_protocol import CopierSetup, MemberListener, MemberSetup, Positions
 from workloads.clients.protocol import ClientSetup, ConsumerClient, OutcomeSink, ProducerClient
-from workloads.members import confluent as members
-from workloads.members.protocol import CopierSetup, MemberListener, MemberSetup, Positions
 
 _FEW_RETRIES = {"enable.idempotence": "false", "retries": "0"}
 
