@@ -273,7 +273,7 @@ class Faults:
         if self._cluster.is_up(node_id):
             loop = self._cluster.lives[node_id].loop
             duration_us = self._rng.randrange(50_000, 1_500_000)
-            loop.paused_until_us = self._scheduler.now_us + duration_us
+            loop.pause(duration_us)
             self._busy_for(duration_us)
             self._coverage.reached("process paused")
 

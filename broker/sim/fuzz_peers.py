@@ -223,6 +223,8 @@ def _outcomes(
     spawn = multiprocessing.get_context("spawn")
     with spawn.Pool(jobs, initializer=signal.signal, initargs=(signal.SIGTERM, _stop)) as pool:
         yield from (outcome for outcome in pool.imap_unordered(run, numbers) if outcome is not None)
+        pool.close()  # they end by themselves: a signal in the middle of a wait for work can be lost
+        pool.join()
 
 
 def _outcome(number: int, *, per_block: int, until_s: float) -> tuple[int, Found | str] | None:

@@ -84,7 +84,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     ) -> None:
         self.host = host
         self.is_dead = False
-        self.paused_until_us = 0  # by SIGSTOP
+        self._paused_until_us = 0  # by SIGSTOP
         self.held_us = 0  # the longest that one callback has kept this loop
         self.waited_us = 0  # the longest that a callback has waited for others of this loop
         self._busy_until_us = 0
@@ -111,7 +111,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         if self.is_dead:
             return
         now_us = self._scheduler.now_us
-        if self._waiting or now_us < self._busy_until_us or now_us < self.paused_until_us:
+        if self._waiting or now_us < self._busy_until_us or now_us < self._paused_until_us:
             self._waiting.append((now_us, run))
             self._drain_later()
             return
@@ -135,9 +135,13 @@ class SimLoop(asyncio.AbstractEventLoop):
                 scheduler.now_us = began_us
         self._on_event(self)
 
+    def pause(self, duration_us: int) -> None:
+        """As by SIGSTOP. One that is paused already stays so until the later of the two ends."""
+        self._paused_until_us = max(self._paused_until_us, self._scheduler.now_us + duration_us)
+
     def resume(self) -> None:
         """It is not paused any more: what waited for that runs now."""
-        self.paused_until_us = min(self.paused_until_us, self._scheduler.now_us)
+        self._paused_until_us = min(self._paused_until_us, self._scheduler.now_us)
         self._is_drain_due = False
         if self._waiting:
             self._drain_later()
@@ -145,18 +149,18 @@ class SimLoop(asyncio.AbstractEventLoop):
     def _drain_later(self) -> None:
         if not self._is_drain_due:
             self._is_drain_due = True
-            self._scheduler.at(max(self._busy_until_us, self.paused_until_us), self._drain)
+            self._scheduler.at(max(self._busy_until_us, self._paused_until_us), self._drain)
 
     def _drain(self) -> None:
         """What waited, in order, until the loop is busy again."""
         self._is_drain_due = False
         while self._waiting and not self.is_dead:
             now_us = self._scheduler.now_us
-            if now_us < self._busy_until_us or now_us < self.paused_until_us:
+            if now_us < self._busy_until_us or now_us < self._paused_until_us:
                 self._drain_later()
                 return
             due_us, run = self._waiting.popleft()
-            self.waited_us = max(self.waited_us, now_us - max(due_us, self.paused_until_us))
+            self.waited_us = max(self.waited_us, now_us - max(due_us, self._paused_until_us))
             self._run_now(run)
 
     @contextlib.contextmanager

@@ -207,7 +207,7 @@ class RealMember:
             self.network.process_died(process.loop, with_power=True)
             self.coverage.reached("real member killed")
         elif fate < 0.06:
-            process.loop.paused_until_us = self.scheduler.now_us + self.rng.randrange(1_200_000, 2_000_000)
+            process.loop.pause(self.rng.randrange(1_200_000, 2_000_000))
         self._look_later()
 
     @property

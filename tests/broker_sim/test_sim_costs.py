@@ -84,11 +84,20 @@ def test_a_timer_that_is_cancelled_while_it_waits_for_its_loop_does_not_ring() -
 
 def test_a_process_that_was_paused_has_not_waited_for_itself() -> None:
     host = Host()
-    host.loop.paused_until_us = 1_000_000
+    host.loop.pause(1_000_000)
     host.at(100, "due")
     host.scheduler.at(600_000, host.loop.resume)
     host.advance()
     assert (host.seen, host.loop.waited_us) == ([(600_000, "due")], 0)
+
+
+def test_a_shorter_pause_within_a_longer_one_does_not_end_it() -> None:
+    host = Host()
+    host.loop.pause(1_000_000)
+    host.at(100, "due")
+    host.scheduler.at(200, lambda: host.loop.pause(300_000))
+    host.advance()
+    assert (host.seen, host.loop.waited_us) == ([(1_000_000, "due")], 0)
 
 
 def test_what_another_thread_does_takes_its_time_and_not_the_loops() -> None:

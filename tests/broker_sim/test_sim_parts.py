@@ -217,7 +217,7 @@ def test_a_dead_process_does_nothing_and_a_paused_one_does_it_later() -> None:
     dead.call_later(0.1, lambda: ran.append(("dead", scheduler.now_us)))
     paused.call_later(0.1, lambda: ran.append(("paused", scheduler.now_us)))
     dead.kill()
-    paused.paused_until_us = 700_000
+    paused.pause(700_000)
     scheduler.run(until_us=2_000_000, is_done=lambda: False, events_max=100)
     assert ran == [("paused", 700_000)]
 
