@@ -39,8 +39,9 @@ class Finding:
         return f"{self.rule}: {self.message}{where}"
 
 
-def lint(cells: Sequence[PlannedCell]) -> list[Finding]:
-    """All findings of a plan, in the order of the rules."""
+def lint(cells: Sequence[PlannedCell], *, is_own_cluster: bool = True) -> list[Finding]:
+    """All findings of a plan, in the order of the rules. Somebody else's cluster is not ours to start anew: of how many
+    there are nothing is said then."""
     sweep = [cell for cell in cells if cell.kind == "sweep" and cell.repetition == 1]
     findings: list[Finding] = []
     for rule in _CELL_RULES:
@@ -49,7 +50,7 @@ def lint(cells: Sequence[PlannedCell]) -> list[Finding]:
             where = tuple(cell.cell_id for cell, own in found if own == message)
             whole = len(where) == len(sweep)
             findings.append(Finding(rule=_name(rule), cells=() if whole else where, message=message))
-    for run_rule in _RUN_RULES:
+    for run_rule in (rule for rule in _RUN_RULES if is_own_cluster or rule is not _one_cluster):
         message = run_rule([cell for cell in cells if cell.kind == "sweep"])
         if message:
             findings.append(Finding(rule=_name(run_rule), cells=(), message=message))

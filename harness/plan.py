@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from harness.designs import ONE_AT_A_TIME
-from harness.suite import KAFKA_DEFAULTS, KNOBS, ChaosEntry, Search, Suite, Sweep
+from harness.limit_cells import check_limits, limits_of
+from harness.suite import BASELINE, KAFKA_DEFAULTS, KNOBS, ChaosEntry, Search, Suite, Sweep
 from harness.sweep_plan import SweepConfiguration, sweep_configurations
 from workloads.model import Workload, copy_topic, topic_names
 
@@ -100,6 +101,7 @@ class PlannedCell:
     has_faults: bool = False
     until_done: bool = False  # the load ends with the timeline; measure_ms is the longest
     criteria: Sequence[Mapping[str, Any]] = ()
+    limits: Sequence[str] = ()  # of the suite, that hold for this cell
     mark: str = ""  # of the run that carries it out; all that the cell makes on a cluster begins with it
 
     def marked(self, mark: str) -> PlannedCell:
@@ -145,7 +147,8 @@ def build_plan(suite: Suite, cases_of: CasesOf, *, seed: int, client: str) -> tu
             ]
     ids = [cell.cell_id for cell in cells]
     assert len(ids) == len(set(ids)), f"cell ids are not unique: {sorted(ids)}"
-    return tuple(cells)
+    check_limits(suite, cells)
+    return tuple(replace(cell, limits=limits_of(suite, cell)) for cell in cells)
 
 
 def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[PlannedCell]:
@@ -170,10 +173,12 @@ def _sweep_cell(
     workload = suite.workload.model_validate({**suite.workload.model_dump(), **one.workload})
     # Where values are combined, what one of them demands would be repeated in half of the titles.
     title = one.title + (f" ({one.note})" if one.note and sweep.design == ONE_AT_A_TIME else "")
+    # What varies nothing and has a name is no sweep to whoever reads it.
+    prefix = "sweep" if sweep.vary or sweep.baseline_name == BASELINE else _safe(suite.name)
     if workload.is_closed_loop:
         title += " [closed loop]"
     return PlannedCell(
-        cell_id=f"sweep-{_safe(one.name)}{suffix}",
+        cell_id=f"{prefix}-{_safe(one.name)}{suffix}",
         kind="sweep",
         title=title,
         client=client,
@@ -204,7 +209,7 @@ def search_cell(
     title = (
         f"try {number}: {rate:g} records/s" if fraction is None else f"{fraction:.0%} of the limit: {rate:g} records/s"
     )
-    return PlannedCell(
+    cell = PlannedCell(
         cell_id=name,
         kind="search",
         title=title,
@@ -221,6 +226,7 @@ def search_cell(
         expect=NO_DAMAGE,
         seed=seed,
     )
+    return replace(cell, limits=limits_of(suite, cell))
 
 
 def first_try(suite: Suite, client: str) -> tuple[PlannedCell, ...]:

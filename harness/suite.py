@@ -11,14 +11,26 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, PrivateAttr, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from harness.errors import UsageError
 from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source, validate
+from reports.judge.limit_grammar import parse_limit
 from runlog.files.redaction import is_secret
 from workloads.model import Workload
 
 KNOBS: Final = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
+BASELINE: Final = "baseline"  # what its cells are called
 # Of the producer since Kafka 4.0.
 KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
     "batch.size": "16384",
@@ -105,6 +117,7 @@ class Sweep(_Strict):
     """
 
     baseline: KafkaSettings
+    baseline_name: str = Field(default=BASELINE, min_length=1, max_length=120, description="title of its cells")
     vary: dict[str, Values]
     design: DesignName = "one-at-a-time"
     samples: int | None = Field(default=None, ge=2, le=512, description="points of a Latin hypercube; default 12")
@@ -189,6 +202,35 @@ class ChaosEntry(_Strict):
     repetitions: int = Field(default=1, ge=1, le=100)
 
 
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+class LimitEntry(_Strict):
+    """A bound on a figure of cells: docs/guide/limits.md."""
+
+    limit: str = Field(
+        description="p99_ms <= 50, lost == 0, throughput >= 0.9 * baseline; figures: docs/reference/limits.md"
+    )
+    cells: Annotated[list[str], BeforeValidator(_as_list)] = Field(
+        default_factory=list, description="shell patterns of cell ids; default all but the tries of a rate search"
+    )
+
+    @field_validator("limit")
+    @classmethod
+    def _is_a_limit(cls, text: str) -> str:
+        return parse_limit(text).text
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether it compares with the sweep's baseline."""
+        return parse_limit(self.limit).is_relative
+
+
+def _limit_entry(value: object) -> object:
+    return {"limit": value} if isinstance(value, str) else value
+
+
 class Suite(_Strict):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="letters, digits, dot, dash, underscore")
     description: str = ""
@@ -201,6 +243,9 @@ class Suite(_Strict):
     sweep: Sweep | None = None
     chaos: list[ChaosEntry] = Field(default_factory=list)
     search: Search | None = None
+    limits: list[Annotated[LimitEntry, BeforeValidator(_limit_entry)]] = Field(
+        default_factory=list, description="what figures of the cells must keep; a broken one is a failure"
+    )
     _source: Source | None = PrivateAttr(default=None)  # where it was read from, for messages with file and line
 
     @property

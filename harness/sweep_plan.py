@@ -126,11 +126,11 @@ def _configuration(
     chosen = [one for name in demanding if (one := by_value[name].get(factors[name])) is not None and one.with_]
     for variant in chosen:
         parts[""] |= variant.with_
-    title = " ".join(f"{name}={factors[name]}" for name in changed) or "baseline"
+    title = " ".join(f"{name}={factors[name]}" for name in changed) or sweep.baseline_name
     if sweep.design == designs.ONE_AT_A_TIME:
-        name = f"{changed[0]}-{factors[changed[0]]}" if changed else "baseline"
+        name = f"{changed[0]}-{factors[changed[0]]}" if changed else sweep.baseline_name
     else:
-        name = "_".join(factors.values())[:_NAME_CHARACTERS_MAX] if changed else "baseline"
+        name = "_".join(factors.values())[:_NAME_CHARACTERS_MAX] if changed else sweep.baseline_name
     return SweepConfiguration(
         name=name,
         title=title,

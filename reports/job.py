@@ -71,7 +71,7 @@ def _analyse(request: Request, run: Run, allowances: Allowances, into: Path) -> 
 
         facts = facts_of_all(run.cells, of_cells)
     _say(f"analysed after {time.monotonic() - started:.1f} s")
-    judged = [_judged(item, allowances) for item in facts]
+    judged = _all_judged(facts, allowances)
     run = replace(run, notes=(*run.notes, *allowances.notes()))
     judged = _write(run, judged, into)
     _say(f"page written after {time.monotonic() - started:.1f} s")
@@ -89,13 +89,21 @@ def is_answering(spark: SparkSession, master: str) -> bool:
         return False
 
 
-def _judged(facts: CellFacts, allowances: Allowances) -> Judged:
+def _all_judged(facts: Sequence[CellFacts], allowances: Allowances) -> list[Judged]:
+    """Cell by cell, then the limits, which may compare cells, then what is allowed for now."""
+    from reports.judge.limits import with_limits
+
+    judged = with_limits([_judged(item) for item in facts])
+    return [replace(item, verdict=allowances.apply(item.facts.cell.cell_id, item.verdict)) for item in judged]
+
+
+def _judged(facts: CellFacts) -> Judged:
     """A cell whose document makes a rule stumble is inconclusive, and says so."""
     from reports.judge.judged import Judged
     from reports.judge.verdict import judge
 
     try:
-        return Judged(facts=facts, verdict=allowances.apply(facts.cell.cell_id, judge(facts)))
+        return Judged(facts=facts, verdict=judge(facts))
     except Exception as error:
         return _unusable(facts, error)
 

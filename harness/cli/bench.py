@@ -5,17 +5,19 @@ Shown by tests/harness/test_harness_bench.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.errors import UsageError
 from harness.suite import Suite
 from harness.suite_source import Source, validate
-from runlog.files.redaction import hidden_assignment
+from runlog.files.redaction import hidden_assignment, is_secret
 
 MAX: Final = "max"
 _RATE_MAX_PER_S: Final = 10_000_000
 _SEARCHED_PER_S: Final = (500, 400_000)
+_NAME_CHARACTERS_MAX: Final = 80
 _WARMUP_MS: Final = 3_000
 _DRAIN_MS: Final = 10_000
 
@@ -28,10 +30,12 @@ class Question:
     size_bytes: int
     seconds: int
     repetitions: int
+    forks: int  # clusters that the repetitions are dealt over
     producers: int
     partitions: int
     client: str
     settings: tuple[str, ...]
+    limits: tuple[str, ...] = ()  # `p99_ms <= 50`
 
 
 def bench_suite(question: Question) -> Suite:
@@ -42,6 +46,7 @@ def bench_suite(question: Question) -> Suite:
         "name": "bench",
         "description": " ".join(["bench", f"--rate {question.rate} --size {question.size_bytes}", *sorted(properties)]),
         "client": question.client,
+        "limits": list(question.limits),
         "topic": {"partitions": question.partitions},
         "workload": {
             "rate_per_s": rate, "record_size_bytes": question.size_bytes, "producers": question.producers,
@@ -52,11 +57,21 @@ def bench_suite(question: Question) -> Suite:
         low, high = _SEARCHED_PER_S
         document["search"] = {"properties": properties, "low_per_s": low, "high_per_s": high}
     else:
-        document["sweep"] = {"baseline": properties, "vary": {}, "repetitions": question.repetitions}
+        document["sweep"] = {
+            "baseline": properties, "baseline_name": _named(properties), "vary": {},
+            "repetitions": question.repetitions, "forks": min(question.forks, question.repetitions),
+        }  # fmt: skip
     source = Source(name="harness bench", data=document, lines={})
     suite = validate(source, Suite)
     suite._source = source
     return suite
+
+
+def _named(properties: Mapping[str, str]) -> str:
+    """What is measured, in the order of the command line; no secret."""
+    return " ".join(f"{name}={value}" for name, value in properties.items() if not is_secret(name))[
+        :_NAME_CHARACTERS_MAX
+    ]
 
 
 def _assignment(text: str) -> tuple[str, str]:

@@ -122,8 +122,15 @@ def bench(
     size: Annotated[int, typer.Option("--size", min=32, help="of a record, bytes")] = 1024,
     seconds: Annotated[int, typer.Option("--seconds", min=1, max=3600, help="of each measured window")] = 10,
     repetitions: Annotated[int, typer.Option("--repetitions", min=1, max=100)] = 3,
+    forks: Annotated[
+        int | None,
+        typer.Option("--forks", min=1, max=100, help="clusters, each started anew; default 1 for each repetition"),
+    ] = None,
     producers: Annotated[int, typer.Option("--producers", min=1)] = 1,
     partitions: Annotated[int, typer.Option("--partitions", min=1, max=256)] = 3,
+    limit: Annotated[
+        list[str] | None, typer.Option("--limit", metavar="'p99_ms <= 50'", help="a figure must keep this, or exit 1")
+    ] = None,
     cluster: _Cluster = "reference",
     bootstrap_server: _Bootstrap = None,
     client_config: _ClientConfig = None,
@@ -148,7 +155,9 @@ def bench(
     )  # fmt: skip
     question = Question(
         rate=rate, size_bytes=size, seconds=seconds, repetitions=repetitions, producers=producers,
+        forks=forks or (1 if cluster == "external" else repetitions),
         partitions=partitions, client=client or "reference", settings=tuple(settings or ()),
+        limits=tuple(limit or ()),
     )  # fmt: skip
     raise typer.Exit(run_suites([bench_suite(question)], options))
 

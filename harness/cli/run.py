@@ -90,7 +90,7 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     check_allowances(options.allow)
     if options.run_dir is not None and len(suites) > 1:
         raise UsageError("--run-dir holds one run: give one suite")
-    _lint([cells for _, cells in requests], strict=options.strict)
+    _lint([cells for _, cells in requests], strict=options.strict, is_own_cluster=options.engine != "external")
     if options.dry_run:
         for suite, cells in requests:
             print_plan(suite, cells, options)
@@ -137,9 +137,11 @@ def _lease_root() -> Path:
     return root
 
 
-def _lint(plans: Sequence[Sequence[PlannedCell]], *, strict: bool) -> None:
+def _lint(plans: Sequence[Sequence[PlannedCell]], *, strict: bool, is_own_cluster: bool) -> None:
     """Findings on stderr; with `strict` they are an error."""
-    lines = list(dict.fromkeys(finding.text() for cells in plans for finding in lint(cells)))
+    lines = list(
+        dict.fromkeys(finding.text() for cells in plans for finding in lint(cells, is_own_cluster=is_own_cluster))
+    )
     if lines and strict:
         raise UsageError("--strict: the plan has findings:\n" + "\n".join(f"  {line}" for line in lines))
     for line in lines:

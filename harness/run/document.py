@@ -52,6 +52,7 @@ def cell_record(
         baseline=planned.baseline,
         expect=from_document(Expectations, planned.expect),
         criteria=tuple(from_document(CriterionRecord, item) for item in planned.criteria),
+        limits=tuple(planned.limits),
         tags=tuple(planned.tags),
         has_faults=planned.has_faults,
         proxied=cluster.proxied,

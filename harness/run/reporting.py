@@ -22,7 +22,7 @@ from harness.clusters.process import ManagedProcess, spawn, tail_text
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
-from harness.run.tables import Column, table_lines
+from harness.run.tables import Column, table_lines, wrapped_line
 from harness.suite_source import file_problem
 from reports.judge.allowances import AllowanceError, read_allowances
 from reports.render.publication import BEFORE, new_analysis_id
@@ -34,6 +34,7 @@ CHECK_TIMEOUT_S: Final = 40.0  # importing and `java -version` take a second; on
 _ANALYSIS: Final = (sys.executable, "-m", "reports")
 _OWN_LINE: Final = "reports: "
 _VERDICTS: Final = (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE)
+_WARNINGS_SHOWN: Final = 4
 _STYLES: Final = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
 
@@ -176,19 +177,49 @@ _SUMMARY: Final = (
 
 
 def print_verdicts(verdicts: dict[str, Any], report_path: Path) -> None:
-    """The table on stdout; the report's path alone on the last line."""
+    """The table on stdout, what changes how to read it, the verdict; the report's path alone on the last line."""
     console = Console(highlight=False)
+    width = console.width if console.is_terminal else None
     rows = [_row(cell) for cell in verdicts.get("cells", [])]
-    for line in table_lines(_SUMMARY, rows, console.width if console.is_terminal else None):
+    for line in table_lines(_SUMMARY, rows, width):
         console.print(_coloured(line), soft_wrap=True)
-    for cell in verdicts.get("cells", []):
-        if cell.get("verdict") != "pass" and cell.get("reasons"):
-            print(f"{cell.get('cell_id')}: {'; '.join(map(str, cell['reasons'][:3]))}")
-    run = verdicts.get("run")
-    for problem in run.get("problems", ()) if isinstance(run, dict) else ():
-        print(f"run: {problem}")
+    for text in [*_reasons(verdicts), *reading_lines(verdicts)]:
+        for line in wrapped_line(text, width):
+            print(line)
     print(f"verdict: {verdicts.get('verdict', 'unknown')}")
     print(report_path, flush=True)
+
+
+def _reasons(verdicts: dict[str, Any]) -> list[str]:
+    """Of cells that are no pass, and of the run as a whole."""
+    told = [
+        f"{cell.get('cell_id')}: {'; '.join(map(str, cell['reasons'][:3]))}"
+        for cell in verdicts.get("cells", [])
+        if cell.get("verdict") != "pass" and cell.get("reasons")
+    ]
+    run = verdicts.get("run")
+    return [*told, *(f"run: {problem}" for problem in (run.get("problems", ()) if isinstance(run, dict) else ()))]
+
+
+def reading_lines(verdicts: dict[str, Any]) -> list[str]:
+    """Limits, what to doubt, and what to run; the same as in summary.md."""
+    reading = verdicts.get("reading")
+    if not isinstance(reading, dict):
+        return []
+    lines = [
+        f"limit {one['limit']}: held {one['held']}, broken {one['broken']}, undecided {one['undecided']}"
+        for one in reading.get("limits", ())
+    ]
+    warnings = [str(warning) for warning in reading.get("warnings", ())]
+    if warnings:
+        more = len(warnings) - _WARNINGS_SHOWN
+        lines += ["before you read a figure:", *(f"  - {warning}" for warning in warnings[:_WARNINGS_SHOWN])]
+        lines += [f"  - {more} more are in the report"] if more > 0 else []
+    sentences = [str(sentence) for sentence in reading.get("recommendation", ())]
+    if sentences:
+        lines += ["what to run:", *(f"  {sentence}" for sentence in sentences)]
+        lines += [f"    {line}" for line in str(reading.get("properties", "")).splitlines()]
+    return lines
 
 
 def _coloured(line: str) -> Text:

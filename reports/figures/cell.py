@@ -138,6 +138,8 @@ class CellFigures:
     disturbed: str
     is_read_to_end: bool
     is_open: bool  # whether the page shows it unfolded
+    began_s: float | None  # after the run's zero of time
+    took_s: float  # from its start to its end, as far as known
 
     def set_count(self, kind: str) -> int:
         return self.observed[kind].count if kind in self.observed else 0
@@ -208,6 +210,8 @@ def cell_figures(item: Judged) -> CellFigures:
         disturbed=disturbance(facts),
         is_read_to_end=cell.is_read_to_end,
         is_open=is_chaos or item.verdict.result != PASS,
+        began_s=None if cell.record.outcome.started_us is None else cell.record.outcome.started_us / 1e6,
+        took_s=max(0, cell.span_us()[1] - cell.span_us()[0]) / 1e6,
     )
 
 

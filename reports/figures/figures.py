@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
 from reports.figures.cell import CellFigures, cell_figures
+from reports.figures.client_properties import client_properties
 from reports.figures.generator import GeneratorFigures, generator_figures
 from reports.figures.headline import Headline, headline_of
 from reports.figures.knobs import KnobRow, Limits, knob_rows, limits_of
@@ -67,7 +68,7 @@ def figures_of(run: Run, judged: Sequence[Judged], search: Json | None = None) -
     """`search` is the document of a rate search, if the run is one."""
     observations = observe(judged)
     analysis = analyse_sweep(judged, observations)
-    sweep = sweep_figures(analysis) if analysis else None
+    sweep = _with_all_properties(sweep_figures(analysis), judged) if analysis else None
     knobs = knob_rows(judged)
     return Figures(
         run=_run(run, judged),
@@ -85,6 +86,15 @@ def figures_of(run: Run, judged: Sequence[Judged], search: Json | None = None) -
         measurements=tuple(measure(judged, observations)),
         slots=_slots(judged),
     )
+
+
+def _with_all_properties(sweep: SweepFigures, judged: Sequence[Judged]) -> SweepFigures:
+    """The recommended configuration as a file that can be used: the sweep itself knows only what it varied."""
+    point = sweep.analysis.recommendation.point
+    chosen = next((item for item in judged if point and item.facts.cell.cell_id == point.cell_id), None)
+    if chosen is None:
+        return sweep
+    return replace(sweep, recommendation=replace(sweep.recommendation, properties=client_properties(chosen)))
 
 
 def _run(run: Run, judged: Sequence[Judged]) -> RunFigures:

@@ -14,6 +14,7 @@ from reports.evidence.configuration import Configuration, configuration_of
 from reports.judge.anomalies import ANOMALIES, BY_NAME
 from reports.judge.broker_cpu import still_warming
 from reports.judge.lawful import LAWFUL, rule
+from reports.judge.limit_grammar import Held
 from reports.judge.noise import disturbance
 from reports.read.model import PREDICTED_KINDS, CellFacts
 from runlog.quality.criteria import Criteria
@@ -70,6 +71,7 @@ class Verdict:
     result: str
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()  # worth knowing, changes nothing
+    limits: tuple[Held, ...] = ()  # each is a check too
 
     @property
     def reasons(self) -> list[str]:

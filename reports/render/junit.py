@@ -1,12 +1,14 @@
-"""junit.xml: one test suite a cell, one case an invariant."""
+"""junit.xml: one test suite a cell, one case an invariant or a limit, named for a person who reads a CI page."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from reports.figures.cell import CellFigures
 from reports.figures.figures import Figures
-from reports.judge.verdict import FAIL, INCONCLUSIVE
+from reports.judge.verdict import FAIL, INCONCLUSIVE, Check
 from runlog.files.strangers import clean_text
 from runlog.records.cell import Expectation
 
@@ -16,36 +18,10 @@ def junit(figures: Figures) -> str:
     run = figures.run
     root = ElementTree.Element("testsuites", name=str(run.run_id or "run"))
     if run.problems:
-        suite = ElementTree.SubElement(
-            root, "testsuite", name="run", tests=str(len(run.problems)), failures="0", errors=str(len(run.problems)),
-            skipped="0",
-        )  # fmt: skip
-        for number, problem in enumerate(run.problems, start=1):
-            case = ElementTree.SubElement(suite, "testcase", classname="run", name=f"run is whole ({number})")
-            ElementTree.SubElement(case, "error", message=problem, type="inconclusive")
+        root.append(_problems(run.problems))
     for cell in figures.cells:
-        checks = cell.verdict.checks
-        suite = ElementTree.SubElement(
-            root,
-            "testsuite",
-            name=cell.id,
-            tests=str(len(checks)),
-            failures=str(sum(check.result == FAIL for check in checks)),
-            errors=str(sum(check.result == INCONCLUSIVE for check in checks)),
-            skipped=str(sum(bool(check.allowed) for check in checks)),
-        )
-        again = reproduction(cell)
-        lenient = [f"{kind}: {Expectation.ANY} expected" for kind in cell.damage]
-        for check in checks:
-            case = ElementTree.SubElement(suite, "testcase", classname=cell.id, name=check.name)
-            if check.result == FAIL:
-                ElementTree.SubElement(case, "failure", message=check.reason).text = again
-            elif check.result == INCONCLUSIVE:
-                ElementTree.SubElement(case, "error", message=check.reason, type="inconclusive").text = again
-            elif check.allowed:
-                ElementTree.SubElement(case, "skipped", message=check.allowed)
-            elif check.name in lenient:
-                ElementTree.SubElement(case, "system-out").text = check.reason
+        root.append(_suite(cell, run.t0_wall))
+    _sum_up(root)
     ElementTree.indent(root)
     mark = f"<!-- analysis {run.analysis_id} -->\n" if run.analysis_id else ""
     return (
@@ -53,6 +29,73 @@ def junit(figures: Figures) -> str:
         + clean_text(ElementTree.tostring(root, encoding="unicode"))
         + "\n"
     )
+
+
+def _problems(problems: Sequence[str]) -> ElementTree.Element:
+    suite = ElementTree.Element(
+        "testsuite", name="run", tests=str(len(problems)), failures="0", errors=str(len(problems)), skipped="0",
+        time="0.000",
+    )  # fmt: skip
+    for number, problem in enumerate(problems, start=1):
+        case = ElementTree.SubElement(suite, "testcase", classname="run", name=f"run is whole ({number})", time="0.000")
+        ElementTree.SubElement(case, "error", message=problem, type="inconclusive")
+    return suite
+
+
+def _suite(cell: CellFigures, t0_wall: str | None) -> ElementTree.Element:
+    """All of the cell's time is that of its first case: the others only look at what it left."""
+    checks = cell.verdict.checks
+    suite = ElementTree.Element(
+        "testsuite",
+        name=suite_name(cell),
+        id=cell.id,
+        tests=str(len(checks)),
+        failures=str(sum(check.result == FAIL for check in checks)),
+        errors=str(sum(check.result == INCONCLUSIVE for check in checks)),
+        skipped=str(sum(bool(check.allowed) for check in checks)),
+        time=f"{cell.took_s:.3f}",
+    )
+    if (began := _began(t0_wall, cell.began_s)) is not None:
+        suite.set("timestamp", began)
+    for number, check in enumerate(checks):
+        took_s = cell.took_s if number == 0 else 0.0
+        case = ElementTree.SubElement(suite, "testcase", classname=cell.id, name=check.name, time=f"{took_s:.3f}")
+        _tell(case, check, cell)
+    return suite
+
+
+def _tell(case: ElementTree.Element, check: Check, cell: CellFigures) -> None:
+    again = reproduction(cell)
+    if check.result == FAIL:
+        ElementTree.SubElement(case, "failure", message=check.reason, type="fail").text = again
+    elif check.result == INCONCLUSIVE:
+        ElementTree.SubElement(case, "error", message=check.reason, type="inconclusive").text = again
+    elif check.allowed:
+        ElementTree.SubElement(case, "skipped", message=check.allowed)
+    elif check.name in [f"{kind}: {Expectation.ANY} expected" for kind in cell.damage]:
+        ElementTree.SubElement(case, "system-out").text = check.reason
+
+
+def suite_name(cell: CellFigures) -> str:
+    """What the cell is in words, and its id where the words do not say which of several it is."""
+    return cell.title if cell.title == cell.id else f"{cell.title} [{cell.id}]"
+
+
+def _began(t0_wall: str | None, after_s: float | None) -> str | None:
+    """ISO 8601 without an offset, as JUnit's schema has it; None if the run does not tell."""
+    if after_s is None:
+        return None
+    try:
+        began = datetime.fromisoformat(t0_wall or "") + timedelta(seconds=after_s)
+    except (ValueError, OverflowError):
+        return None
+    return began.replace(tzinfo=None).isoformat(timespec="seconds")
+
+
+def _sum_up(root: ElementTree.Element) -> None:
+    for name in ("tests", "failures", "errors", "skipped"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+    root.set("time", f"{sum(float(suite.get('time', '0')) for suite in root):.3f}")
 
 
 def reproduction(cell: CellFigures) -> str:

@@ -1,6 +1,12 @@
-"""summary.md: the verdict table as Markdown, for terminals and job summaries."""
+"""summary.md: the verdict, what to run, what to doubt and the table of cells as Markdown, for job summaries.
+
+A blank line stands before each list, table and block: without it a table does not render. Shown by
+tests/reports/test_reports_reading.py.
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 from reports.figures.cell import CellFigures
 from reports.figures.damage import KindOfDamage
@@ -8,16 +14,60 @@ from reports.figures.figures import Figures
 from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS
 from reports.render.junit import reproduction
 from reports.render.plain import fenced, markdown
+from reports.render.reading import LimitTally, Reading, reading_of
 from reports.render.words import SIGNS
+
+_WARNINGS_SHOWN: Final = 8  # the report has them all
+Block = list[str]  # of lines; blocks are set apart by a blank line
 
 
 def summary(figures: Figures) -> str:
-    run = figures.run
-    lines = [f"# {run.verdict}: run {markdown(run.name)}", ""]
-    lines += [f"- {markdown(note)}" for note in (*run.problems, *run.notes)]
-    lines += ["| cell | verdict | rec/s | p99 ms | lost | dup | reordered | gap s | why |"]
-    lines += ["|---|---|---:|---:|---:|---:|---:|---:|---|"]
+    run, reading = figures.run, reading_of(figures)
+    blocks: list[Block] = [
+        [f"# {run.verdict}: run {markdown(run.name)}"],
+        _list([*run.problems, *run.notes]),
+        *_recommendation(reading),
+        *_warnings(reading),
+        *_limits(reading.limits),
+        _table(figures.cells),
+    ]
     for cell in figures.cells:
+        blocks += _details(cell)
+    blocks.append([f"<!-- analysis {run.analysis_id} -->"] if run.analysis_id else [])
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _list(texts: list[str]) -> Block:
+    return [f"- {markdown(text)}" for text in texts]
+
+
+def _recommendation(reading: Reading) -> list[Block]:
+    if not reading.recommendation:
+        return []
+    properties = [fenced(reading.properties.split("\n"))] if reading.properties else []
+    return [["## What to run"], [markdown(" ".join(reading.recommendation))], *properties]
+
+
+def _warnings(reading: Reading) -> list[Block]:
+    if not reading.warnings:
+        return []
+    more = len(reading.warnings) - _WARNINGS_SHOWN
+    shown = [*reading.warnings[:_WARNINGS_SHOWN], *([f"{more} more are in the report"] if more > 0 else [])]
+    return [["## Before you read a figure"], _list(shown)]
+
+
+def _limits(limits: tuple[LimitTally, ...]) -> list[Block]:
+    if not limits:
+        return []
+    rows = ["| limit | held | broken | undecided |", "|---|---:|---:|---:|"]
+    rows += [f"| {markdown(one.limit)} | {one.held} | {one.broken} | {one.undecided} |" for one in limits]
+    return [["## Limits"], rows]
+
+
+def _table(cells: tuple[CellFigures, ...]) -> Block:
+    lines = ["| cell | verdict | rec/s | p99 ms | lost | dup | reordered | gap s | why |"]
+    lines += ["|---|---|---:|---:|---:|---:|---:|---:|---|"]
+    for cell in cells:
         p99_us = cell.latency["corrected"].quantiles.get("p99")
         columns = [
             markdown(cell.title),
@@ -29,27 +79,22 @@ def summary(figures: Figures) -> str:
             markdown(_why(cell)),
         ]
         lines.append(f"| {' | '.join(columns)} |")
-    for cell in figures.cells:
-        lines += _details(cell)
-    lines += ["", f"<!-- analysis {run.analysis_id} -->"] if run.analysis_id else []
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _details(cell: CellFigures) -> list[str]:
+def _details(cell: CellFigures) -> list[Block]:
     """What a reader of the job summary needs to go on: each reason, each allowance, the command for this cell."""
     allowed = [f"- {markdown(check.name)}: {markdown(check.allowed)}" for check in cell.verdict.checks if check.allowed]
     if cell.verdict.result == PASS:
-        return ["", f"**{markdown(cell.id)}**", *allowed] if allowed else []
+        return [[f"**{markdown(cell.id)}**"], allowed] if allowed else []
     reasons = [
         f"- {markdown(check.name)}: {markdown(check.reason)}"
         for check in cell.verdict.checks
         if check.result in (FAIL, INCONCLUSIVE)
     ]
-    again = [
-        "",
-        *fenced([f"# {reproduction(cell).partition(';')[0]}", reproduction(cell).partition("again by: ")[2]]),
-    ]
-    return ["", f"### {markdown(cell.id)}: {cell.verdict.result}", "", *reasons, *allowed, *again]
+    seed, _, command = reproduction(cell).partition("; again by: ")
+    again = fenced([f"# {seed}", command])
+    return [[f"### {markdown(cell.id)}: {cell.verdict.result}"], [*reasons, *allowed], again]
 
 
 def _with_prediction(damage: KindOfDamage) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reports.judge.anomalies import BY_NAME
+from reports.judge.limit_grammar import Outcome
 from reports.read.model import LATENCY_KINDS, PREDICTED_KINDS, QUANTILES, SET_KINDS
 
-VERDICTS_VERSION: Final = 2  # 2: analysis, the id of the one that wrote the file
+VERDICTS_VERSION: Final = 3  # 2: analysis, the id of the one that wrote the file; 3: limits of cells
 Schema = dict[str, Any]  # a JSON Schema is any JSON
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 _TEXT: Final[Schema] = {"type": "string"}
@@ -38,6 +39,7 @@ def verdicts_schema() -> Schema:
                 "schema_version": {"const": VERDICTS_VERSION},
                 "analysis": _closed({"id": _about(_TEXT, "which analysis wrote this"), "written_at": _TEXT}),
                 "run": _closed(run),
+                "reading": _reading(),
                 "cells": {"type": "array", "items": {"$ref": "#/$defs/cell"}},
                 "verdict": _RESULT,
                 "exit_code": {"enum": [0, 1, 4]},
@@ -70,6 +72,7 @@ def _cell() -> Schema:
             "reasons": _about(_TEXTS, "why it is not a pass; of a pass, what was shown"),
             "notes": _TEXTS,
             "checks": {"type": "array", "items": _closed({"name": _TEXT, "result": _RESULT, "reason": _TEXT})},
+            "limits": {"type": "array", "items": _limit()},
             "throughput_records_per_s": _about({"type": "number"}, "acknowledged within the measured window"),
             "throughput_interval": _INTERVAL,
             "throughput_basis": {"enum": ["acknowledged", "found in the log"]},
@@ -98,6 +101,32 @@ def _cell() -> Schema:
             "log_bytes": _COUNT,
         }
     )  # fmt: skip
+
+
+def _reading() -> Schema:
+    tally = {"limit": _TEXT, "held": _COUNT, "broken": _COUNT, "undecided": _COUNT}
+    return _closed(
+        {
+            "recommendation": _about(_TEXTS, "sentences; none without a sweep"),
+            "properties": _about(_TEXT, "the recommended client's configuration file; empty if there is none"),
+            "warnings": _about(_TEXTS, "what changes how to read the figures"),
+            "limits": {"type": "array", "items": _closed(tally)},
+        }
+    )
+
+
+def _limit() -> Schema:
+    """A limit of the suite: each is among the checks too."""
+    return _closed(
+        {
+            "limit": _about(_TEXT, "as the suite has it: p99_ms <= 50"),
+            "figure": _about(_TEXT, "docs/reference/limits.md; empty if this version does not know it"),
+            "value": _about(_NUMBER_OR_NULL, "in the figure's unit; null: not known, or without an end"),
+            "bound": _about(_NUMBER_OR_NULL, "in the figure's unit; null: the baseline's cell does not show it"),
+            "outcome": {"enum": [outcome.value for outcome in Outcome]},
+            "reason": _TEXT,
+        }
+    )
 
 
 def _recovery() -> Schema:

@@ -8,6 +8,7 @@ from datetime import datetime
 from reports.figures.cell import CellFigures
 from reports.figures.figures import Figures
 from reports.read.cell import Json
+from reports.render.reading import reading_of
 from reports.render.results_schema import VERDICTS_VERSION
 
 
@@ -25,6 +26,7 @@ def verdicts_document(figures: Figures) -> Json:
             "notes": list(run.notes),
             "problems": list(run.problems),
         },
+        "reading": asdict(reading_of(figures)),
         "cells": [cell_document(cell) for cell in figures.cells],
         "verdict": run.verdict,
         "exit_code": run.exit_code,
@@ -45,6 +47,7 @@ def cell_document(cell: CellFigures) -> Json:
         "reasons": verdict.reasons,
         "notes": list(verdict.notes),
         "checks": [{"name": c.name, "result": c.result, "reason": c.reason} for c in verdict.checks],
+        "limits": [asdict(limit) for limit in verdict.limits],
         "throughput_records_per_s": cell.throughput_records_per_s,
         "throughput_interval": list(cell.throughput_interval) if cell.throughput_interval else None,
         "throughput_basis": cell.throughput_basis,

@@ -190,6 +190,7 @@ class CellRecord:
     baseline: bool
     expect: Expectations
     criteria: tuple[CriterionRecord, ...]
+    limits: tuple[str, ...] = ()  # of the suite, as text: `p99_ms <= 50`
     tags: tuple[str, ...]
     has_faults: bool = True  # False: a control run. Older runs do not tell
     proxied: bool

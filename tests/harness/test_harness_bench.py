@@ -11,7 +11,7 @@ from harness.errors import ExitCode
 
 def _question(rate: str, *settings: str) -> Question:
     return Question(
-        rate=rate, size_bytes=1024, seconds=5, repetitions=3, producers=1, partitions=3, client="reference",
+        rate=rate, size_bytes=1024, seconds=5, repetitions=3, forks=3, producers=1, partitions=3, client="reference",
         settings=settings,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import execute
-from harness.cli.preflight import check_world, unreachable
+from harness.cli.preflight import ANSWER_TIMEOUT_S, check_world, unreachable
 from harness.errors import EnvironmentFault, ExitCode, UsageError
 
 # A second and a half for a connection; the rest is for a host that is busy with other tests.
@@ -97,6 +97,18 @@ def test_one_address_that_answers_nothing_costs_no_more_than_the_limit() -> None
 def test_what_is_no_broker_is_told(hanging_up: int) -> None:
     with pytest.raises(EnvironmentFault, match="does not answer as a Kafka broker; if the cluster asks"):
         _check(bootstrap=f"127.0.0.1:{hanging_up}")
+
+
+def test_ports_that_take_a_connection_and_are_silent_are_told_soon() -> None:
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(5)]  # the system takes connections, nobody answers
+    addresses = ",".join(f"127.0.0.1:{server.getsockname()[1]}" for server in servers)
+    began = time.monotonic()
+    with pytest.raises(EnvironmentFault, match="does not answer as a Kafka broker"):
+        _check(bootstrap=addresses)
+    assert time.monotonic() - began < SOON_S, "all are asked at once: one after the other would be 9 s"
+    assert ANSWER_TIMEOUT_S < 2
+    for server in servers:
+        server.close()
 
 
 def _check(*, bootstrap: str, client_config: Path | None = None) -> None:

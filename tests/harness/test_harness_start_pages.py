@@ -34,7 +34,12 @@ def harness(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "name"), [("start/first-suite.md", "orders.yaml"), ("start/first-chaos-test.md", "my-producer.yaml")]
+    ("page", "name"),
+    [
+        ("start/first-suite.md", "orders.yaml"),
+        ("start/first-chaos-test.md", "my-producer.yaml"),
+        ("guide/limits.md", "orders-limits.yaml"),
+    ],
 )
 @pytest.mark.thorough
 def test_the_first_files_of_a_newcomer_are_valid(page: str, name: str, in_a_directory: Path) -> None:

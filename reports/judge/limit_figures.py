@@ -1,0 +1,91 @@
+"""The figures that a limit may name: their names, units and directions, in words. Pure, and quick to import.
+
+How each is read from a cell is in `limits.py`. Shown by tests/reports/test_reports_limits.py, and on
+docs/reference/limits.md, which `python -m reports.judge.limit_page` writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from reports.judge.anomalies import ANOMALIES
+
+
+class Better(StrEnum):
+    """In which direction a figure is better: what others take from the host moves it in the other one."""
+
+    LOW = "low"
+    HIGH = "high"
+    NEITHER = ""  # a disturbed host does not change it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitFigure:
+    name: str
+    unit: str
+    about: str
+    better: Better = Better.NEITHER
+
+
+LATENCIES: Final[Mapping[str, tuple[str, str]]] = {
+    "": ("corrected", "corrected latency: acknowledgement minus intended send time"),
+    "uncorrected_": ("uncorrected", "acknowledgement minus hand-over to the client"),
+    "end_to_end_": ("end_to_end", "the consumer's poll minus the intended send time"),
+    "schedule_lag_": ("schedule_lag", "hand-over to the client minus intended time"),
+}
+LEVELS: Final[Mapping[str, str]] = {
+    "p50": "median", "p90": "90th percentile", "p99": "99th percentile", "p999": "99.9th percentile",
+    "mean": "mean of the acknowledged", "max": "maximum of the acknowledged",
+}  # fmt: skip
+RECOVERY_TIMES: Final[Mapping[str, str]] = {
+    "detect_ms": "from the first fault until somebody acted on it",
+    "elect_ms": "from the first fault until another leader led",
+    "first_ack_ms": "from the first fault until the first acknowledgement after the silence",
+    "recover_ms": "from the first fault until the rate was back for good",
+}
+SYNONYMS: Final[Mapping[str, str]] = {"throughput": "throughput_per_s"}
+_COUNTS: Final[Mapping[str, str]] = {
+    "sent": "sends of the whole cell",
+    "acked": "acknowledged sends of the whole cell",
+    "failed": "sends that certainly were not appended",
+    "unknown": "sends whose fate the client cannot know",
+}
+
+
+def _figures() -> Iterator[LimitFigure]:
+    for prefix, (_, about) in LATENCIES.items():
+        for level, words in LEVELS.items():
+            yield LimitFigure(name=f"{prefix}{level}_ms", unit="ms", about=f"{about}; {words}", better=Better.LOW)
+    yield LimitFigure(
+        name="throughput_per_s", unit="records/s", better=Better.HIGH,
+        about="acknowledged in the measured window, over its length (`throughput` means the same)",
+    )  # fmt: skip
+    yield LimitFigure(
+        name="achieved_ratio", unit="", better=Better.HIGH, about="records handed to the client over records due"
+    )
+    yield LimitFigure(
+        name="gap_ms", unit="ms", better=Better.LOW, about="longest time without an acknowledgement in the window"
+    )
+    for name, about in RECOVERY_TIMES.items():
+        yield LimitFigure(name=name, unit="ms", about=about, better=Better.LOW)
+    yield LimitFigure(
+        name="area_record_seconds", unit="record-seconds", better=Better.LOW,
+        about="records that were due and not yet acknowledged, summed over time until service was back",
+    )  # fmt: skip
+    yield LimitFigure(
+        name="broker_cpu_us_per_record", unit="us", better=Better.LOW,
+        about="CPU of all brokers for each acknowledged record, without their just-in-time compilers",
+    )  # fmt: skip
+    yield LimitFigure(name="records_per_batch", unit="records", about="records over batches of the final log")
+    yield LimitFigure(name="compression_ratio", unit="", about="bytes without compression over bytes in the log")
+    yield LimitFigure(name="log_bytes", unit="B", about="bytes of the record batches in the log")
+    for name, about in _COUNTS.items():
+        yield LimitFigure(name=name, unit="records", about=about)
+    for anomaly in ANOMALIES:
+        yield LimitFigure(name=anomaly.name, unit="records or cases", about=f"{anomaly.title}: {anomaly.rule}")
+
+
+FIGURES: Final[Mapping[str, LimitFigure]] = {figure.name: figure for figure in _figures()}

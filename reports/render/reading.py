@@ -1,0 +1,69 @@
+"""What changes how a run is read, beside its figures: recommendation, warnings, what was disturbed, limits. Pure.
+
+One text for summary.md, the terminal and programs. Shown by tests/reports/test_reports_reading.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from reports.figures.figures import Figures
+from reports.judge.limit_grammar import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitTally:
+    """One limit over all cells that it holds for."""
+
+    limit: str
+    held: int
+    broken: int
+    undecided: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    recommendation: tuple[str, ...]  # sentences; empty without a sweep
+    properties: str  # the recommended client's configuration file; empty if nothing is recommended
+    warnings: tuple[str, ...]
+    limits: tuple[LimitTally, ...]
+
+
+def reading_of(figures: Figures) -> Reading:
+    sweep = figures.sweep
+    return Reading(
+        recommendation=sweep.recommendation.sentences if sweep else (),
+        properties=sweep.recommendation.properties if sweep else "",
+        warnings=(*(sweep.analysis.warnings if sweep else ()), *_disturbed(figures)),
+        limits=_tallies(figures),
+    )
+
+
+def _disturbed(figures: Figures) -> list[str]:
+    """Of cells that the sweep's own warnings do not speak of."""
+    cells = [cell for cell in figures.cells if figures.sweep is None or cell.kind != "sweep"]
+    found = [cell for cell in cells if cell.disturbed]
+    if not found:
+        return []
+    kinds = "cells" if figures.sweep is None else "other cells"
+    return [
+        f"{len(found)} of {len(cells)} {kinds} were disturbed by the host (first {found[0].title}: "
+        f"{found[0].disturbed}): their times may be longer for it"
+    ]
+
+
+def _tallies(figures: Figures) -> tuple[LimitTally, ...]:
+    counts: dict[str, Counter[Outcome]] = {}
+    for cell in figures.cells:
+        for one in cell.verdict.limits:
+            counts.setdefault(one.limit, Counter())[one.outcome] += 1
+    return tuple(
+        LimitTally(
+            limit=limit,
+            held=count[Outcome.HELD],
+            broken=count[Outcome.BROKEN],
+            undecided=count[Outcome.UNDECIDED],
+        )
+        for limit, count in counts.items()
+    )

@@ -1,0 +1,96 @@
+"""What changes how a run is read is in summary.md, on the terminal and in verdicts.json; summary.md renders."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.run.reporting import print_verdicts
+from reports.figures.client_properties import client_properties
+from reports.figures.figures import Figures, figures_of
+from reports.judge.judged import Judged
+from reports.judge.verdict import judge
+from reports.render.markdown import summary
+from reports.render.reading import reading_of
+from reports.render.verdicts_json import verdicts_document
+from tests.reports.cells import changed, make_run
+from tests.reports.sweep_facts import cell_facts, judged
+from tests.reports.test_reports_sweep import host_line
+from tests.reports.test_reports_verdict import facts
+
+
+def swept() -> Figures:
+    """Four repetitions of two values; the first cell was disturbed."""
+    cells = []
+    for round_number in range(1, 5):
+        for value, p99_us in (("0", 5e3), ("50", 60e3)):
+            one = cell_facts({"linger.ms": value}, p99_us=p99_us * (1 + round_number / 100), repetition=round_number)
+            properties = {"acks": "all", "batch.size": "16384", "linger.ms": value}
+            topic = {"replication_factor": 3, "config": {"min.insync.replicas": "2"}}
+            document = {**one.cell.document, "properties": properties, "topic": topic}
+            stats = (*one.cell.stats, *(host_line(t, 0.4) for t in range(0, 9_000_000, 500_000) if not cells))
+            cells.append(replace(one, cell=changed(one.cell, document=document, stats=stats)))
+    items = judged(cells)
+    return figures_of(make_run("r", cells=tuple(item.facts.cell for item in items), manifest={"run_id": "r"}), items)
+
+
+def test_the_summary_has_what_to_run_and_what_to_doubt() -> None:
+    figures = swept()
+    reading = reading_of(figures)
+    assert reading.recommendation, "the run is one that recommends"
+    assert any("disturbed by the host" in warning for warning in reading.warnings)
+    text = summary(figures)
+    assert "## What to run\n\n" in text
+    assert "```\nacks=all\nbatch.size=16384\nlinger.ms=0\n" in text, "complete: not only what was varied"
+    assert "# measured on a topic with replication.factor=3, min.insync.replicas=2" in text
+    assert "## Before you read a figure\n\n- " in text
+
+
+@pytest.mark.parametrize("note", [(), ("an odd line was left out",)])
+def test_every_table_list_and_block_has_a_blank_line_before_it(note: tuple[str, ...]) -> None:
+    """Without one a table is a part of the paragraph or the list above it."""
+    bad = facts(complete=False)
+    run = replace(make_run("r", manifest={"run_id": "r"}), notes=note)
+    for figures in (swept(), figures_of(run, [Judged(facts=bad, verdict=judge(bad))])):
+        kinds = [_kind(line) for line in summary(figures).splitlines()]
+        fenced = False
+        for before, own in itertools.pairwise(kinds):
+            if not fenced and own and before and own != before:
+                raise AssertionError(f"{before} runs into {own}:\n{summary(figures)}")
+            fenced ^= own == "fence"
+
+
+def _kind(line: str) -> str:
+    for start, kind in (("|", "table"), ("- ", "list"), ("```", "fence"), ("#", "heading")):
+        if line.startswith(start):
+            return kind
+    return "text" if line.strip() else ""
+
+
+def test_the_terminal_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = swept()
+    print_verdicts(verdicts_document(figures), Path("/r/report.html"))
+    out = capsys.readouterr().out
+    assert "before you read a figure:\n  - " in out
+    assert "what to run:\n  " in out
+    assert "\n    acks=all\n    batch.size=16384\n    linger.ms=0\n" in out
+    assert out.endswith("/r/report.html\n"), "the last line is the path alone"
+
+
+def test_disturbed_cells_without_a_sweep_are_told() -> None:
+    one = facts()
+    taken = replace(one, cell=changed(one.cell, stats=(host_line(1_000, 0.5),)))
+    figures = figures_of(make_run("r"), [Judged(facts=taken, verdict=judge(taken))])
+    (warning,) = reading_of(figures).warnings
+    assert warning.startswith("1 of 1 cells were disturbed by the host")
+    assert "disturbed" in summary(figures)
+
+
+def test_properties_are_those_of_a_java_file() -> None:
+    one = facts()
+    document = {"properties": {"b": " led by a space\n", "a": "C:\\x"}}
+    item = Judged(facts=replace(one, cell=changed(one.cell, document=document)), verdict=judge(one))
+    assert client_properties(item) == "a=C:\\\\x\nb=\\ led by a space\\n"
