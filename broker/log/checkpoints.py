@@ -23,7 +23,8 @@ def write_lines(filesystem: FileSystem, path: str, lines: Iterable[str]) -> None
 
 
 def write_lines_unsynced(filesystem: FileSystem, path: str, lines: Iterable[str]) -> None:
-    """As `write_lines`, without waiting for the disk: `read_lines` finds nothing where a loss of power tore it."""
+    """As `write_lines`, but without waiting for the disk. If a loss of power tears the file, `read_lines` finds
+    nothing."""
     replace_unsynced(filesystem, path, _text(lines))
 
 
@@ -33,7 +34,7 @@ def _text(lines: Iterable[str]) -> bytes:
 
 
 def read_lines(filesystem: FileSystem, path: str) -> list[str] | None:
-    """The entries, or None if the file is missing or is not what it says: the caller then starts from nothing."""
+    """The entries. None if the file is missing or damaged; the caller then starts without it."""
     if not filesystem.exists(path):
         return None
     text = filesystem.read_bytes(path).decode(errors="replace")

@@ -1,14 +1,18 @@
-"""Compaction: for each key the last record stays, and with it the order and the offsets of all that stays.
+"""Compaction keeps the last record of each key. The records that stay keep their order and their offsets.
 
-Kafka's algorithm. A map from each key to its last offset is made of the part that is not compacted yet; then all
-segments below its end are copied without the records that the map supersedes, group by group, and swapped in. A record
-without a value (tombstone) is kept until its delete horizon, so that readers from the start can see it (KIP-534), and
-so is an end marker without data. Records of aborted transactions go at once. The last batch of a producer stays as an
-empty header, for its sequence.
+Kafka's algorithm:
 
-`compact` is a generator: it yields the bytes it read after each batch, so that one thread can serve and compact. The
-log may change in between; then it ends with CompactionAborted, and nothing has happened to the group at hand.
-Shown by tests/broker_log/test_log_compaction.py, which stops it at every step and every file operation.
+1. A map from each key to its last offset is built from the part that is not compacted yet.
+2. All segments below the end of that part are copied, group by group, without the records that the map supersedes. Each
+   group is swapped in.
+
+What else stays or goes: a record without a value (tombstone) stays until its delete horizon, so that readers from the
+start can see it (KIP-534). So does an end marker without data. Records of aborted transactions go at once. The last
+batch of a producer stays as an empty header, because of its sequence.
+
+`compact` is a generator. It yields the number of bytes that it read after each batch, so that one thread can serve and
+compact. The log may change in between. Then it ends with CompactionAborted, and the current group is unchanged. Shown
+by tests/broker_log/test_log_compaction.py, which stops it at every step and every file operation.
 """
 
 from __future__ import annotations
@@ -23,11 +27,11 @@ from broker.log.transaction_index import AbortedTransaction
 from broker.wire.record_filter import body_of, delete_horizon_ms, filter_batch, record_spans, without_records
 from broker.wire.records import BatchHeader, RawBatch, parse_batch_header
 
-ENTRY_OVERHEAD_BYTES = 120  # of one key in the map, beside the key itself: measured for a dict of bytes to int
+ENTRY_OVERHEAD_BYTES = 120  # for one key in the map, without the key itself: measured for a dict of bytes to int
 
 
 class CompactionAborted(Exception):
-    """The log was truncated, shortened or closed meanwhile. Begin anew."""
+    """The log was truncated, shortened or closed during the compaction. Begin again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +42,14 @@ class Cleanable:
     end_offset: int  # nothing from here on may be compacted yet
     dirty_bytes: int
     dirty_ratio: float
-    is_due: bool  # max.compaction.lag.ms has passed for something
+    is_due: bool  # max.compaction.lag.ms has passed for some record
 
 
 @dataclass(slots=True, kw_only=True)
 class CompactionResult:
     """Grows while `compact` runs."""
 
-    clean_until: int  # what is below need not be looked at for the map again
+    clean_until: int  # the next compaction does not have to map the keys below this offset
     segments_before: int = 0
     segments_after: int = 0
     bytes_before: int = 0
@@ -64,7 +68,7 @@ def find_cleanable(log: PartitionLog, *, checkpoint: int, high_watermark: int, n
         is_young = config.min_compaction_lag_ms > 0 and segment.max_timestamp > now_ms - config.min_compaction_lag_ms
         if not is_decided or is_young:
             break
-        end_offset = following.base_offset  # the segment itself may end before, or have been emptied
+        end_offset = following.base_offset  # the segment itself may end before this offset, or be empty
         if end_offset <= first_dirty:
             clean_bytes += segment.size_bytes
             continue
@@ -85,7 +89,7 @@ def find_cleanable(log: PartitionLog, *, checkpoint: int, high_watermark: int, n
 def compact(
     log: PartitionLog, cleanable: Cleanable, *, now_ms: int, map_bytes_max: int
 ) -> Generator[int, None, CompactionResult]:
-    """Compact everything below `cleanable.end_offset`, as far as the map of keys reaches."""
+    """Compact everything below `cleanable.end_offset`, as far as the map of keys has room."""
     segments = [segment for segment in log.segments[:-1] if segment.base_offset < cleanable.end_offset]
     aborted = _AbortedRanges(log.aborted_transactions(log.log_start_offset, cleanable.end_offset))
     keys = _KeyMap(bytes_max=map_bytes_max, start_offset=cleanable.first_dirty_offset)
@@ -93,7 +97,8 @@ def compact(
     yield from _fill(log, keys, dirty, aborted, cleanable.end_offset)
     result = CompactionResult(clean_until=keys.end_offset)
     segments = [segment for segment in segments if segment.base_offset < keys.end_offset]
-    kept_data: set[int] = set()  # producers with data of an undecided or committed transaction in what was copied
+    # producers with data, in the part that was copied, of a committed or undecided transaction
+    kept_data: set[int] = set()
     for group in _groups(segments, log.config):
         yield from _clean_group(
             log, group, _Judge(keys=keys, aborted=aborted, log=log, now_ms=now_ms), kept_data, result
@@ -142,7 +147,7 @@ def _check(log: PartitionLog, segments: Sequence[Segment]) -> None:
 
 
 def _batches(log: PartitionLog, segments: Sequence[Segment]) -> Generator[tuple[Segment, RawBatch], None, None]:
-    """Every whole batch of the segments. The log is looked at again before each read: others may have changed it."""
+    """Every whole batch of the segments. The log is checked before each read, because others may have changed it."""
     for segment in segments:
         position = 0
         while position < segment.size_bytes:
@@ -162,7 +167,7 @@ def _fill(
         if header.last_offset < keys.start_offset:
             continue
         if keys.size_bytes > keys.bytes_max:
-            return  # the rest is for the next time
+            return  # the rest is left for the next compaction
         if not header.is_control and not aborted.holds(header):
             for span in record_spans(header, body_of(batch)):
                 if span.key is not None and span.offset >= keys.start_offset:
@@ -198,10 +203,10 @@ class _Judge:
     now_ms: int
 
     def rewrite(self, batch: RawBatch, kept_data: set[int]) -> bytes | None:
-        """What becomes of a batch: its bytes, other bytes, or None. `kept_data` is updated on the way."""
+        """What becomes of a batch: the same bytes, other bytes, or None. `kept_data` is updated."""
         header = batch.header
         if header.base_offset >= self.keys.end_offset:
-            return bytes(batch.buffer)  # beyond the map
+            return bytes(batch.buffer)  # beyond the part that the map covers
         if header.is_control:
             return self._marker(batch, kept_data)
         kept = None if self.aborted.holds(header) else self._data(batch)
@@ -226,7 +231,7 @@ class _Judge:
         return filter_batch(batch, keep, new_horizon_ms=self._new_horizon_ms())
 
     def _marker(self, batch: RawBatch, kept_data: set[int]) -> bytes | None:
-        """A marker outlives the data of its transaction by delete.retention.ms."""
+        """A marker stays for delete.retention.ms after the data of its transaction is gone."""
         header = batch.header
         if header.producer_id in kept_data:
             kept_data.discard(header.producer_id)
@@ -240,7 +245,7 @@ class _Judge:
         return self.now_ms + self.log.config.delete_retention_ms
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
-        """The log's producer state ends with it: a rebuild of that state would miss it."""
+        """The log's producer state depends on this batch. Without it, a rebuild of that state would miss the producer."""
         entry = self.log.producers.entry(header.producer_id) if header.producer_id >= 0 else None
         if entry is None or entry.epoch != header.producer_epoch:
             return False
@@ -252,7 +257,8 @@ class _Judge:
 def _clean_group(
     log: PartitionLog, group: list[Segment], judge: _Judge, kept_data: set[int], result: CompactionResult
 ) -> Generator[int, None, None]:
-    """Copy a group into one new segment and swap it in; it stays as it is if nothing goes and it is one segment."""
+    """Copy a group into one new segment and swap it in. If nothing can be removed and the group is one segment, it
+    stays as it is."""
     cleaned = log.begin_cleaned_segment(group[0].base_offset)
     changed = len(group) > 1
     removed = 0

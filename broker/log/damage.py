@@ -1,8 +1,9 @@
-"""Tells rot from a tear: whether whole batches follow a damaged one.
+"""Tells rot from a torn write, by looking for whole batches behind a damaged one.
 
-A killed process leaves a prefix of its last write, so nothing whole follows it. Where something does, the disk has
-changed what was written and perhaps acknowledged: that must be said, not cut off. Only a loss of power may leave a hole
-in what was not synced. Knows no log: who asks knows what was synced. Shown by tests/broker_log/test_log_damage.py.
+A killed process leaves a prefix of its last write, so nothing whole follows it. If something whole follows, the disk
+has changed data that was written and perhaps acknowledged. That must be reported and not cut off. Only a loss of power
+may leave a hole in data that was not synced. This module does not know what was synced; the caller does. Shown by
+tests/broker_log/test_log_damage.py.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, che
 CHUNK_BYTES = 1 << 20
 _MAGIC_AT = 16  # of a batch's header
 _MAGIC = b"\x02"
-OFFSETS_AHEAD_MAX = 2**31  # of a batch that belongs to the same file
+OFFSETS_AHEAD_MAX = 2**31  # between offsets of batches that belong to the same file
 
 
 def next_whole_batch(file: File, position: int, *, min_offset: int) -> tuple[int, BatchHeader] | None:
@@ -34,7 +35,7 @@ def next_whole_batch(file: File, position: int, *, min_offset: int) -> tuple[int
 
 
 def _header_at(chunk: bytes, start: int, min_offset: int) -> BatchHeader | None:
-    """Most bytes that look like a magic are none: the offset tells nearly all of them."""
+    """Most bytes that look like a magic byte are none. The offset shows this for nearly all of them."""
     offset = int.from_bytes(chunk[start : start + 8], "big")
     if not min_offset <= offset < min_offset + OFFSETS_AHEAD_MAX or start + BATCH_OVERHEAD_BYTES > len(chunk):
         return None

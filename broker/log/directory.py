@@ -1,12 +1,15 @@
 """All logs of one `log.dirs` entry: their names, their checkpoints, and whether the last stop was clean.
 
-Owns: `<topic>-<partition>` directories, `partition.metadata` (the topic id), the high-watermark and recovery-point
-checkpoints and the clean-shutdown mark. The mark is removed on opening, for good: from then on a crash is a crash.
-Which crash tells the boot id: as long as the machine was not started anew, nothing that was written is lost, and only
-the last segment can be torn; after that every segment may have lost what was not synced, and is scanned.
+Owns: `<topic>-<partition>` directories, `partition.metadata` (the topic id), the checkpoints of high watermarks and
+recovery points, and the clean-shutdown mark. The mark is removed when the directory is opened. If the process then
+crashes, the next start knows it.
 
-A log that goes is renamed first, so that nothing half removed is ever taken for a log.
-Shown by tests/broker_log/test_log_directory.py.
+The boot id tells which kind of crash it was. If the machine was not restarted, nothing that was written is lost, and
+only the last segment can be torn. If it was restarted, every segment may have lost data that was not synced, so all are
+scanned.
+
+A log that is deleted is renamed first. So a half removed directory is never taken for a log. Shown by
+tests/broker_log/test_log_directory.py.
 """
 
 from __future__ import annotations
@@ -30,15 +33,16 @@ from broker.log.partition_log import LogConfig, PartitionLog
 
 METADATA_FILE = "partition.metadata"
 BOOT_FILE = "boot-id"
-DELETE_SUFFIX = "-delete"  # of a log that goes; what a crash left of it goes at the next start
-METADATA_TOPIC = "__cluster_metadata"  # lies beside the logs, and is the quorum's
-_NAME_IN_DELETED = 180  # characters of a topic's name: with the id and the suffix a file name has no more than 255
+DELETE_SUFFIX = "-delete"  # of a log that is being deleted; the next start removes what a crash left of it
+METADATA_TOPIC = "__cluster_metadata"  # its directory is beside the logs and belongs to the quorum
+# characters of a topic's name in a deleted name: with id and suffix, a file name has at most 255
+_NAME_IN_DELETED = 180
 _LINUX_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})")
 
 
 def local_boot_id() -> str:
-    """Another one each time that the machine starts; "" where the system tells none, then nothing is ever trusted."""
+    """Changes each time the machine starts. "" if the system does not tell; then no log is ever trusted."""
     try:
         return LOCAL.read_bytes(_LINUX_BOOT_ID).decode().strip()
     except OSError:
@@ -66,7 +70,7 @@ class LogDirectory:
         *,
         config: LogConfig | None = None,
         filesystem: FileSystem = LOCAL,
-        boot_id: str | None = None,  # None: the one of this machine
+        boot_id: str | None = None,  # None: the boot id of this machine
     ) -> None:
         self.path = path
         self.config = config or LogConfig()
@@ -76,13 +80,14 @@ class LogDirectory:
         self.was_clean_shutdown = filesystem.exists(mark)
         if self.was_clean_shutdown:
             filesystem.remove(mark)
-            filesystem.sync_directory(path)  # it must not come back with the power, over what is written from now on
+            # a loss of power must not bring the mark back over data that is written from now on
+            filesystem.sync_directory(path)
         self._log_starts = read_offsets(filesystem, f"{path}/{LOG_START_FILE}")
         self.cleaner_offsets = read_offsets(filesystem, f"{path}/{CLEANER_FILE}")  # first offset not yet compacted
         self._boot_id = local_boot_id() if boot_id is None else boot_id
         self.was_machine_restarted = not self._is_same_boot()
-        # Logs that this life has not opened yet. After a restart of the machine they are to be scanned: until all are,
-        # neither a crash nor a clean stop may make the next start trust them.
+        # Logs that this life has not opened yet. After a restart of the machine they must be scanned. Until all are
+        # scanned, neither a crash nor a clean stop may let the next start trust them.
         self._unopened = set(self.partitions())
         self._note_boot()
 
@@ -99,16 +104,17 @@ class LogDirectory:
     def partitions(self) -> list[tuple[str, int]]:
         parsed = [parse_directory_name(name) for name in self._filesystem.list_directory(self.path)]
         logs = [each for each in parsed if each is not None and each[0] != METADATA_TOPIC]
-        # A name like t-007 is read as t-7, whose directory it is not.
+        # A name like t-007 would be read as partition 7, but the directory of that partition is t-7.
         return sorted(each for each in logs if self._filesystem.exists(self._log_path(*each)))
 
     def topic_id_of(self, topic: str, partition: int) -> str | None:
-        """As its directory tells; None if it has none, or is none."""
+        """The topic id in its directory; None if there is none, or if the file is damaged."""
         path = f"{self._log_path(topic, partition)}/{METADATA_FILE}"
         stored: str | None = None
         if self._filesystem.exists(path):
             text = self._filesystem.read_bytes(path).decode(errors="replace")
-            for line in text.splitlines() if text.endswith("\n") else ():  # else the power went before the sync
+            # a file without its last newline was not synced before a loss of power
+            for line in text.splitlines() if text.endswith("\n") else ():
                 key, _, value = line.partition(": ")
                 stored = value if key == "topic_id" else stored
         return stored
@@ -134,7 +140,7 @@ class LogDirectory:
         return log
 
     def discard_log(self, topic: str, partition: int) -> None:
-        """It is gone from the names of this directory at once; `remove_discarded` then takes the files."""
+        """The log disappears from this directory's names at once. `remove_discarded` then removes the files."""
         self._log_starts.pop((topic, partition), None)
         if self.cleaner_offsets.pop((topic, partition), None) is not None:
             self.write_cleaner_offsets()
@@ -142,7 +148,7 @@ class LogDirectory:
         if self._filesystem.exists(path):
             topic_id = self.topic_id_of(topic, partition) or "no-id"
             target = f"{self.path}/{topic[:_NAME_IN_DELETED]}-{partition}.{topic_id}{DELETE_SUFFIX}"
-            self._filesystem.remove_tree(target)  # of an earlier life, whose removal was not finished
+            self._filesystem.remove_tree(target)  # left by an earlier life that did not finish the removal
             self._filesystem.rename(path, target)
         self._is_opened(topic, partition)
 
@@ -154,8 +160,9 @@ class LogDirectory:
         return any(name.endswith(DELETE_SUFFIX) for name in self._filesystem.list_directory(self.path))
 
     def remove_discarded(self) -> None:
-        """May take long: a file system frees the blocks of large files one by one."""
-        self._filesystem.sync_directory(self.path)  # else a half removed one could get its old name back with the power
+        """May take long, because a file system frees the blocks of large files one by one."""
+        # otherwise a loss of power could give a half removed log its old name back
+        self._filesystem.sync_directory(self.path)
         for name in self._filesystem.list_directory(self.path):
             if name.endswith(DELETE_SUFFIX):
                 self._filesystem.remove_tree(f"{self.path}/{name}")
@@ -169,11 +176,12 @@ class LogDirectory:
         return read_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_FILE}")
 
     def write_high_watermarks(self, high_watermarks: Mapping[tuple[str, int], int]) -> None:
-        """Atomic and fsynced: call it now and then, and on a clean stop."""
+        """Atomic and fsynced. Call it now and then, and on a clean stop."""
         write_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_FILE}", high_watermarks)
 
     def write_log_start_offsets(self, logs: Iterable[PartitionLog]) -> None:
-        """What DeleteRecords moved into the middle of a segment; without it the records would be back after a crash."""
+        """Log starts that DeleteRecords moved into the middle of a segment. Without them the records would be back
+        after a crash."""
         offsets = dict(self._log_starts)  # of logs that are not open yet, too
         for log in logs:
             parsed = parse_directory_name(log.name)
@@ -189,10 +197,10 @@ class LogDirectory:
         write_offsets(self._filesystem, f"{self.path}/{CLEANER_FILE}", self.cleaner_offsets)
 
     def close(self, logs: Iterable[PartitionLog], *, is_whole: bool = True) -> None:
-        """Close the logs, note how far they are on disk, and mark the shutdown as clean.
+        """Close the logs, note how far each is on disk, and mark the shutdown as clean.
 
-        Without the mark if a log was never opened in this life that a crash had left: nobody has checked it yet. Nor if
-        one could not be closed, or with `is_whole` False: another is offline.
+        The mark is not written in three cases: a log that a crash left was never opened in this life, so nobody has
+        checked it yet; a log could not be closed; or `is_whole` is False because another log is offline.
         """
         recovery_points: PartitionOffsets = {}
         logs = list(logs)
@@ -217,8 +225,9 @@ class LogDirectory:
         path = self._log_path(topic, partition)
         stored = self.topic_id_of(topic, partition)
         if stored is None and topic_id is not None:
-            # Synced here and now, before there is data: later a sync of this small file would have to wait until the
-            # file system has written all data of its journal's transaction (seconds under load, with the loop blocked).
+            # Synced now, before there is data. Later a sync of this small file would have to wait until the file system
+            # has written all data of its journal's transaction. That takes seconds under load and blocks the event
+            # loop.
             self._filesystem.write_atomically(f"{path}/{METADATA_FILE}", f"version: 0\ntopic_id: {topic_id}\n".encode())
         elif stored is not None and topic_id is not None and stored != topic_id:
             raise TopicIdMismatchError(f"{path} belongs to topic id {stored}, not {topic_id}")

@@ -1,18 +1,22 @@
-"""A disk that fails on demand: a FileSystem around another one, switched by a control file while the broker runs.
+"""A disk that fails on demand. It is a FileSystem around another one, and a control file switches it while the broker
+runs.
 
-Owns: which calls on segment files are slowed, refused or silently not done, and the account of what a loss of power
-would leave of them. Checkpoints and indexes go through untouched: the partitions' data is at stake. The files of the
-quorum (`__cluster_metadata-0`: its log, its vote) are meant only by a fault whose `path` names that directory.
+Owns: which calls on segment files are delayed, refused or silently skipped, and the account of what a loss of power
+would leave of these files. Checkpoints and indexes are never affected, because the faults are about the data of
+partitions. The files of the quorum (`__cluster_metadata-0`: its log, its vote) are affected only by a fault whose
+`path` names that directory.
 
-The control file (`harness.disk.faults`) is JSON, replaced as a whole; it is looked at at most every 20 ms:
+The control file (`harness.disk.faults`) is JSON and is replaced as a whole. It is read at most every 20 ms:
 
     {"faults": [{"call": "write", "error": "ENOSPC"}, {"call": "any", "delay_ms": 20}, {"call": "sync", "lost": true}]}
 
-`call` is write, sync, truncate, read, open or any (of the first four). `path` is a part of the file's path, "" for
-every segment file. `skip` lets so many calls pass first. What was done is counted in `<control file>.seen`. Beside it,
-`<control file>.durable` says how far each segment file is safe, one line a note:
-`w|s|t monotonic_ms size path` for written, synced, truncated; what a loss of power leaves follows from it.
-Shown by tests/broker_log/test_log_disk_faults.py.
+- `call` is write, sync, truncate, read, open or any (one of the first four).
+- `path` is a part of the file's path, "" for every segment file.
+- `skip` lets this many calls pass first.
+
+`<control file>.seen` counts what was done. `<control file>.durable` notes how far each segment file is safe, one note a
+line: `w|s|t monotonic_ms size path` for written, synced, truncated. The harness computes from it what a loss of power
+leaves. Shown by tests/broker_log/test_log_disk_faults.py.
 """
 
 from __future__ import annotations
@@ -26,7 +30,8 @@ from dataclasses import dataclass
 from broker.log.filesystem import Buffer, File, FileSystem
 
 CONTROL_INTERVAL_S = 0.02
-NOTE_INTERVAL_S = 0.02  # of a file that is written to: how exact the age of unsynced bytes is known
+# between two notes about a file that is written to; this is how exactly the age of unsynced bytes is known
+NOTE_INTERVAL_S = 0.02
 CALLS = ("write", "sync", "truncate", "read")  # those of `any`
 OPEN = "open"
 SEGMENT_SUFFIX = ".log"
@@ -39,7 +44,7 @@ class DiskFault:
     call: str
     error: str = ""  # an errno's name
     delay_ms: int = 0
-    lost: bool = False  # a sync that says it was done, and was not
+    lost: bool = False  # True: a sync that reports success but does nothing
     skip: int = 0
     path: str = ""
     matched: int = 0
@@ -78,7 +83,7 @@ def parse_control(text: str) -> list[DiskFault]:
 
 
 class DiskControl:
-    """The control file as it is now, what was done by it, and the account of durable bytes."""
+    """The current control file, the counts of what it caused, and the account of durable bytes."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -90,7 +95,7 @@ class DiskControl:
         self._durable = os.open(path + DURABLE_SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
     def apply(self, call: str, path: str) -> bool:
-        """Do to this call what the control file asks. True if it must only look done. Raises OSError."""
+        """Apply the control file to this call. True if the call must only pretend to be done. Raises OSError."""
         self._look()
         is_lost = False
         for fault in self._faults:
@@ -101,7 +106,7 @@ class DiskControl:
                 continue
             self._count(call)
             if fault.delay_ms:
-                time.sleep(fault.delay_ms / 1000)  # the broker's storage is synchronous: a slow disk holds it up
+                time.sleep(fault.delay_ms / 1000)  # the broker's storage is synchronous, so a slow disk blocks it
             if fault.error:
                 number = getattr(errno, fault.error)
                 raise OSError(number, f"{os.strerror(number)} (disk fault)", path)
@@ -146,7 +151,7 @@ class DiskControl:
         temporary = self._path + SEEN_SUFFIX + ".tmp"
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(self._counts, file)
-        os.replace(temporary, self._path + SEEN_SUFFIX)  # whoever reads it meets a whole one
+        os.replace(temporary, self._path + SEEN_SUFFIX)  # a reader always finds a whole file
 
 
 class FaultyFile:
@@ -185,7 +190,7 @@ class FaultyFile:
 
 
 class FaultyFileSystem:
-    """Everything but partitions' segment files and the files of the quorum is passed on."""
+    """All files except segment files of partitions and the files of the quorum are passed through."""
 
     def __init__(self, inner: FileSystem, control_path: str) -> None:
         self._inner = inner

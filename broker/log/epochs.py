@@ -1,4 +1,4 @@
-"""Which leader epoch began at which offset (KIP-101): what a follower needs to find where its log diverged.
+"""Which leader epoch began at which offset (KIP-101). A follower needs this to find where its log diverged.
 
 Owns: the entries and Kafka's `leader-epoch-checkpoint` file. Shown by tests/broker_log/test_log_epochs.py.
 """
@@ -25,9 +25,9 @@ class EpochEntry(NamedTuple):
 class LeaderEpochCache:
     """Invariant: both epoch and start_offset grow strictly from entry to entry.
 
-    Every change is in the file on return, and survives the process. A loss of power may take it: the log is then read
-    from its beginning, and each batch tells its epoch. (One fsync a partition: a topic of 1,000 kept a broker from its
-    heartbeats for longer than its session.)
+    Every change is in the file when the call returns, so it survives the process. A loss of power may take it. Then the
+    log is read from its beginning, and each batch tells its epoch. There is no fsync: with one for each partition, a
+    topic of 1,000 partitions kept a broker from its heartbeats for longer than its session.
     """
 
     def __init__(self, filesystem: FileSystem, path: str) -> None:
@@ -57,12 +57,12 @@ class LeaderEpochCache:
         self._replace(self._with(EpochEntry(epoch, start_offset)))
 
     def _with(self, entry: EpochEntry) -> list[EpochEntry]:
-        """An entry displaces those that contradict it, such as an epoch that never appended anything."""
+        """An entry displaces entries that contradict it, for example an epoch that never appended anything."""
         kept = [each for each in self._entries if each.epoch < entry.epoch and each.start_offset < entry.start_offset]
         return [*kept, entry]
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(largest epoch <= `epoch` that we have, first offset after it), or (-1, -1) if we know none that high."""
+        """(largest epoch <= `epoch` that we have, first offset after it), or (-1, -1) if we know no epoch that high."""
         if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self.latest_epoch:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest_epoch:
@@ -70,7 +70,7 @@ class LeaderEpochCache:
         after = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
         end_offset = self._entries[after].start_offset
         if after == 0:
-            # The asked epoch is older than all we have: its records, if any, ended before our first.
+            # The epoch is older than all that we have. If it had records, they ended before our first one.
             return epoch, end_offset
         return self._entries[after - 1].epoch, end_offset
 
@@ -92,7 +92,8 @@ class LeaderEpochCache:
         self._replace([EpochEntry(self._entries[ended].epoch, offset), *self._entries[ended + 1 :]])
 
     def rebuild(self, starts: Iterable[tuple[int, int]]) -> None:
-        """From (epoch, offset) of every batch of the log, in order: the file may be of before a loss of power."""
+        """Compute the entries from (epoch, offset) of every batch of the log, in order. The file may be older than a
+        loss of power."""
         entries: list[EpochEntry] = []
         for epoch, start_offset in starts:
             if not entries or epoch > entries[-1].epoch:
@@ -109,7 +110,7 @@ class LeaderEpochCache:
             assert earlier.start_offset < later.start_offset
 
     def _replace(self, entries: list[EpochEntry]) -> None:
-        """The file first: what could not be written is not in memory either."""
+        """The file is written first. If that fails, memory is not changed either."""
         lines = (f"{entry.epoch} {entry.start_offset}" for entry in entries)
         write_lines_unsynced(self._filesystem, self._path, lines)
         self._entries = entries

@@ -1,4 +1,4 @@
-"""What a log can refuse. Disk failures stay OSError: they are the world's."""
+"""What a log can refuse. Disk failures stay OSError, because they are not the log's own errors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class LogCorruptError(LogError):
 
 
 class TopicIdMismatchError(LogError):
-    """The directory is what is left of another topic of that name."""
+    """The directory belongs to an earlier topic with the same name."""
 
 
-# What tells that the storage of one log cannot be relied on: the disk refused, or what it returned is not what was
-# written. Everything else that a log refuses is the asker's.
+# These errors mean that the storage of one log cannot be relied on: the disk refused a call, or it returned other data
+# than was written. Every other error is a mistake of the caller.
 STORAGE_ERRORS = (OSError, LogCorruptError, CorruptBatchError)
 
 

@@ -22,7 +22,7 @@ class File(Protocol):
         ...
 
     def write_at(self, position: int, data: Buffer) -> None:
-        """Write all of `data`, or raise OSError having written any part of it."""
+        """Write all of `data`. If it raises OSError, any part of it may have been written."""
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -46,14 +46,14 @@ class FileSystem(Protocol):
     def read_bytes(self, path: str) -> bytes: ...
 
     def write_atomically(self, path: str, data: bytes) -> None:
-        """Replace the whole file: either the old or the new content survives a crash.
+        """Replace the whole file. After a crash it has either the old or the new content.
 
-        Which of them, after a loss of power, is sure only once `sync_directory` has returned.
+        After a loss of power, the new content is certain only once `sync_directory` has returned.
         """
         ...
 
     def sync_directory(self, path: str) -> None:
-        """What was replaced in this directory stays replaced, also after a loss of power."""
+        """Makes replacements of files in this directory survive a loss of power."""
         ...
 
     def remove(self, path: str) -> None:
@@ -102,7 +102,7 @@ class LocalFile:
         os.ftruncate(self._descriptor, size)
 
     def sync(self) -> None:
-        os.fdatasync(self._descriptor)  # with the size, without the times: half of the work of fsync
+        os.fdatasync(self._descriptor)  # syncs the size but not the times: half of the work of fsync
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -163,15 +163,15 @@ LOCAL = LocalFileSystem()
 
 
 def replace_unsynced(filesystem: FileSystem, path: str, data: bytes) -> None:
-    """Replace the whole file: a crash of the process leaves the old or the new content. A loss of power may leave any
-    part of the new one, so the reader must be able to tell, and to do without."""
+    """Replace the whole file. A crash of the process leaves the old or the new content. A loss of power may leave any
+    part of the new one, so the reader must be able to notice that and do without the file."""
     temporary = path + ".tmp"
     write_unsynced(filesystem, temporary, data)
     filesystem.rename(temporary, path)
 
 
 def write_unsynced(filesystem: FileSystem, path: str, data: bytes) -> None:
-    """Replace the content without waiting for the disk: for what can be made anew from other files."""
+    """Replace the content without waiting for the disk. Only for content that can be made again from other files."""
     file = filesystem.open(path)
     try:
         file.write_at(0, data)

@@ -1,8 +1,8 @@
-"""The sparse offset index of one segment: which byte position to start looking from.
+"""The sparse offset index of one segment. It tells from which byte position to search for an offset.
 
 Owns: the entries in memory and Kafka's file format (8 bytes each: last offset of a batch relative to the segment's
-base, position where that batch begins; both int32). The file is written when a segment is rolled or the log is
-closed; a missing or implausible file is rebuilt by scanning the segment. Shown by tests/broker_log/test_log_segment.py.
+base, position where that batch begins; both int32). The file is written when a segment is rolled or the log is closed.
+A missing or implausible file is rebuilt by scanning the segment. Shown by tests/broker_log/test_log_segment.py.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class OffsetIndex:
         return is_due
 
     def position_before(self, relative_offset: int) -> int:
-        """A batch begins here, and no record with this offset or a later one lies before it."""
+        """A batch begins at the returned position. No record with this offset or a later one is before it."""
         found = bisect_right(self._relative_offsets, relative_offset)
         return self._positions[found - 1] if found else 0
 

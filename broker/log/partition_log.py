@@ -54,12 +54,12 @@ class LogConfig:
     segment_bytes: int = (
         1024 * 1024 * 1024
     )  # roll before a segment grows beyond this; lower: more files, faster recovery
-    segment_ms: int = 604_800_000  # roll when a batch is so much younger than the segment's first
-    segment_jitter_ms: int = 0  # spreads rolling over up to so much less time
+    segment_ms: int = 604_800_000  # roll when a batch is this much younger than the segment's first
+    segment_jitter_ms: int = 0  # rolling is spread over up to this much less time
     segment_index_bytes: int = 10 << 20  # roll when an index would outgrow it
-    index_interval_bytes: int = 4096  # an index entry each; lower: more memory, fewer reads per fetch
-    flush_messages: int | None = None  # fsync after so many records; None: leave it to the operating system
-    retention_ms: int | None = None  # None also where cleanup.policy has no `delete`
+    index_interval_bytes: int = 4096  # bytes between two index entries; lower: more memory, fewer reads per fetch
+    flush_messages: int | None = None  # fsync after this many records; None: leave it to the operating system
+    retention_ms: int | None = None  # None also if cleanup.policy has no `delete`
     retention_bytes: int | None = None
     is_compacted: bool = False
     min_cleanable_dirty_ratio: float = 0.5
@@ -137,15 +137,16 @@ class PartitionLog:
         self._log_start_offset = max(self._bases[0], log_start_offset or 0)
         self._find_roll_time()
         delete_stray_files(filesystem, directory, set(self._bases))
-        # Bases of segments with writes since their last fsync; a life that was killed may have left any of them so.
+        # Base offsets of segments with writes since their last fsync. If an earlier life was killed, any segment may be
+        # in this set.
         is_synced = clean and not found.scanned_segments
         self._unflushed = set() if is_synced else set(self._bases)
-        # Directories with an entry that a loss of power could take: of a new segment, or of the log itself.
+        # Directories with an entry that a loss of power could take away: of a new segment, or of the log itself.
         self._unsynced_directories = set() if is_synced else {directory, directory.rpartition("/")[0] or "."}
         self._records_since_flush = 0
         self.epochs = LeaderEpochCache(filesystem, f"{directory}/{LEADER_EPOCH_FILE}")
         self.epochs.truncate_to(self.log_end_offset + 1)
-        has_gaps = self.config.is_compacted or was_compacted  # then the first batch of an epoch may be gone
+        has_gaps = self.config.is_compacted or was_compacted  # compaction may have removed the first batch of an epoch
         if recovery_point is not None and found.scanned_from == self._bases[0] and not has_gaps:
             self.epochs.rebuild((head.partition_leader_epoch, head.base_offset) for head in found.scanned_headers)
             self.epochs.truncate_from_start(self._log_start_offset)
@@ -158,7 +159,7 @@ class PartitionLog:
         except CorruptBatchError as error:
             raise LogCorruptError(f"{directory}: a segment that was closed cleanly is damaged: {error}") from error
         if self._log_start_offset > self.log_end_offset:
-            self.truncate_fully_and_start_at(self._log_start_offset)  # a crash took what was above it
+            self.truncate_fully_and_start_at(self._log_start_offset)  # a crash removed the records above it
         self.sync_what_is_counted_on()
         self.recovery = RecoverySummary(
             clean=clean and not found.scanned_segments,
@@ -249,7 +250,8 @@ class PartitionLog:
     def begin_verification(
         self, producer_id: int, producer_epoch: int, *, sequence: int = NO_SEQUENCE, supports_epoch_bump: bool
     ) -> VerificationGuard | None:
-        """What the append of a transactional batch needs (KIP-890); None if its transaction is ongoing here already."""
+        """The guard that the append of a transactional batch needs (KIP-890). None if this producer has an ongoing
+        transaction here already."""
         if self.producers.has_ongoing_transaction(producer_id, producer_epoch):
             return None
         return self._guards.begin(
@@ -259,7 +261,8 @@ class PartitionLog:
     def may_append_transactionally(
         self, producer_id: int, producer_epoch: int, guard: VerificationGuard | None, *, must_be_verified: bool
     ) -> Verdict:
-        """The verdict on a batch without sequences, such as the offsets of a transaction, before it is made."""
+        """The verdict on a batch without sequences (for example the offsets of a transaction), asked before the batch
+        is made."""
         entry = self.producers.entry(producer_id)
         if entry is not None and producer_epoch < entry.epoch:
             return Verdict.INVALID_EPOCH
@@ -275,7 +278,7 @@ class PartitionLog:
             return Verdict.INVALID_TXN_STATE
         is_unknown = self.producers.entry(header.producer_id) is None
         if is_unknown and guard.supports_epoch_bump and header.base_sequence > 0:
-            return Verdict.OUT_OF_ORDER  # each transaction has its own epoch: the first batch ever is number 0
+            return Verdict.OUT_OF_ORDER  # each transaction has its own epoch, so the very first batch has number 0
         return Verdict.OUT_OF_ORDER if header.base_sequence > guard.lowest_sequence else Verdict.OK
 
     def append_marker(
@@ -339,11 +342,12 @@ class PartitionLog:
         return AppendResult(_OK, first.base_offset, last_offset, headers)
 
     def _find_roll_time(self) -> None:
-        """The timestamp beyond which a batch begins a new segment, from the active segment's first and the settings."""
+        """The timestamp beyond which a batch begins a new segment. It follows from the active segment's first timestamp
+        and the settings."""
         self._roll_at_ms, config = _NO_LIMIT, self._config
         if self._active.size_bytes and self._active.first_timestamp >= 0:
             jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
-            if jitter_ms:  # different for each log and segment, the same in each run
+            if jitter_ms:  # differs for each log and segment, but is the same in each run
                 jitter_ms = crc32(f"{self.name}/{self._active.base_offset}".encode()) % jitter_ms
             self._roll_at_ms = self._active.first_timestamp + config.roll_ms - jitter_ms
 
@@ -358,7 +362,7 @@ class PartitionLog:
         self._find_roll_time()
 
     def roll(self, base_offset: int | None = None) -> None:
-        """End the active segment, so that retention or compaction may have it. Nothing happens if it is empty."""
+        """End the active segment, so that retention or compaction may process it. An empty segment is not rolled."""
         if self._active.size_bytes:
             self._roll(self.log_end_offset if base_offset is None else base_offset)
 
@@ -390,7 +394,7 @@ class PartitionLog:
         self._find_roll_time()
 
     def assign_epoch(self, leader_epoch: int) -> None:
-        """Called on becoming leader, before the first append: what comes from now on is of this epoch."""
+        """Called on becoming leader, before the first append. Records that are appended from now on have this epoch."""
         self.epochs.assign(leader_epoch, self.log_end_offset)
 
     # -- read
@@ -398,9 +402,10 @@ class PartitionLog:
     def read(
         self, offset: int, max_bytes: int, max_offset: int | None = None, *, minimum_one_batch: bool = True
     ) -> bytes:
-        """Whole batches from the one that holds `offset`, of one segment, below `max_offset` (None: to the log's end).
+        """Whole batches of one segment below `max_offset` (None: the log's end), beginning with the batch that holds
+        `offset`.
 
-        At most `max_bytes`, but at least one batch if `minimum_one_batch`. b"" if nothing lies there yet.
+        At most `max_bytes`, but at least one batch if `minimum_one_batch`. b"" if there is nothing yet.
         """
         limit = _NO_LIMIT if max_offset is None else max_offset
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -415,24 +420,27 @@ class PartitionLog:
             segment = self._segments[number]
             data = segment.read(offset, max_bytes, limit, minimum_one_batch)
             if data or (segment.size_bytes and offset < segment.next_offset):
-                return data  # an empty one may be what compaction left: go on to the next
+                return data  # an empty segment may be left by compaction: go on with the next one
             number += 1
         return b""
 
     # -- transactions
 
     def high_watermark_advanced(self, high_watermark: int) -> None:
-        """Markers below it cannot be truncated any more: the transactions that they ended are decided."""
+        """Markers below the high watermark cannot be truncated any more. So the transactions that they ended are
+        decided."""
         self.producers.transactions.high_watermark_advanced(high_watermark)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Below it every transaction is decided: what a read_committed consumer may see."""
-        self.producers.transactions.high_watermark_advanced(high_watermark)  # a truncation has replayed decided ones
+        """Below it every transaction is decided. A read_committed consumer may read up to it."""
+        # a truncation replayed transactions that were decided before
+        self.producers.transactions.high_watermark_advanced(high_watermark)
         unstable = self.producers.transactions.first_unstable_offset
         return high_watermark if unstable is None else min(max(unstable, self.log_start_offset), high_watermark)
 
     def aborted_transactions(self, from_offset: int, upper_bound: int) -> list[AbortedTransaction]:
-        """Those with a record in [from_offset, upper_bound), for upper bounds up to the last stable offset."""
+        """Aborted transactions with a record in [from_offset, upper_bound). upper_bound is at most the last stable
+        offset."""
         found: list[AbortedTransaction] = []
         number = max(0, bisect_right(self._bases, from_offset) - 1)
         for segment in self._segments[number:]:
@@ -468,12 +476,12 @@ class PartitionLog:
         largest = max((segment.max_timestamp for segment in others), default=-1)
         if self._log_start_offset == first.base_offset:
             largest = max(largest, first.max_timestamp)
-        else:  # its largest timestamp may be among the deleted records
+        else:  # the largest timestamp may belong to a deleted record
             largest = max(largest, max(self._timestamps_from_log_start(first), default=-1))
         return self.offset_for_timestamp(largest) if largest >= 0 else None
 
     def _timestamps_from_log_start(self, first: Segment) -> Iterator[int]:
-        """Of each batch the largest, but of one that the log start cuts in two that of the records that are left."""
+        """The largest timestamp of each batch. If the log start cuts a batch in two, only its remaining records count."""
         for batch in first.batches(first.position_of(self._log_start_offset), bodies=False):
             if batch.header.base_offset >= self._log_start_offset:
                 yield batch.header.max_timestamp
@@ -484,7 +492,7 @@ class PartitionLog:
     # -- the beginning of the log
 
     def advance_log_start(self, offset: int) -> bool:
-        """Records below `offset` are gone for readers; segments that lie below it as a whole are deleted."""
+        """Readers no longer get records below `offset`. Segments that lie completely below it are deleted."""
         if offset > self.log_end_offset:
             raise OffsetOutOfRangeError(
                 offset=offset,
@@ -500,7 +508,7 @@ class PartitionLog:
         return True
 
     def delete_segments_before_start(self) -> None:
-        """As a whole. One that was the active segment when the start moved behind it is deleted once it has rolled."""
+        """Deletes whole segments. If the active segment is below the start, it is deleted once it has rolled."""
         while len(self._segments) > 1 and self._bases[1] <= self._log_start_offset:
             self._drop_first_segment()
 
@@ -511,7 +519,7 @@ class PartitionLog:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """For retention and compaction: the last one is appended to."""
+        """For retention and compaction. Appends go to the last one."""
         return self._segments
 
     # -- compaction (compaction.py decides what stays)
@@ -522,10 +530,11 @@ class PartitionLog:
         return self._open_segment(base_offset, CLEANED_SUFFIX)
 
     def swap_segments(self, old: Sequence[Segment], new: Segment) -> None:
-        """Put `new` in the place of `old`, which follow one another and do not hold the active one.
+        """Put `new` in the place of `old`. The old segments follow one another and do not include the active one.
 
-        Once the log file of `new` is named .swap, recovery finishes what a crash interrupts; before that it undoes it.
-        So that is where memory moves as well. Raises OSError with a log that can be read, all of it old or new.
+        Once the log file of `new` is named .swap, recovery finishes an interrupted swap. Before that, recovery undoes
+        it. So the state in memory changes at that point too. Raises OSError; the log can then still be read, with all
+        segments old or all new.
         """
         first = self._bases.index(old[0].base_offset)
         assert self._segments[first : first + len(old)] == list(old)
@@ -538,7 +547,7 @@ class PartitionLog:
         self._unflushed -= {segment.base_offset for segment in old}
         for segment in old:
             segment.close()
-        self._sync_directory()  # before the old ones go: a loss of power could take both
+        self._sync_directory()  # before the old ones are removed: a loss of power could take both
         for segment in old[1:]:
             segment.delete()
         old[0].delete_indexes()
@@ -547,10 +556,10 @@ class PartitionLog:
     # -- truncate
 
     def truncate_to(self, offset: int) -> TruncationResult:
-        """Drop all records from `offset` on; the batch that holds `offset` goes as a whole, so the end may be lower.
+        """Drop all records from `offset` on. The batch that holds `offset` goes as a whole, so the log may end lower.
 
-        On the disk when this returns: a loss of power must not bring back what diverged, under a high watermark that
-        stands for what came after it. Raises OSError.
+        The truncation is on the disk when this returns. Otherwise a loss of power could bring back diverging records
+        below a high watermark that was computed for the records after them. Raises OSError.
         """
         before = self.log_end_offset
         if offset >= before:
@@ -560,7 +569,7 @@ class PartitionLog:
         if self._segments[-1].base_offset >= offset:
             while self._segments[-1].base_offset >= offset:
                 self._drop_last_segment()
-            # Else one of them could come back with the power, where the log has grown to its base offset again.
+            # Otherwise a loss of power could bring one of them back when the log has grown to its base offset again.
             self._sync_directory()
         self._active = self._segments[-1]
         self._active.truncate_to(offset)
@@ -568,7 +577,8 @@ class PartitionLog:
         self._unflushed.discard(self._active.base_offset)
         self._find_roll_time()
         after = self.log_end_offset
-        self._log_start_offset = min(self._log_start_offset, after)  # it may have lain inside the batch that went
+        # the log start may have been inside the batch that was dropped
+        self._log_start_offset = min(self._log_start_offset, after)
         self.epochs.truncate_to(after)
         self._rebuild_producers()
         return TruncationResult(before, after)
@@ -614,12 +624,13 @@ class PartitionLog:
         self._unsynced_directories.discard(self.directory)
 
     def sync_what_is_counted_on(self) -> None:
-        """With flush.messages a leader takes what a follower asks for next as a sign that all before is on its disk."""
+        """With flush.messages, a leader takes a follower's next fetch offset as proof that all records before it are on
+        the follower's disk."""
         if self.config.flush_messages is not None and self._unflushed:
             self.flush()
 
     def close(self) -> None:
-        """Flush and write index and producer snapshot, so that the next open need not scan."""
+        """Flush, and write index and producer snapshot, so that the next open does not have to scan."""
         self.flush()
         self._active.save_index()
         self._save_producers()
@@ -627,7 +638,7 @@ class PartitionLog:
             segment.close()
 
     def abandon(self) -> None:
-        """Let go of the files as they are, once one of them has failed: nothing is flushed, noted or vouched for."""
+        """Close the files as they are after one of them has failed. Nothing is flushed, and nothing is marked as safe."""
         for segment in self._segments:
             with contextlib.suppress(OSError):
                 segment.close()
@@ -650,7 +661,8 @@ class PartitionLog:
         )
 
     def _restore_epochs(self, headers: Sequence[BatchHeader]) -> None:
-        """The epoch file is written with each new epoch; a scan still wins if a crash of the process came between."""
+        """The epoch file is written with each new epoch. If the process crashed in between, the scan of the log
+        decides."""
         for header in headers:
             if header.partition_leader_epoch > self.epochs.latest_epoch:
                 self.epochs.assign(header.partition_leader_epoch, header.base_offset)
@@ -666,8 +678,8 @@ class PartitionLog:
                 self._filesystem.remove(f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}")
 
     def _save_producers(self) -> None:
-        """A snapshot named by the end offset it stands for. Kept: the last two, and the one to replay the active
-        segment from, which is what recovery after a crash needs."""
+        """Write a snapshot, named by the end offset that it stands for. The last two are kept. Also kept is the one
+        from which the active segment can be replayed, because recovery after a crash needs it."""
         end = self.log_end_offset
         self.producers.save(self._filesystem, f"{self.directory}/{file_name(end, PRODUCERS_SUFFIX)}")
         offsets = self._snapshot_offsets()
@@ -676,7 +688,8 @@ class PartitionLog:
             self._filesystem.remove(f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}")
 
     def _rebuild_producers(self, *, replay_from: int | None = None) -> None:
-        """The newest snapshot that is not beyond the log (nor beyond `replay_from`), then every batch after it."""
+        """Load the newest snapshot that is not beyond the log (nor beyond `replay_from`), then replay every batch after
+        it."""
         self._delete_producer_snapshots(above=self.log_end_offset)
         start = self.log_start_offset
         self.producers.clear()

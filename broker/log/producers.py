@@ -1,9 +1,11 @@
-"""What idempotent and transactional producers have appended (KIP-98): the judge of every sequenced batch and marker.
+"""What idempotent and transactional producers have appended to one log (KIP-98). It judges every sequenced batch and
+marker.
 
-Owns: per producer id its epoch and its last five batches, the open transactions, and the snapshot file of both. Five,
-because a producer may have five requests in flight: a retry can only be of one of those. Knows no clock: who sweeps
-tells the time, and beyond the bound the least recently used entry without a transaction leaves first.
-Shown by tests/broker_log/test_log_producers.py and test_log_transactions.py.
+Owns, for each producer id: its epoch, its last five batches, and its open transaction. Also the snapshot file of all
+that. Five batches are enough, because a producer has at most five requests in flight, so a retry can only repeat one of
+the last five. This module has no clock; the caller of `forget_idle` passes the time. If there are too many producers,
+the least recently used one without a transaction is dropped. Shown by tests/broker_log/test_log_producers.py and
+test_log_transactions.py.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from broker.log.transactions import NO_COORDINATOR_EPOCH, CompletedTransaction, 
 from broker.wire.records import NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
 
 BATCHES_KEPT = 5
-# Kafka forgets a producer after producer.id.expiration.ms (1 day); without a clock the number of them is bounded.
+# Kafka forgets a producer after producer.id.expiration.ms (1 day). This state has no clock, so their number is bounded.
 PRODUCERS_MAX = 100_000
 SEQUENCE_MODULUS = 2**31
-SNAPSHOT_VERSION = 3  # of another version: the log is replayed
-EPOCH_BUMP_VERSION = 2  # of transaction.version: every end of a transaction bumps the epoch (KIP-890)
+SNAPSHOT_VERSION = 3  # a snapshot of another version is not used; the log is replayed instead
+EPOCH_BUMP_VERSION = 2  # of transaction.version: from 2 on, every end of a transaction raises the epoch (KIP-890)
 
 
 class Verdict(Enum):
@@ -31,7 +33,8 @@ class Verdict(Enum):
     DUPLICATE = "duplicate"  # appended before: answer success with the old offset
     OUT_OF_ORDER = "out_of_order"  # OUT_OF_ORDER_SEQUENCE_NUMBER
     INVALID_EPOCH = "invalid_epoch"  # INVALID_PRODUCER_EPOCH: a newer incarnation has appended
-    INVALID_TXN_STATE = "invalid_txn_state"  # not of the ongoing transaction, or not verified to be of one
+    # the batch is not part of the ongoing transaction, or this was not verified
+    INVALID_TXN_STATE = "invalid_txn_state"
     COORDINATOR_FENCED = "coordinator_fenced"  # TRANSACTION_COORDINATOR_FENCED: a marker of an old coordinator
 
 
@@ -44,14 +47,15 @@ class AppendedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class ProducerEntry:
-    """Invariant: `batches` holds up to 5 batches of `epoch`, oldest first, offsets rising; none after a marker that
-    bumped the epoch, and none of those without sequences (offset commits)."""
+    """Invariants: `batches` holds up to 5 batches of `epoch`, oldest first, with rising offsets. After a marker that
+    raised the epoch it is empty. Batches without sequences (offset commits) are not in it."""
 
     epoch: int
     batches: list[AppendedBatch] = field(default_factory=list)
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     last_timestamp: int = NO_TIMESTAMP
-    idle_since_ms: int | None = None  # the first sweep that found nothing new; None: something came since the last one
+    # time of the first sweep that found nothing new; None: something was appended since the last sweep
+    idle_since_ms: int | None = None
 
     @property
     def last_sequence(self) -> int:
@@ -59,12 +63,13 @@ class ProducerEntry:
 
 
 class ProducerState:
-    """Changes only through `update`, `load`, `clear` and `high_watermark_advanced`; the checks have no effect."""
+    """Changes only through `update`, `load`, `clear` and `high_watermark_advanced`. The checks change nothing."""
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
         self.transactions = OpenTransactions()
-        # Somebody whose records lie in the log, or lay there, is not in the state: no stranger is surely new then.
+        # True if a producer may be missing here although its records are or were in the log. An unknown producer is
+        # then not surely new.
         self._may_have_forgotten = False
 
     def __len__(self) -> int:
@@ -82,19 +87,21 @@ class ProducerState:
         return is_open and entry is not None and entry.epoch == producer_epoch
 
     def check(self, header: BatchHeader, *, is_complete: bool = False) -> tuple[Verdict, AppendedBatch | None]:
-        """Judge a batch before it is appended; the second value is the first append if this is a DUPLICATE.
+        """Judge a batch before it is appended. For a DUPLICATE the second value is the first append.
 
-        `is_complete`: nothing was ever deleted from the start of this log, so a producer that is not known is new.
+        `is_complete`: nothing was ever deleted from the start of this log. A producer that is not known is then new.
         """
         if header.producer_id < 0 or header.is_control:
             return Verdict.OK, None
         entry = self._entries.get(header.producer_id)
         if entry is None:
-            # Kafka takes any sequence from a producer it does not know (ProducerAppendInfo.checkSequence, KIP-360): its
-            # state may be gone, with its records or after producer.id.expiration.ms. So do we, unless that cannot be.
-            # Else five first batches in flight could change their order: the leader refuses four for want of in-sync
-            # replicas and takes the fifth; the four come again after it. Refused as out of order, it is sent again
-            # after them (found by the simulation: tests/broker_sim, seed 12).
+            # Kafka accepts any first sequence from a producer that it does not know (ProducerAppendInfo.checkSequence,
+            # KIP-360), because the state of this producer may be gone: with its records, or after
+            # producer.id.expiration.ms. We do the same, unless we know that the producer is new. A new producer must
+            # begin at 0. Otherwise its first batches could change their order: five are in flight, the leader refuses
+            # four because too few replicas are in sync, and accepts the fifth. The four come again after it. We refuse
+            # the fifth as out of order, so it is sent again after them (found by the simulation: tests/broker_sim, seed
+            # 12).
             is_new = is_complete and not self._may_have_forgotten
             return (Verdict.OUT_OF_ORDER if is_new and header.base_sequence > 0 else Verdict.OK), None
         if header.producer_epoch < entry.epoch:
@@ -116,8 +123,9 @@ class ProducerState:
     ) -> Verdict:
         """Judge an end marker before it is appended.
 
-        Since version 2 a marker's epoch is above that of the records it ends, so that a late marker cannot end a later
-        transaction (KIP-1228). One of the same epoch without a transaction is a retry of what is written: harmless.
+        Since version 2 the epoch of a marker is higher than the epoch of the records that it ends. So a late marker
+        cannot end a later transaction (KIP-1228). A marker of the same epoch without a transaction repeats one that is
+        written already. It does no harm.
         """
         entry = self._entries.get(producer_id)
         if entry is None:
@@ -130,9 +138,9 @@ class ProducerState:
         return Verdict.COORDINATOR_FENCED if marker.coordinator_epoch < entry.coordinator_epoch else Verdict.OK
 
     def update(self, header: BatchHeader, marker: EndMarker | None = None) -> CompletedTransaction | None:
-        """Note an appended batch, with its final offsets. Also what replay and followers call.
+        """Note an appended batch with its final offsets. Replay and followers call this too.
 
-        `marker` is what a control batch holds; the transaction that it ended here is returned.
+        `marker` is the content of a control batch. The return value is the transaction that this marker ended here.
         """
         if header.producer_id < 0 or (header.is_control and marker is None):
             return None
@@ -148,14 +156,16 @@ class ProducerState:
         else:
             self._note_data(entry, header)
         entry.last_timestamp, entry.idle_since_ms = header.max_timestamp, None
-        self._entries[header.producer_id] = entry  # at the end: dicts keep order, so the first is the longest unused
+        # moved to the end: a dict keeps its order, so the first entry is the one unused for the longest time
+        self._entries[header.producer_id] = entry
         if len(self._entries) > PRODUCERS_MAX:
             self._may_have_forgotten = True
             self._evict()
         return completed
 
     def _note_data(self, entry: ProducerEntry, header: BatchHeader) -> None:
-        if header.is_transactional and header.record_count > 0:  # compaction empties decided batches only
+        # without records it was emptied by compaction, so its transaction is decided
+        if header.is_transactional and header.record_count > 0:
             self.transactions.begin(header.producer_id, header.base_offset)
         if header.base_sequence == NO_SEQUENCE:
             return
@@ -166,23 +176,27 @@ class ProducerState:
             del entry.batches[0]
 
     def _evict(self) -> None:
-        """An entry with a transaction stays: without its epoch a zombie could append to it."""
+        """An entry with a transaction stays. Without its epoch, a zombie could append to that transaction."""
         for producer_id in self._entries:
             if self.transactions.first_offset_of(producer_id) is None:
                 del self._entries[producer_id]
                 return
 
     def forget_idle(self, now_ms: int, expiration_ms: int) -> int:
-        """producer.id.expiration.ms: who wrote nothing for so long, and has no transaction, is a stranger again.
+        """Forget each producer that wrote nothing for producer.id.expiration.ms and has no open transaction.
 
-        Called now and then; returns how many were forgotten. Time counts from the first call after the last append, by
-        this host's clock. Kafka counts from the timestamp of the last batch (ProducerStateManager.isProducerExpired):
-        a producer that copies old records, with their times, is forgotten while it writes, and then a retry is not
-        recognised as one. What is decided by the clock of records nobody can rely on.
+        Its next batch is judged like that of an unknown producer. Call this now and then; it returns how many were
+        forgotten.
+
+        Time counts from the first call after the producer's last append, by the clock of this host. Kafka counts from
+        the timestamp of the last batch (ProducerStateManager.isProducerExpired). So Kafka forgets a producer that
+        copies old records, with their old timestamps, while it still writes; a retry of it is then not recognised.
+        Timestamps of records are no reliable clock.
         """
         forgotten = []
         for producer_id, entry in self._entries.items():
-            if entry.idle_since_ms is None or entry.idle_since_ms > now_ms:  # the latter: the clock was set back
+            # the second condition: somebody has set the clock back
+            if entry.idle_since_ms is None or entry.idle_since_ms > now_ms:
                 entry.idle_since_ms = now_ms
             is_idle = now_ms - entry.idle_since_ms >= expiration_ms
             if is_idle and self.transactions.first_offset_of(producer_id) is None:
@@ -193,7 +207,8 @@ class ProducerState:
         return len(forgotten)
 
     def expect_strangers(self) -> None:
-        """Producers may come that wrote to an earlier log of this name: with any sequence, as in Kafka."""
+        """The topic was made anew under the same name. Producers that wrote to the old log may begin with any sequence,
+        as in Kafka."""
         self._may_have_forgotten = True
 
     def clear(self) -> None:
@@ -201,8 +216,8 @@ class ProducerState:
         self.transactions.clear()
 
     def save(self, filesystem: FileSystem, path: str) -> None:
-        """One JSON line and its CRC. Kafka's own snapshot keeps one batch per producer; we keep all five, so that a
-        retry is recognised across a restart too."""
+        """Write one JSON line and its CRC. Kafka's snapshot keeps one batch per producer. We keep all five, so that a
+        retry is recognised after a restart too."""
         entries = [
             [
                 producer_id,
@@ -220,8 +235,8 @@ class ProducerState:
         filesystem.write_atomically(path, b"%d %08x\n%s\n" % (SNAPSHOT_VERSION, zlib.crc32(body), body))
 
     def load(self, filesystem: FileSystem, path: str) -> bool:
-        """Replace the state by a snapshot; False (and an empty state) if the file is missing, damaged or of an older
-        version: the log is then replayed from further back."""
+        """Replace the state by a snapshot. If the file is missing, damaged or of an older version, the result is False
+        and the state is empty. The log is then replayed from further back."""
         self.clear()
         if not filesystem.exists(path):
             return False

@@ -1,10 +1,13 @@
-"""From the files of a directory to the segments of a log, after a clean close or after a crash.
+"""Turns the files of a directory into the segments of a log, after a clean close or after a crash.
 
-Owns: which files are trusted, what is scanned and what is cut. After a SIGKILL only the last segment can be torn, since
-earlier ones were complete before it began; it is read in full and cut at its first bad batch, unless whole ones follow:
-that is rot, and refused. A `recovery_point` (the
-offset up to which all was fsynced) makes it scan every segment beyond that, which a lost disk cache requires: the
-directory asks for it when the machine was started anew since.
+Owns: which files are trusted, what is scanned and what is cut.
+
+- After a SIGKILL only the last segment can be torn, because earlier ones were complete before it began. It is read in
+  full and cut at its first bad batch. If whole batches follow the bad one, this is rot and not a torn write, and the
+  log is refused.
+- A `recovery_point` is the offset up to which everything was fsynced. With it, every segment beyond it is scanned. This
+  is needed after a lost disk cache. The directory asks for it if the machine was restarted since.
+
 Shown by tests/broker_log/test_log_recovery.py, which cuts and damages the last segment at every byte.
 """
 
@@ -68,10 +71,11 @@ def delete_leftovers(filesystem: FileSystem, directory: str, suffix: str) -> Non
 
 
 def finish_swaps(filesystem: FileSystem, directory: str, *, open_segment: Callable[[int, str], Segment]) -> None:
-    """What a crash during compaction left: unfinished segments go, a finished one takes the place of those it covers.
+    """Finish or undo what a crash interrupted during compaction. Unfinished segments are removed. A finished one
+    replaces the segments that it covers.
 
-    A segment of the old ones that lies behind the end of the new one holds only records that later ones supersede: it
-    stays until the next compaction, which begins where this one did.
+    An old segment may lie behind the end of the new one. Its records are all superseded by later ones. It stays until
+    the next compaction, which begins where this one began.
     """
     delete_leftovers(filesystem, directory, CLEANED_SUFFIX)
     swapped = ".log" + SWAP_SUFFIX
@@ -101,7 +105,7 @@ def open_segments(
     may_have_gaps: bool = False,
     open_segment: Callable[[int], Segment],
 ) -> RecoveredSegments:
-    """Open all segments (at least one; a new log begins at offset 0), checking those that cannot be trusted.
+    """Open all segments (at least one; a new log begins at offset 0). Those that cannot be trusted are checked.
 
     `may_have_gaps`: compaction leaves segments that end before the next one begins.
     """
@@ -113,7 +117,7 @@ def open_segments(
     reason = ""
     for number, base_offset in enumerate(bases):
         if reason or (segments and base_offset < segments[-1].next_offset):
-            # What follows a cut does not continue the log any more.
+            # After a cut, the following segments do not continue the log any more.
             deleted += 1
             open_segment(base_offset).delete()
             continue
@@ -121,7 +125,7 @@ def open_segments(
         next_base = bases[number + 1] if number + 1 < len(bases) else None
         trusted = clean or (next_base is not None and (recovery_point is None or next_base <= recovery_point))
         if not (trusted and segment.load_clean()):
-            # With a recovery point the power may be gone: then what was not synced may have holes.
+            # With a recovery point the power may have failed. Then the part that was not synced may have holes.
             found, cut, why = segment.recover(may_have_holes=recovery_point is not None)
             if why and recovery_point is None and next_base is not None:
                 raise LogCorruptError(f"{directory}/{file_name(base_offset, '.log')}: {why}, and later segments follow")
@@ -130,7 +134,7 @@ def open_segments(
             scanned_from = base_offset if scanned_from is None else scanned_from
             reason = why
             if not (why or may_have_gaps) and next_base is not None and segment.next_offset < next_base:
-                # A lost disk cache can take whole batches: nothing is torn, and yet what follows is not next.
+                # A lost disk cache can remove whole batches. Then nothing is torn, but the next batch does not follow.
                 reason = f"offsets {segment.next_offset} to {next_base - 1} are missing"
             segment.save_index()
         segments.append(segment)

@@ -1,9 +1,10 @@
-"""Retention: which segments are too old or too much (retention.ms, retention.bytes). Pure but for the deletion itself.
+"""Retention: which segments are too old or too many (retention.ms, retention.bytes). Pure except for the deletion
+itself.
 
-Kafka's rules: oldest first, whole segments, only below the high watermark. Age is that of a segment's largest
-timestamp; a segment without any timestamp does not grow old. When everything is too old, the active segment is rolled
-first, so that an empty one is left. What lies below the start of the log goes whatever its age.
-Shown by tests/broker_log/test_log_retention.py.
+Kafka's rules: whole segments, the oldest first, only below the high watermark. The age of a segment is that of its
+largest timestamp. A segment without timestamps does not become old. If everything is too old, the active segment is
+rolled first, so that an empty one is left. Segments below the start of the log are always deleted. Shown by
+tests/broker_log/test_log_retention.py.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class RetentionResult:
 
 
 def apply_retention(log: PartitionLog, *, now_ms: int, high_watermark: int) -> RetentionResult:
-    """Delete what is beyond the limits of `log.config`; the log then starts at the first segment that stays."""
+    """Delete segments beyond the limits of `log.config`. The log then starts at the first segment that stays."""
     size_before, count_before = log.size_bytes, log.segment_count
     expired = max(_too_old(log, now_ms, high_watermark), _too_much(log, high_watermark))
     if expired == log.segment_count and log.segments[-1].size_bytes:
@@ -44,7 +45,7 @@ def _too_old(log: PartitionLog, now_ms: int, high_watermark: int) -> int:
         for segment in log.segments:
             is_committed = segment.next_offset <= high_watermark
             is_old = 0 <= segment.max_timestamp < now_ms - limit_ms
-            is_emptied = not segment.size_bytes and segment is not log.segments[-1]  # by compaction
+            is_emptied = not segment.size_bytes and segment is not log.segments[-1]  # compaction emptied it
             if not is_committed or not (is_emptied or (is_old and segment.size_bytes)):
                 break
             count += 1

@@ -71,7 +71,7 @@ class Segment:
         base_offset: int,
         *,
         index_interval_bytes: int,
-        suffix: str = "",  # of every file, while compaction makes it
+        suffix: str = "",  # of every file name, while compaction makes the segment
     ) -> None:
         self._filesystem = filesystem
         self._path_stem = f"{directory}/{file_name(base_offset, '')}"
@@ -79,17 +79,15 @@ class Segment:
         self._file: File = filesystem.open(self._path(".log"))
         self._index = OffsetIndex(index_interval_bytes)
         self._times = TimeIndex()
-        self._starts: dict[
-            int, int
-        ] = {}  # base offset of the last appends, to their positions: who reads is mostly there
-        self.first_timestamp = NO_TIMESTAMP  # largest of the first batch: the age of a segment counts from it
+        self._starts: dict[int, int] = {}  # base offset of the last appends -> their positions: most readers are there
+        self.first_timestamp = NO_TIMESTAMP  # the largest one of the first batch: the age of a segment counts from it
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self.aborted = TransactionIndex(filesystem, self._path(TRANSACTION_INDEX_SUFFIX))
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
-        self.larger_index_bytes = 0  # of its indexes with one more entry
+        self.larger_index_bytes = 0  # size of the larger index if it had one more entry
         self._measure_indexes()
 
     def _measure_indexes(self) -> None:
@@ -99,7 +97,7 @@ class Segment:
         return self._path_stem + kind + self._suffix
 
     def rename(self, suffix: str) -> None:
-        """Give every file another suffix, the log last: once it has its name, the others have theirs.
+        """Give every file another suffix, the log file last. Once the log has its name, the others have theirs.
 
         Raises OSError only while the log still has its old name.
         """
@@ -111,7 +109,7 @@ class Segment:
         try:
             opened = self._filesystem.open(self._path(".log"))
         except OSError:
-            return  # too many open files, say: what we have open is this very file, only under its old name
+            return  # for example too many open files. The open file is the right one, only under its old name
         self._file.close()
         self._file = opened
 
@@ -121,7 +119,7 @@ class Segment:
         try:
             self._file.write_at(position, buffer)
         except OSError:
-            self._file.truncate(position)  # a part of it may be there
+            self._file.truncate(position)  # a part of the write may be in the file
             raise
         starts = self._starts
         starts[headers[0].base_offset] = position
@@ -147,9 +145,9 @@ class Segment:
             self._measure_indexes()
 
     def read(self, offset: int, max_bytes: int, max_offset: int, minimum_one_batch: bool) -> bytes:
-        """Whole batches from the one that holds `offset` on, below `max_offset`, at most `max_bytes`.
+        """Whole batches below `max_offset`, at most `max_bytes`, beginning with the batch that holds `offset`.
 
-        With `minimum_one_batch` the first batch comes whatever its size. b"" if there is nothing.
+        With `minimum_one_batch` the first batch is returned whatever its size. b"" if there is nothing.
         """
         start = self.position_of(offset)
         limit = self.size_bytes if max_offset >= self.next_offset else self.position_of(max_offset)
@@ -163,7 +161,7 @@ class Segment:
         return self._file.read_at(start, end - start)
 
     def position_of(self, offset: int) -> int:
-        """Where the batch begins that holds `offset` (or the first one after it); `size_bytes` if there is none."""
+        """Position of the batch that holds `offset`, or of the first one after it. `size_bytes` if there is none."""
         if offset >= self.next_offset:
             return self.size_bytes
         position = self._starts.get(offset, -1)
@@ -218,8 +216,9 @@ class Segment:
     def recover(self, *, may_have_holes: bool = False) -> tuple[list[BatchHeader], int, str]:
         """Read the whole file, check every batch, cut at the first bad byte and rebuild the index.
 
-        Returns (headers that are good, bytes cut off, why; empty if nothing was cut). Raises LogCorruptError if whole
-        batches follow the bad byte: no crash of a process leaves that. A loss of power does (`may_have_holes`).
+        Returns (good headers, number of bytes cut off, reason; the reason is empty if nothing was cut). Raises
+        LogCorruptError if whole batches follow the bad byte, because no crash of a process leaves that. A loss of power
+        can leave it (`may_have_holes`).
         """
         file_bytes = self._file.size_bytes()
         self._index.truncate_to(0)
@@ -270,7 +269,7 @@ class Segment:
         return header
 
     def _check_offsets(self, header: BatchHeader, position: int) -> None:
-        """They rise, and fit the indexes; no CRC covers a base offset."""
+        """Offsets must rise and fit the indexes. No CRC covers a base offset."""
         if header.base_offset < self.next_offset or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             raise CorruptBatchError(f"base offset {header.base_offset} at byte {position} after {self.next_offset - 1}")
 
@@ -290,13 +289,13 @@ class Segment:
         ):
             return False
         if self.first_timestamp >= 0 and not len(self._times):
-            return False  # lost with the power
+            return False  # lost in a loss of power
         self._take_indexed_timestamp()
         self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
         return True
 
     def _follow_to_end(self, position: int) -> int:
-        """Read the headers from an indexed batch on, to find where the segment ends and its largest timestamp."""
+        """Read the headers from an indexed batch on, to find the end of the segment and its largest timestamp."""
         self.next_offset = self.base_offset
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self.first_timestamp = self._header_at(0).max_timestamp if self.size_bytes else NO_TIMESTAMP
@@ -334,7 +333,7 @@ class Segment:
         return self.size_bytes + size_bytes <= segment_bytes and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
     def first_at_or_after(self, timestamp_ms: int, from_offset: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record from `from_offset` on that reaches `timestamp_ms`."""
+        """(timestamp, offset) of the first record from `from_offset` on whose timestamp is at least `timestamp_ms`."""
         if self.max_timestamp < timestamp_ms:
             return None
         start = max(from_offset, self.base_offset + self._times.offset_before(timestamp_ms))
@@ -351,7 +350,8 @@ class Segment:
         self.aborted.sync()
 
     def save_index(self) -> None:
-        """Both indexes; the time index ends with the segment's largest timestamp. Not synced: they can be rebuilt."""
+        """Write both indexes. The time index ends with the segment's largest timestamp. They are not synced, because
+        they can be rebuilt."""
         self._times.add(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
         self._times.save(self._filesystem, self._path(".timeindex"))
         self._index.save(self._filesystem, self._path(".index"))
@@ -364,7 +364,7 @@ class Segment:
         self.aborted.close()
 
     def delete_indexes(self) -> None:
-        """Close everything and remove all but the log file: another one takes its name."""
+        """Close everything and remove all files except the log file, because another segment takes its name."""
         self.close()
         for kind in INDEX_KINDS:
             self._filesystem.remove(self._path(kind))

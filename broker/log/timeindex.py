@@ -1,7 +1,7 @@
-"""The sparse time index of one segment: from which offset on to look for a timestamp.
+"""The sparse time index of one segment. It tells from which offset on to search for a timestamp.
 
-Owns: the entries in memory and Kafka's file format (12 bytes each: largest timestamp so far as int64, the offset of it
-relative to the segment's base as int32). An entry is added with each entry of the offset index, if the largest
+Owns: the entries in memory and Kafka's file format (12 bytes each: the largest timestamp so far as int64, its offset
+relative to the segment's base as int32). An entry is added together with an entry of the offset index, if the largest
 timestamp grew. A missing or implausible file is rebuilt by scanning the segment. Shown by
 tests/broker_log/test_log_timeindex.py.
 """
@@ -44,7 +44,7 @@ class TimeIndex:
             self._relative_offsets.append(relative_offset)
 
     def offset_before(self, timestamp: int) -> int:
-        """A relative offset below which no record reaches `timestamp`."""
+        """A relative offset. No record below it has a timestamp of at least `timestamp`."""
         found = bisect_left(self._timestamps, timestamp)
         return self._relative_offsets[found - 1] if found else 0
 

@@ -20,7 +20,8 @@ _VERSION = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """`last_stable_offset` is what it was once this transaction had ended: all that began before is in the index."""
+    """`last_stable_offset` is its value when this transaction had ended. All transactions that began before are then in
+    the index."""
 
     producer_id: int
     first_offset: int
@@ -46,7 +47,7 @@ class TransactionIndex:
         return tuple(self._entries)
 
     def append(self, entry: AbortedTransaction) -> None:
-        """Write the entry; one that a replay brings again is left out."""
+        """Write the entry. An entry that a replay brings again is skipped."""
         if self._entries and entry.last_offset <= self._entries[-1].last_offset:
             return
         if self._file is None:
@@ -55,7 +56,7 @@ class TransactionIndex:
         self._entries.append(entry)
 
     def collect(self, from_offset: int, upper_bound: int, found: list[AbortedTransaction]) -> bool:
-        """Add those that reach into [from_offset, upper_bound). True: later segments hold none of them any more."""
+        """Add the transactions that reach into [from_offset, upper_bound). True: later segments hold no more of them."""
         start = bisect_left(self._entries, from_offset, key=lambda entry: entry.last_offset)
         for entry in self._entries[start:]:
             if entry.first_offset < upper_bound:
@@ -65,7 +66,8 @@ class TransactionIndex:
         return False
 
     def load(self, *, base_offset: int, next_offset: int) -> None:
-        """Read the file of a segment [base_offset, next_offset). What does not fit, and all after it, is cut off."""
+        """Read the file of a segment [base_offset, next_offset). The first entry that does not fit, and everything
+        after it, is cut off."""
         self._entries = []
         if not self._filesystem.exists(self._path):
             return
@@ -91,7 +93,7 @@ class TransactionIndex:
             self._file.truncate(keep * _ENTRY.size)
 
     def moved(self, path: str) -> None:
-        """The file has another name; what is open stays open."""
+        """The file has a new name. An open file stays open."""
         self._path = path
 
     def sync(self) -> None:

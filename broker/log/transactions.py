@@ -34,7 +34,7 @@ class EndMarker(NamedTuple):
 
 
 class CompletedTransaction(NamedTuple):
-    """`last_offset` is the marker's own."""
+    """`last_offset` is the offset of the marker."""
 
     producer_id: int
     first_offset: int
@@ -62,9 +62,8 @@ def encode_end_marker(
 
 
 def decode_end_marker(batch: Buffer) -> EndMarker | None:
-    """The marker in a control batch; None if it was compacted away or the batch is of another control type (KRaft's
-    own, or an unknown one). Raises CorruptBatchError for a record without a control key.
-    """
+    """The marker in a control batch. None if it was compacted away, or if the batch has another control type (KRaft's
+    own, or an unknown one). Raises CorruptBatchError for a record without a control key."""
     records = decode_records(batch)
     if not records:
         return None
@@ -94,12 +93,12 @@ class OpenTransactions:
         return len(self._ongoing)
 
     def first_offset_of(self, producer_id: int) -> int | None:
-        """Of that producer's ongoing transaction, None if it has none here."""
+        """First offset of this producer's ongoing transaction; None if it has none here."""
         return self._ongoing.get(producer_id)
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """No record from here on is decided for a read_committed consumer; None if all are."""
+        """From this offset on, no record is decided for a read_committed consumer. None if all records are decided."""
         first = next(iter(self._ongoing.values()), None)
         if self._unreplicated:
             ended = min(first_offset for first_offset, _ in self._unreplicated)
@@ -107,11 +106,12 @@ class OpenTransactions:
         return first
 
     def begin(self, producer_id: int, first_offset: int) -> None:
-        """Nothing happens if the producer has a transaction here already."""
+        """Does nothing if the producer has a transaction here already."""
         self._ongoing.setdefault(producer_id, first_offset)
 
     def end(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> CompletedTransaction | None:
-        """None if the producer had none here: a marker may be repeated, or come to a log that got no record."""
+        """None if the producer had no transaction here: a marker may be repeated, or come to a log without records of
+        the transaction."""
         first_offset = self._ongoing.pop(producer_id, None)
         if first_offset is None:
             return None
@@ -119,7 +119,7 @@ class OpenTransactions:
         return CompletedTransaction(producer_id, first_offset, marker_offset, is_commit)
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The last stable offset once the marker of `completed` is replicated: what its index entry holds."""
+        """The last stable offset once the marker of `completed` is replicated. The entry in the index holds it."""
         return next(iter(self._ongoing.values()), completed.last_offset + 1)
 
     def high_watermark_advanced(self, high_watermark: int) -> None:

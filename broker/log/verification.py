@@ -1,21 +1,22 @@
-"""The guard that a transactional append needs before a log has an ongoing transaction of its producer (KIP-890).
+"""The guard for the first transactional batch of a producer in a log (KIP-890).
 
-Without it, a batch that was long on its way could be appended after the end of its transaction and hang there for
-ever, the last stable offset with it. So the first batch of a transaction is appended only with a guard: taken before
-the coordinator is asked whether the partition belongs to the ongoing transaction, and taken away by an end marker that
-comes in between.
+Suppose that a batch was delayed on its way, and its transaction has ended. If the log appended it now, it would begin a
+transaction that nobody ends, and the last stable offset would stay there for ever. So the first batch of a transaction
+is appended only with a guard. The guard is taken before the coordinator is asked whether the partition belongs to the
+ongoing transaction. An end marker that comes in between removes the guard.
 
-Owns: one guard per producer that is being verified. Knows no coordinator.
-Shown by tests/broker_log/test_log_transactions.py.
+Owns: one guard for each producer that is being verified. Knows no coordinator. Shown by
+tests/broker_log/test_log_transactions.py.
 """
 
 from __future__ import annotations
 
-PENDING_MAX = 100_000  # the longest unused leaves first: its batch is then refused and sent again
+# the guard unused for the longest time is dropped first; its batch is then refused and sent again
+PENDING_MAX = 100_000
 
 
 class VerificationGuard:
-    """Compared by identity. `lowest_sequence` is the lowest that waited for this verification."""
+    """Compared by identity. `lowest_sequence` is the lowest sequence that waited for this verification."""
 
     __slots__ = ("lowest_sequence", "producer_epoch", "supports_epoch_bump")
 
@@ -51,7 +52,7 @@ class VerificationGuards:
         return guard
 
     def end(self, producer_id: int) -> None:
-        """The transaction has begun here, or ended: what still waits for a verification is refused."""
+        """The transaction has begun here, or has ended. Batches that still wait for a verification are refused."""
         self._pending.pop(producer_id, None)
 
     def clear(self) -> None:
