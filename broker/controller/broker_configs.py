@@ -1,6 +1,7 @@
 """Which broker settings may change while brokers run (KIP-226), and what counts as a valid value.
 
-Kafka's dynamic settings that this broker acts on. The others are refused by name: accepting them would be silence.
+These are the dynamic settings of Kafka that this broker acts on. The others are refused by name. Accepting them would
+be misleading.
 """
 
 from __future__ import annotations

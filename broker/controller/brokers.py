@@ -47,8 +47,8 @@ def register(
     now_ms: int,
     unclean: bool,
 ) -> Outcome:
-    """`next_offset` is where the registration will be written: it becomes the broker epoch, so epochs only grow."""
-    if request.broker_id < 0:  # -1 says that there is no leader
+    """`next_offset` is the offset of the registration's record. It becomes the broker epoch, so epochs only grow."""
+    if request.broker_id < 0:  # -1 means that there is no leader
         return Outcome(response=refusal(request, ErrorCode.invalid_request))
     existing = image.brokers.get(request.broker_id)
     if existing is not None and existing.incarnation_id == request.incarnation_id:
@@ -56,8 +56,9 @@ def register(
         return Outcome(response=RegisterBrokerResponse(error_code=ErrorCode.none, broker_epoch=existing.broker_epoch))
     is_leaving = existing is not None and existing.in_controlled_shutdown
     if existing is not None and not is_leaving and sessions.is_valid(request.broker_id, now_ms):
-        # Perhaps two processes with one node.id; only the end of the old session tells. As in Kafka
-        # (ClusterControlManager.registerBroker), also of one that is fenced: else two of them would take turns.
+        # Perhaps two processes have the same node.id. Only the end of the old session tells. As in Kafka
+        # (ClusterControlManager.registerBroker), this also holds for a fenced one. Otherwise two processes would take
+        # turns.
         return Outcome(response=refusal(request, ErrorCode.duplicate_broker_registration))
     leaving: tuple[MetadataRecord, ...] = ()
     if existing is not None:
@@ -77,7 +78,7 @@ def register(
 
 
 def check_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> int:
-    """NONE, or why a request in the name of this broker is refused."""
+    """NONE, or the reason why a request in the name of this broker is refused."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         return ErrorCode.broker_id_not_registered
@@ -100,7 +101,7 @@ def heartbeat(
     broker = image.brokers[request.broker_id]
     caught_up = request.current_metadata_offset >= broker.broker_epoch
     failed = _own_directories(image, broker.broker_id, request.offline_directories - broker.offline_directories)
-    if failed:  # the rest of what it wants has time until the next heartbeat
+    if failed:  # the other wishes of this heartbeat can wait until the next one
         records = _directories_failed(image, broker, failed, unclean=unclean)
         return _beat(caught_up, fenced=broker.fenced, records=records)
     if broker.fenced:
@@ -134,7 +135,7 @@ def _shutdown_beat(
     next_offset: int,
     unclean: bool,
 ) -> Outcome:
-    """First move the leaders away; let go only when nobody can still believe that this broker leads."""
+    """First move the leaders away. Let the broker go only when nobody can still believe that it leads."""
     if not broker.in_controlled_shutdown:
         sessions.begin_shutdown(broker.broker_id, next_offset)
         change = _registration_change(broker, fenced=False, in_controlled_shutdown=True)
@@ -159,7 +160,7 @@ def _registration_change(
 
 
 def _own_directories(image: MetadataImage, broker_id: int, told: frozenset[UUID]) -> frozenset[UUID]:
-    """Those of partitions that it has a replica of: nothing else is worth a record."""
+    """Directories of partitions of which it has a replica. Others are not worth a record."""
     if not told:
         return told
     return told & {

@@ -56,8 +56,8 @@ def _altered(change: ConfigChange, error_code: int, message: str | None) -> Alte
 
 
 def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerConfig) -> dict[str, str | None]:
-    """Every override that the change sets, or removes (None), checked; the values before whether the resource is there,
-    as in Kafka."""
+    """Every override that the change sets or removes (None). The values are checked before the existence of the
+    resource, as in Kafka."""
     is_there = change.resource_type != TOPIC_RESOURCE or change.resource_name in image.topics
     present = _present(image, change) if is_there else {}
     values: dict[str, str | None] = dict(change.changes)
@@ -114,4 +114,4 @@ def _problem(change: ConfigChange, name: str, value: str | None) -> str | None:
         return broker_config_problem(name, value)
     if value is not None:
         return topic_config_problem(name, value)
-    return None  # what is not set can be deleted under any name
+    return None  # a setting that is not set can be deleted under any name

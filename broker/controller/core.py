@@ -1,7 +1,10 @@
-"""The controller core of one node: active while its node leads the quorum. The API is in `broker.controller`.
+"""The controller core of one node. It is active while its node leads the quorum. The API is in `broker.controller`.
 
-Owns the order of things: decisions are taken on the image with everything written so far, answers are given when what
-they depend on is committed, and what was written but not committed is forgotten with the leadership.
+Owns the order of things:
+
+- A decision is made on the image with everything written so far.
+- An answer is given when the records that it depends on are committed.
+- Records that were written but not committed are forgotten when the leadership ends.
 """
 
 from __future__ import annotations
@@ -55,7 +58,7 @@ from broker.wire.errors import ErrorCode
 
 __all__ = ["Controller", "ControllerConfig"]
 
-PENDING_WRITES_MAX = 4096  # written, not committed; a leader that cannot commit resigns long before
+PENDING_WRITES_MAX = 4096  # written, not committed; a leader that cannot commit resigns long before this limit
 FEATURE_NAME = "metadata.version"
 FEATURE_LEVEL = 1
 
@@ -72,11 +75,12 @@ class Controller:
         self._config = config
         self._rng = rng
         self._committed = MetadataImage()
-        self._latest = self._committed  # with the pending writes; equal to the committed one when there are none
+        # the image with the pending writes; equal to the committed one if there are none
+        self._latest = self._committed
         self._pending: deque[_PendingWrite] = deque()
         self._leading_epoch: int | None = None
         self._active = False
-        self._next_offset = 0  # of the next write; only the active controller writes, so it can tell
+        self._next_offset = 0  # of the next write; only the active controller writes, so it knows this
         self._sessions = BrokerSessions(timeout_ms=config.broker_session_timeout_ms)
         self._actions: list[ControllerAction] = []
         self._now_ms = 0
@@ -197,7 +201,7 @@ class Controller:
         self._rebalance_at_ms = None
         for write in self._pending:
             for request, _ in write.waiting:
-                # It may yet be committed by the next leader: the asker must look before it repeats.
+                # The next leader may still commit it. The client must look before it repeats the request.
                 self._respond(request, refusal(request, ErrorCode.not_controller))
         self._pending.clear()
         self._latest = self._committed
@@ -217,7 +221,7 @@ class Controller:
             outcome = self._decide(request)
             if outcome.records:
                 self._write(outcome.records)
-        except Exception:  # the door of a request: decisions and writes move nothing before they are whole
+        except Exception:  # one request ends here: decisions and writes change nothing before they are complete
             self._actions.append(DecisionFailed(request=type(request).__name__, cause=traceback.format_exc()))
             self._respond(request, refusal(request, ErrorCode.unknown_server_error))
             return
@@ -260,7 +264,8 @@ class Controller:
     def _write(self, records: tuple[MetadataRecord, ...]) -> None:
         assert self._leading_epoch is not None
         payload = encode_records(records)
-        # Read back before it is written: a record that cannot be replayed would end every broker, at each start again.
+        # Decoded again before it is written. A record that cannot be replayed would end every broker, again at each
+        # start.
         written = decode_records(payload)
         if written != records:
             raise ValueError(f"metadata records do not survive their encoding: {payload[:200]!r}")

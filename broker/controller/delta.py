@@ -28,7 +28,7 @@ class PartitionRemoval:
 class MetadataDelta:
     """`leads` and `follows` hold partitions whose state is new or changed in any field (compare leader_epoch yourself).
 
-    A partition without a leader (-1) is in `follows`. `removed` first, then the others.
+    A partition without a leader (-1) is in `follows`. Handle `removed` first, then the others.
     """
 
     leads: tuple[PartitionChange, ...]
@@ -62,9 +62,10 @@ def diff(old: MetadataImage, new: MetadataImage, *, broker_id: int) -> MetadataD
 
 
 def towards(old: MetadataImage, new: MetadataImage, *, broker_id: int, partitions_max: int) -> MetadataImage:
-    """`new`, or, if it gives this broker more partitions than so many that it did not have, `new` without the rest.
+    """Returns `new`, with at most this many partitions that are new for this broker. The rest is left out.
 
-    What it has already is as in `new`: only beginnings are put off, never an end. Ask again from the result on.
+    Partitions that it has already are as in `new`. Only the beginning of a partition is delayed, never its end. Call it
+    again with the result.
     """
     left = partitions_max
     cut: dict[str, TopicState] = {}
@@ -91,7 +92,7 @@ def _changed_partitions(old: MetadataImage, new: MetadataImage) -> Iterator[Part
     for name, topic in sorted(new.topics.items()):
         before = old.topics.get(name)
         if before is topic:
-            continue  # replay shares what it did not touch
+            continue  # replay shares the parts that it did not change
         known = before.partitions if before is not None and before.topic_id == topic.topic_id else ()
         for partition, state in enumerate(topic.partitions):
             if partition >= len(known) or known[partition] != state:

@@ -1,10 +1,15 @@
-"""Who leads a partition, and who is in sync, after something happened. Tables and pure functions of an image.
+"""Who leads a partition, and who is in sync, after a change. Tables and pure functions of an image.
 
-Rules (Kafka's PartitionChangeBuilder): a leader that may lead and is in the ISR stays; else the first replica, in
-replica order, of the ISR that may lead; else, if unclean election is allowed, the first replica that may lead, which
-then is the whole ISR; else nobody. The ISR never becomes empty: its last member stays in it when it dies, because it
-alone is known to hold every committed record. The leader epoch grows iff the leader changes. A replica whose storage
-failed does not lead (KIP-858: a leader must be active, and its log directory online).
+The rules are Kafka's (PartitionChangeBuilder). The leader is, in this order:
+
+1. The present leader, if it may lead and is in the ISR.
+2. The first replica of the ISR that may lead, in replica order.
+3. If unclean election is allowed: the first replica that may lead. It is then the whole ISR.
+4. Nobody.
+
+The ISR never becomes empty. Its last member stays in it when it dies, because it alone certainly holds every committed
+record. The leader epoch grows if and only if the leader changes. A replica whose storage failed does not lead (KIP-858:
+a leader must be active, and its log directory online).
 """
 
 from __future__ import annotations
@@ -18,14 +23,14 @@ from broker.controller.records import PartitionChangeRecord, replica_directory
 from broker.controller.types import ElectionOutcome, ElectLeaders, ElectLeadersResponse
 from broker.wire.errors import ErrorCode
 
-REBALANCED_MAX = 1_000  # leaders moved by one check; the rest waits for the next, as in Kafka
+REBALANCED_MAX = 1_000  # leaders moved by one check; the others wait for the next check, as in Kafka
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 def elect(
     state: PartitionState, *, isr: tuple[int, ...], may_lead: Set[int], unclean: bool
 ) -> tuple[int, tuple[int, ...]]:
-    """(leader, isr) of a partition whose ISR shall be `isr`, which may be empty."""
+    """(leader, isr) of a partition with the wanted ISR `isr`, which may be empty."""
     kept = isr or state.isr
     if state.leader in kept and state.leader in may_lead:
         return state.leader, kept
@@ -83,9 +88,9 @@ def able(image: MetadataImage, may_lead: Set[int], topic_id: UUID, partition: in
 def changes_for_failed(
     image: MetadataImage, broker_id: int, failed: Set[UUID], *, unclean_default: bool
 ) -> Iterator[PartitionChangeRecord]:
-    """The storage of some replicas failed: their broker leaves these ISRs and leads these partitions no more.
+    """The storage of some replicas failed. Their broker leaves these ISRs and stops leading these partitions.
 
-    `image` knows of it already. Kafka: ReplicationControlManager.handleDirectoriesOffline.
+    `image` contains this already. Kafka: ReplicationControlManager.handleDirectoriesOffline.
     """
     for name, topic in image.topics.items():
         unclean = is_unclean_allowed(image, name, unclean_default)
@@ -100,7 +105,7 @@ def changes_for_failed(
 
 
 def changes_without(image: MetadataImage, broker_id: int, *, unclean_default: bool) -> Iterator[PartitionChangeRecord]:
-    """A broker goes (fenced, or stopping): it leaves its ISRs and leads nothing more."""
+    """A broker goes (fenced, or stopping). It leaves its ISRs and leads nothing any more."""
     may_lead = leaders_allowed(image) - {broker_id}
     for name, topic in image.topics.items():
         unclean = is_unclean_allowed(image, name, unclean_default)
@@ -117,7 +122,7 @@ def changes_without(image: MetadataImage, broker_id: int, *, unclean_default: bo
 def changes_for_offline(
     image: MetadataImage, may_lead: Set[int], *, unclean_default: bool, only_topic: str | None = None
 ) -> Iterator[PartitionChangeRecord]:
-    """Partitions without a leader which can have one now: a broker came, or unclean election was allowed."""
+    """Partitions without a leader that can have one now, because a broker came or unclean election was allowed."""
     for name, topic in image.topics.items():
         if only_topic is not None and name != only_topic:
             continue
@@ -145,7 +150,8 @@ def preferred_change(
 
 
 def elect_leaders(image: MetadataImage, request: ElectLeaders) -> Outcome:
-    """ElectLeaders (KIP-460), preferred or unclean. Asked for all, it tells of those only where something was to do."""
+    """ElectLeaders (KIP-460), preferred or unclean. If asked for all partitions, it reports only those that needed a
+    change."""
     records: list[PartitionChangeRecord] = []
     results: list[ElectionOutcome] = []
     wanted = request.partitions

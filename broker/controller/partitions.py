@@ -70,7 +70,7 @@ def _alter_one(
 
 
 def _isr_error(image: MetadataImage, broker_id: int, change: IsrChange, state: PartitionState) -> int:
-    """Kafka's checks in Kafka's order. An epoch from our future means that we are not the controller any more."""
+    """Kafka's checks in Kafka's order. If an epoch is newer than ours, we are not the controller any more."""
     if change.leader_epoch > state.leader_epoch or change.partition_epoch > state.partition_epoch:
         return ErrorCode.not_controller
     if change.leader_epoch < state.leader_epoch:
@@ -90,6 +90,6 @@ def _isr_error(image: MetadataImage, broker_id: int, change: IsrChange, state: P
 
 
 def _is_eligible(image: MetadataImage, replica: int, broker_epoch: int) -> bool:
-    """A replica that restarted since the leader saw it fetch may have lost what it had: the epoch tells."""
+    """A replica that restarted after the leader saw it fetch may have lost records. Its broker epoch shows this."""
     broker = image.brokers.get(replica)
     return broker is not None and broker.may_lead and broker_epoch in (-1, broker.broker_epoch)

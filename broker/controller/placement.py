@@ -9,7 +9,7 @@ from collections.abc import Sequence
 def place_replicas(
     *, live: Sequence[int], fenced: Sequence[int], partitions: int, replication_factor: int, rng: random.Random
 ) -> tuple[tuple[int, ...], ...]:
-    """Replicas of each partition, the first one leading. Fenced brokers fill up only where live ones do not suffice.
+    """Replicas of each partition; the first one leads. Fenced brokers are used only if there are too few live ones.
 
     The caller has checked 1 <= replication_factor <= len(live) + len(fenced) and that `live` is not empty.
     """
@@ -25,7 +25,7 @@ def _place_one(
 ) -> tuple[int, ...]:
     count = len(live)
     leader = (start + partition) % count
-    # Each round over all brokers shifts the followers, so that not always the same pairs share partitions.
+    # Each round over all brokers shifts the followers, so that not always the same pairs of brokers share partitions.
     shift = (partition // count) % max(1, count - 1)
     others = [live[(leader + 1 + (shift + step) % (count - 1)) % count] for step in range(count - 1)]
     spare = [fenced[(partition + step) % len(fenced)] for step in range(len(fenced))]

@@ -46,13 +46,13 @@ def _problem(change: QuotaChange) -> tuple[int, str | None]:
         return ErrorCode.invalid_request, f"empty name of {CLIENT_ID}"
     for key, value in change.values.items():
         if value is None:
-            continue  # what is not kept can be removed under any name
+            continue  # an entry that is not kept can be removed under any name
         if key not in QUOTA_KEYS:
             return (
                 ErrorCode.invalid_request,
                 f"Invalid configuration key {key}: expected one of {', '.join(QUOTA_KEYS)}",
             )
-        if not 0 < value < math.inf:  # what is not a number compares to nothing
+        if not 0 < value < math.inf:  # NaN compares to nothing
             return ErrorCode.invalid_request, f"Quota {key} must be a number greater than 0, got {value}"
         if key != REQUEST_PERCENTAGE and value != int(value):
             return ErrorCode.invalid_request, f"Quota {key} cannot be a fractional value, got {value}"

@@ -10,10 +10,11 @@ from uuid import UUID, uuid5
 
 
 def replica_directory(topic_id: UUID, partition: int) -> UUID:
-    """The log directory that a replica of this partition lies in, as KIP-858 names log directories by ids.
+    """The log directory of a replica of this partition. KIP-858 names log directories by ids.
 
     Kafka assigns each partition to one of the broker's `log.dirs` and tells the controller by AssignReplicasToDirs.
-    Here each partition's directory counts as one of its own and fails by itself: its id follows from the partition.
+    Here the directory of each partition counts as a log directory of its own and fails by itself. So its id follows
+    from the partition.
     """
     return uuid5(topic_id, str(partition))
 
@@ -76,7 +77,8 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """isr and leader after it. The leader epoch grows by one iff `new_leader_epoch`, the partition epoch always."""
+    """isr and leader after the change. If `new_leader_epoch`, the leader epoch grows by one. The partition epoch always
+    does."""
 
     topic_id: UUID
     partition: int

@@ -20,7 +20,7 @@ class BrokerSessions:
     def __init__(self, *, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._sessions: dict[int, _Session] = {}
-        # Where the log ended when a broker began its controlled shutdown: the others must have read up to there.
+        # Where the log ended when a broker began its controlled shutdown. The others must have read up to this offset.
         self._shutdown_offsets: dict[int, int] = {}
 
     def restart(self, broker_ids: Iterable[int], now_ms: int) -> None:
@@ -49,7 +49,8 @@ class BrokerSessions:
         self._shutdown_offsets[broker_id] = end_offset
 
     def others_saw_shutdown(self, broker_id: int, live: Iterable[int]) -> bool:
-        """Every other live broker has read the changes that took leadership away. True when none were recorded here."""
+        """Every other live broker has read the changes that took leadership away. True if no such changes were recorded
+        here."""
         offset = self._shutdown_offsets.get(broker_id, -1)
         others = [self._sessions[other] for other in live if other != broker_id and other in self._sessions]
         return all(session.metadata_offset >= offset for session in others)

@@ -29,13 +29,13 @@ def image_records(image: MetadataImage) -> tuple[MetadataRecord, ...]:
         *_topics(image),
         *_configs(image),
         *_quotas(image),
-        # Who the last block went to was of interest when it was given out only.
+        # The owner of the last block mattered only when it was given out.
         ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id),
     )
 
 
 def image_of(records: tuple[MetadataRecord, ...], *, end_offset: int, epoch: int) -> MetadataImage:
-    """The image that stands for all entries below `end_offset`. ValueError for records that cannot be one."""
+    """The image that stands for all entries below `end_offset`. ValueError for records that cannot form an image."""
     return replay(MetadataImage(), records, offset=end_offset - 1, epoch=epoch)
 
 

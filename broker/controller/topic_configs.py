@@ -13,7 +13,8 @@ from enum import Enum
 
 _INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-SEGMENT_BYTES_MIN = 1024  # Kafka: 1 MiB (KIP-1030); smaller ones make rolling and retention visible in a short run
+# Kafka's minimum is 1 MiB (KIP-1030). Smaller segments show rolling and retention in a short run
+SEGMENT_BYTES_MIN = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ class ConfigType(Enum):
 class TopicSetting:
     check: Check
     kind: ConfigType
-    default: str  # Kafka's, for those without a broker setting beneath
+    default: str  # Kafka's default, for settings without a broker setting behind them
     broker_key: str | None = None  # the broker setting that is its default
     effect: Effect = Effect.HONOURED
     note: str = ""

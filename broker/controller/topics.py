@@ -29,7 +29,7 @@ from broker.controller.types import (
 )
 from broker.wire.errors import ErrorCode
 
-PARTITIONS_MAX = 2_000  # per request (Kafka: 10,000): the decision keeps the event loop, 0.05 ms each
+PARTITIONS_MAX = 2_000  # per request (Kafka: 10,000), because the decision blocks the event loop, 0.05 ms for each
 NAME_LENGTH_MAX = 249  # a directory "<name>-<partition>" must fit a file name
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -38,7 +38,7 @@ _NO_ROOM = f"More than {PARTITIONS_MAX} partitions in one request, or more in al
 
 
 def _room(image: MetadataImage, config: ControllerConfig) -> int:
-    """How many partitions one request may bring."""
+    """How many partitions one request may create."""
     present = sum(len(topic.partitions) for topic in image.topics.values())
     return min(PARTITIONS_MAX, max(0, config.partitions_max - present))
 
@@ -56,7 +56,7 @@ def create_topics(
     created: list[CreatedTopic] = []
     times = Counter(topic.name for topic in request.topics)
     budget = _room(image, config)
-    draft = image  # with the topics before this one, so that two colliding names in one request are seen
+    draft = image  # includes the topics before this one, so that two colliding names in one request are found
     for topic in {each.name: each for each in request.topics}.values():
         try:
             if times[topic.name] > 1:

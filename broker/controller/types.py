@@ -18,7 +18,7 @@ from broker.quorum.types import LogEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadershipGained:
-    """quorum BecameLeader. The controller turns active when the LeaderChange entry of this epoch commits."""
+    """The quorum's BecameLeader. The controller becomes active when the LeaderChange entry of this epoch commits."""
 
     epoch: int
 
@@ -35,7 +35,7 @@ class MetadataCommitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataSnapshot:
-    """The image of a snapshot: every entry up to its offset is committed. Only a node that does not lead gets one."""
+    """The image of a snapshot. Every entry up to its offset is committed. Only a node that does not lead gets one."""
 
     image: MetadataImage
 
@@ -215,7 +215,8 @@ class AlterConfigsResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPartitions:
-    """`count` partitions after it; `assignments` of the new ones, None: the controller places them."""
+    """The topic gets `count` partitions in total. `assignments` are those of the new ones; None: the controller places
+    them."""
 
     topic: str
     count: int
@@ -341,7 +342,7 @@ class Respond:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImagePublished:
-    """The committed image moved. On every node, active or not; comes before the Responds of the same commit."""
+    """The committed image changed. Sent on every node, active or not, before the Responds of the same commit."""
 
     old: MetadataImage
     new: MetadataImage
@@ -359,7 +360,7 @@ class ControllerDeactivated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionFailed:
-    """A defect met one request before anything had moved: it was refused, and this is for the log."""
+    """A defect in one request, before any state changed. The request was refused. This event is for the log."""
 
     request: str  # the name of its type
     cause: str

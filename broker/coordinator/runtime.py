@@ -1,11 +1,10 @@
-"""What a coordinator and the shell around it promise each other: records, actions, and the ledger of what is committed.
+"""What a coordinator and the shell around it promise each other: records, actions, and a ledger of what is committed.
 
 A shard is the state of one partition of an internal topic. It changes only by `replay` (records read from the log when
-this broker becomes its leader) and `handle`. A shard applies its own records as it hands out their Append, so its state
-is always that of the leader's log, whose tail may not be committed yet. What leaves a shard (Reply, Emit) therefore
-waits until the high watermark has passed the appends it depends on: no client learns what a fail-over could take back.
-A leader's log is never cut while it leads, so nothing has to be rolled back; when it stops leading, the shard is
-dropped.
+this broker becomes its leader) and `handle`. A shard applies its own records when it returns their Append. So its state
+is that of the leader's log, whose end may not be committed yet. Therefore a Reply or an Emit waits until the high
+watermark has passed the appends that it depends on. No client learns of anything that a fail-over could take back. A
+leader's log is never cut while it leads, so nothing has to be rolled back. When it stops leading, the shard is dropped.
 
 Append number 0 stands for everything that was loaded. Shown by tests/broker_coordinator/test_coordinator_runtime.py.
 """
@@ -55,7 +54,7 @@ class LoadedMarker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """All of the log was replayed; the shard begins to serve. The first event that `handle` gets."""
+    """All of the log was replayed, and the shard begins to serve. It is the first event that `handle` gets."""
 
     leader_epoch: int
 
@@ -102,7 +101,7 @@ class Shard(Protocol):
     def replay(self, entry: LoadedRecord | LoadedMarker) -> None: ...
 
     def may_append(self, event: object) -> bool:
-        """Whether handling this event may need the log. If so, it is refused while the log takes no appends."""
+        """Whether this event may need an append. If so, it is refused while the log takes no appends."""
         ...
 
     def handle(self, event: object, now_ms: int) -> Sequence[CoordinatorAction]: ...
@@ -118,10 +117,12 @@ class Ledger:
     def __init__(self, *, loaded_end_offset: int) -> None:
         self._open: deque[tuple[int, int]] = deque([(0, loaded_end_offset)])  # (append number, end offset) ascending
         self.appended = 0  # the last append number
-        self.committed = -1  # the last append number below the high watermark; -1: not even what was loaded
-        self._waiting: dict[int, Reply | Emit] = {}  # by order of arrival
+        # the last append number below the high watermark; -1: not even the loaded records are committed
+        self.committed = -1
+        self._waiting: dict[int, Reply | Emit] = {}  # in the order of arrival
         self._by_append: list[tuple[int, int]] = []  # heap of (append number, arrival); may hold arrivals that left
-        self._by_deadline: deque[tuple[int, int]] = deque()  # (deadline, arrival) ascending; likewise
+        # (deadline, arrival) ascending; may hold arrivals that left
+        self._by_deadline: deque[tuple[int, int]] = deque()
         self._arrivals = 0
 
     def __len__(self) -> int:
@@ -134,7 +135,7 @@ class Ledger:
         self._open.append((number, end_offset))
 
     def wait(self, action: Reply | Emit, *, deadline_ms: int | None) -> None:
-        """`deadline_ms` None: as long as the shard lives. Deadlines must not descend from one call to the next."""
+        """`deadline_ms` None: as long as the shard lives. From call to call deadlines must not become earlier."""
         after = self.appended if action.after is None else action.after
         assert 0 <= after <= self.appended, f"nothing can wait for append {after} of {self.appended}"
         self._arrivals += 1
@@ -149,7 +150,7 @@ class Ledger:
             self.committed = self._open.popleft()[0]
 
     def pop_ready(self) -> Reply | Emit | None:
-        """The next action whose appends are committed; in the order of appends, then of arrival."""
+        """The next action whose appends are committed, in the order of appends and then of arrival."""
         while self._by_append and self._by_append[0][0] <= self.committed:
             action = self._waiting.pop(heapq.heappop(self._by_append)[1], None)
             if action is not None:
@@ -157,7 +158,8 @@ class Ledger:
         return None
 
     def pop_expired(self, now_ms: int) -> Reply | Emit | None:
-        """The next action whose time limit passed uncommitted. Its appends may still be committed later."""
+        """The next action whose time limit passed before its appends were committed. They may still be
+        committed later."""
         while self._by_deadline and self._by_deadline[0][0] <= now_ms:
             action = self._waiting.pop(self._by_deadline.popleft()[1], None)
             if action is not None:

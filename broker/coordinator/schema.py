@@ -1,8 +1,8 @@
 """Primitive types of Kafka's message format, for the keys and values of internal topics.
 
-kio covers requests and responses; the records that coordinators keep are described by the same types but not in it.
-Classic forms have fixed-size lengths, flexible ones (KIP-482) varints and tagged fields. `Reader` raises SchemaError
-for bytes that end early; what follows the last field is ignored, as Kafka does.
+kio has the types of requests and responses. The records that coordinators keep use the same primitive types, but kio
+does not have them. Classic forms have lengths of fixed size, flexible ones (KIP-482) have varints and tagged fields.
+`Reader` raises SchemaError for bytes that end early. It ignores what follows the last field, as Kafka does.
 """
 
 from __future__ import annotations

@@ -245,7 +245,8 @@ class _Judge:
         return self.now_ms + self.log.config.delete_retention_ms
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
-        """The log's producer state depends on this batch. Without it, a rebuild of that state would miss the producer."""
+        """The log's producer state depends on this batch. Without it, a rebuild of that state would miss the
+        producer."""
         entry = self.log.producers.entry(header.producer_id) if header.producer_id >= 0 else None
         if entry is None or entry.epoch != header.producer_epoch:
             return False

@@ -481,7 +481,8 @@ class PartitionLog:
         return self.offset_for_timestamp(largest) if largest >= 0 else None
 
     def _timestamps_from_log_start(self, first: Segment) -> Iterator[int]:
-        """The largest timestamp of each batch. If the log start cuts a batch in two, only its remaining records count."""
+        """The largest timestamp of each batch. If the log start cuts a batch in two, only its remaining
+        records count."""
         for batch in first.batches(first.position_of(self._log_start_offset), bodies=False):
             if batch.header.base_offset >= self._log_start_offset:
                 yield batch.header.max_timestamp
@@ -638,7 +639,8 @@ class PartitionLog:
             segment.close()
 
     def abandon(self) -> None:
-        """Close the files as they are after one of them has failed. Nothing is flushed, and nothing is marked as safe."""
+        """Close the files as they are after one of them has failed. Nothing is flushed, and nothing is marked
+        as safe."""
         for segment in self._segments:
             with contextlib.suppress(OSError):
                 segment.close()

@@ -56,7 +56,8 @@ class TransactionIndex:
         self._entries.append(entry)
 
     def collect(self, from_offset: int, upper_bound: int, found: list[AbortedTransaction]) -> bool:
-        """Add the transactions that reach into [from_offset, upper_bound). True: later segments hold no more of them."""
+        """Add the transactions that reach into [from_offset, upper_bound). True: later segments hold no more
+        of them."""
         start = bisect_left(self._entries, from_offset, key=lambda entry: entry.last_offset)
         for entry in self._entries[start:]:
             if entry.first_offset < upper_bound:

@@ -17,7 +17,7 @@ class Channel:
     not_before_ms: int = 0
 
     def close(self, not_before_ms: int) -> None:
-        """The request is answered, or will not be."""
+        """The request is answered, or no answer will come."""
         self.correlation_id = None
         self.not_before_ms = not_before_ms
 
@@ -37,12 +37,14 @@ class Channels:
         assert channel.correlation_id is None, "one request in flight to a peer"
         self._last_correlation_id += 1
         channel.correlation_id = self._last_correlation_id
-        wait_ms = request.max_wait_ms if isinstance(request, FetchRequest) else 0  # the leader may hold it so long
+        # the leader may hold the request for this long
+        wait_ms = request.max_wait_ms if isinstance(request, FetchRequest) else 0
         channel.deadline_ms = now_ms + self._config.request_timeout_ms + wait_ms
         return Send(peer_id=peer_id, correlation_id=channel.correlation_id, request=request)
 
     def ended(self, peer_id: int, correlation_id: int, now_ms: int) -> Channel | None:
-        """The channel of this request, free again; None if the request is of an earlier role, or timed out."""
+        """The channel of this request, which is free again. None if the request is from an earlier role, or
+        timed out."""
         channel = self.by_peer.get(peer_id)
         if channel is None or channel.correlation_id != correlation_id:
             return None

@@ -1,9 +1,9 @@
 """The file of a snapshot, in the frame of Kafka's checkpoints (KIP-630): record batches between two control records.
 
 `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint` holds a control batch with a SnapshotHeader record, one batch of
-payloads, and a control batch with a SnapshotFooter record: without it the file is not whole. Offsets count from 0, all
-batches carry the snapshot's epoch. The same bytes go over the wire by FetchSnapshot. What a payload means is not known
-here. Shown by tests/broker_quorum/test_quorum_snapshots.py.
+payloads, and a control batch with a SnapshotFooter record. Without the footer the file is not whole. Offsets count from
+0. All batches have the snapshot's epoch. FetchSnapshot sends the same bytes. This module does not know what a payload
+means. Shown by tests/broker_quorum/test_quorum_snapshots.py.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parse_file_name(name: str) -> SnapshotId | None:
 
 
 def encode_snapshot(snapshot_id: SnapshotId, payloads: tuple[bytes, ...], *, last_timestamp_ms: int) -> Snapshot:
-    """`last_timestamp_ms`: when the last entry that is in it was written, or when it was taken."""
+    """`last_timestamp_ms`: when the last entry in the snapshot was written, or when the snapshot was taken."""
     header = header_types.SnapshotHeaderRecord(version=i16(0), last_contained_log_timestamp=i64(last_timestamp_ms))
     footer = footer_types.SnapshotFooterRecord(version=i16(0))
     data = b"".join(

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 class QuorumConfig:
     node_id: int
     voters: tuple[int, ...]  # ids of controller.quorum.voters; node_id is among them
-    election_timeout_ms: int = 1000  # controller.quorum.election.timeout.ms; jitter of up to as much is added
+    # controller.quorum.election.timeout.ms; a random time up to the same length is added
+    election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000  # controller.quorum.fetch.timeout.ms
     request_timeout_ms: int = 2000  # controller.quorum.request.timeout.ms
     retry_backoff_ms: int = 20  # controller.quorum.retry.backoff.ms
-    fetch_max_bytes: int = 1 << 20  # controller.quorum.fetch.max.bytes; an answer has one entry at least
+    fetch_max_bytes: int = 1 << 20  # controller.quorum.fetch.max.bytes; an answer has at least one entry
     fetch_snapshot_max_bytes: int = 1 << 20  # controller.quorum.fetch.snapshot.max.bytes: of a snapshot, in one answer
     fetch_max_wait_ms: int = 500  # long poll at the leader; the core keeps it below fetch_timeout_ms / 2
 
@@ -27,5 +28,5 @@ class QuorumConfig:
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """Kafka's factor 1.5: a leader outlasts its followers' patience, so a slow one does not depose itself."""
+        """Kafka's factor 1.5. A leader waits longer than its followers do, so a slow leader does not depose itself."""
         return self.fetch_timeout_ms * 3 // 2

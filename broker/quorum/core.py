@@ -1,9 +1,9 @@
-"""The quorum core of one voter (KIP-595, pre-vote of KIP-996). The API is on one screen in `broker.quorum`.
+"""The quorum core of one voter (KIP-595, pre-vote of KIP-996). Its API is described in `broker.quorum`.
 
-Owns the one door for events, the change of roles, and the answers to peers. What a role does is in
-`broker.quorum.roles`, what may follow what in `broker.quorum.transitions`, what outlives a role in
-`broker.quorum.voter`. `tests/broker_quorum` runs it under seeded drops, delays, partitions and restarts and checks
-after every event that an epoch has one leader, that logs match, and that nothing committed is lost.
+Owns: the only entry for events, the change of roles, and the answers to peers. `broker.quorum.roles` says what a role
+does, `broker.quorum.transitions` which role may follow which, `broker.quorum.voter` what stays when the role changes.
+`tests/broker_quorum` runs it under seeded drops, delays, partitions and restarts. After every event it checks that an
+epoch has one leader, that logs match, and that nothing committed is lost.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Quorum:
         persisted: PersistedState,  # PersistedState() when there is no quorum-state file
         entries: tuple[LogEntry, ...],  # the metadata log on disk, offsets dense
         rng: random.Random,
-        snapshot: Snapshot | None = None,  # the latest on disk; the log begins at 0 or at its end offset at the latest
+        # the latest on disk; the log begins at 0, or at the latest at the snapshot's end offset
+        snapshot: Snapshot | None = None,
         log_start: SnapshotId | None = None,  # where `entries` begin, None for offset 0
     ) -> None:
         self._voter = Voter(
@@ -127,12 +128,12 @@ class Quorum:
 
     @property
     def leader_id(self) -> int:
-        """Whom we believe to lead `epoch`, -1 for nobody."""
+        """The voter that we believe to lead `epoch`; -1 for nobody."""
         return self._voter.leader_id
 
     @property
     def voted_id(self) -> int:
-        """Whom this voter gave its vote in `epoch`, -1 for nobody."""
+        """The voter that got our vote in `epoch`; -1 for nobody."""
         return self._voter.voted_id
 
     @property
@@ -161,7 +162,7 @@ class Quorum:
         return self._voter.snapshot_id
 
     def epoch_before(self, offset: int) -> int:
-        """Of the last entry below `offset`, which lies in the log; -1 at 0."""
+        """Epoch of the last entry below `offset`, which is in the log; -1 at 0."""
         return self._voter.log.epoch_before(offset)
 
     @property
@@ -179,7 +180,7 @@ class Quorum:
 
     @property
     def persisted(self) -> PersistedState:
-        """What the disk was last asked to keep."""
+        """The state that the disk was last asked to keep."""
         return self._voter.persisted
 
     def check_invariants(self) -> None:
@@ -190,7 +191,7 @@ class Quorum:
     # -- roles --------------------------------------------------------------------------------------------------------
 
     def _move(self, move: Move | None) -> None:
-        """The one door for a change of role: persists first, then tells the host."""
+        """The only place where the role changes. It persists first, then tells the host."""
         while move is not None:
             move = self._enter(move)
 
@@ -238,7 +239,7 @@ class Quorum:
 
     def _start(self) -> None:
         if not isinstance(self._role, Initial):
-            return  # a peer was quicker, and what it told is newer than the disk
+            return  # a peer was quicker, and its news is newer than the disk
         voter, leader_id = self._voter, self._voter.persisted.leader_id
         if leader_id in voter.peers:
             self._move(Move(trigger=Trigger.LEADER_ON_DISK, leader_id=leader_id))
@@ -282,7 +283,7 @@ class Quorum:
             self._observe(response.leader_epoch, response.leader_id)
         elif response.leader_epoch == voter.epoch:
             self._move(self._role.answered(voter, event.sender_id, response, channel))
-        # Else a peer that has not caught up with our epoch yet: ask again after the backoff.
+        # Otherwise the peer has not reached our epoch yet. Ask again after the backoff.
 
     def _observe(self, epoch: int, leader_id: int) -> None:
         self._move(observed(self._role, self._voter, epoch, leader_id))
@@ -313,7 +314,8 @@ class Quorum:
     def _answer_vote(self, request: VoteRequest) -> VoteResponse:
         voter = self._voter
         error, granted = QuorumError.NONE, False
-        if request.candidate_id not in voter.peers:  # nor we ourselves: an epoch that nobody else has is nobody's word
+        # a candidate that is no voter, or we ourselves: its epoch is not believed
+        if request.candidate_id not in voter.peers:
             error = QuorumError.INCONSISTENT_VOTER_SET
         elif request.candidate_epoch < voter.epoch:
             error = QuorumError.FENCED_LEADER_EPOCH
@@ -360,7 +362,7 @@ class Quorum:
             return error
         self._observe(request.leader_epoch, NO_NODE)
         if voter.leader_id in (NO_NODE, request.leader_id):
-            # The best follower asks at once, the others only if it fails.
+            # The follower with the most entries asks at once, the others only if it fails.
             is_first = request.preferred_candidates[:1] == (self.node_id,)
             deadline_ms = voter.now_ms if is_first else voter.draw_election_deadline_ms()
             self._move(Move(trigger=Trigger.LEADER_RESIGNED, deadline_ms=deadline_ms))

@@ -18,7 +18,7 @@ _LEADER_CHANGE_KEY = struct.pack(">hh", 0, 2)
 
 
 def encode_entries(entries: tuple[LogEntry, ...], *, number_in_append: int | None = None) -> bytes:
-    """`number_in_append`, of the first of them: None on the wire."""
+    """Encode the entries. `number_in_append` is the number of the first of them; None on the wire."""
     if number_in_append is None:
         return b"".join(_encode_entry(entry, NO_SEQUENCE) for entry in entries)
     return b"".join(_encode_entry(entry, number) for number, entry in enumerate(entries, start=number_in_append))

@@ -1,7 +1,7 @@
-"""The core's own view of the metadata log: all entries in memory, plus where each epoch starts.
+"""The core's own view of the metadata log: all entries in memory, and where each epoch starts.
 
-A snapshot bounds it: the entries that it stands for are dropped. The copy on disk is the host's: it performs
-AppendEntries, TruncateEntries, DropPrefix and InstallSnapshot, which say the same.
+A snapshot limits its size: the entries that the snapshot stands for are dropped. The copy on disk belongs to the host.
+It performs AppendEntries, TruncateEntries, DropPrefix and InstallSnapshot, which do the same there.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from broker.quorum.types import NO_EPOCH, DivergingEpoch, LogEntry
 class QuorumLog:
     """Offsets are dense from `start_offset`, epochs never fall; `_epoch_starts` lists (epoch, first offset), ascending.
 
-    A log that does not begin at 0 follows a snapshot, whose last epoch is its first: that one counts as beginning at
-    `start_offset`, since where it did begin is no longer known.
+    A log that does not begin at 0 follows a snapshot. The last epoch of the snapshot is the first epoch of the log. It
+    counts as beginning at `start_offset`, because its real beginning is no longer known.
     """
 
     def __init__(self, entries: tuple[LogEntry, ...], *, start_offset: int = 0, start_epoch: int = NO_EPOCH) -> None:
@@ -43,14 +43,15 @@ class QuorumLog:
         return self._epoch_starts[-1][0] if self._epoch_starts else NO_EPOCH
 
     def epoch_before(self, offset: int) -> int:
-        """The epoch of the entry at `offset` - 1, which is in the log or the last one of the snapshot before it."""
+        """The epoch of the entry at `offset` - 1. That entry is in the log, or is the last one of the snapshot before
+        it."""
         assert self._start_offset <= offset <= self.end_offset
         if offset > self._start_offset:
             return self._entries[offset - 1 - self._start_offset].epoch
         return self._epoch_starts[0][0] if self._start_offset else NO_EPOCH
 
     def drop_prefix(self, start_offset: int) -> None:
-        """Forget the entries below; a snapshot stands for them."""
+        """Forget the entries below this offset. A snapshot stands for them."""
         assert self._start_offset < start_offset <= self.end_offset
         epoch = self.epoch_before(start_offset)
         del self._entries[: start_offset - self._start_offset]
@@ -59,7 +60,8 @@ class QuorumLog:
         self._epoch_starts = [(epoch, start_offset), *later]
 
     def needs_snapshot(self, *, fetch_offset: int, last_fetched_epoch: int) -> bool:
-        """Whether a log that ends so cannot be continued from this one: what it lacks, or where they part, is gone."""
+        """Whether a log with this end cannot be continued from this one, because the entries that it lacks, or the
+        place where both part, are gone."""
         if not self._start_offset:
             return False
         return fetch_offset < self._start_offset or last_fetched_epoch < self._epoch_starts[0][0]
@@ -109,9 +111,9 @@ class QuorumLog:
         return DivergingEpoch(epoch=self._epoch_starts[position - 1][0], end_offset=end)
 
     def divergence(self, *, fetch_offset: int, last_fetched_epoch: int) -> DivergingEpoch | None:
-        """None if a log which ends at `fetch_offset` in `last_fetched_epoch` is a prefix of this one (KIP-595).
+        """None if a log that ends at `fetch_offset` in `last_fetched_epoch` is a prefix of this one (KIP-595).
 
-        Only where `needs_snapshot` does not hold.
+        Call it only if `needs_snapshot` is False.
         """
         if fetch_offset == 0:
             return None
@@ -121,7 +123,7 @@ class QuorumLog:
         return end
 
     def common_end(self, diverging: DivergingEpoch) -> int:
-        """How much of this log can agree with a leader whose answer to our Fetch was `diverging`."""
+        """How much of this log can agree with the leader that answered our Fetch with `diverging`."""
         return min(diverging.end_offset, self.end_of_epoch(diverging.epoch).end_offset)
 
     def check_invariants(self) -> None:

@@ -1,19 +1,19 @@
-"""Snapshots of the metadata log (KIP-630): what they are called, and how a follower gathers one in pieces.
+"""Snapshots of the metadata log (KIP-630): their names, and how a follower downloads one in pieces.
 
-A snapshot stands for all entries below its end offset; its bytes are opaque to the quorum. Only what is committed is
-ever in one, so installing it takes nothing back.
+A snapshot stands for all entries below its end offset. Its bytes mean nothing to the quorum. It only contains committed
+entries, so installing it takes nothing back.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-SNAPSHOT_BYTES_MAX = 256 << 20  # a follower gathers it in memory; a cluster's metadata is a small part of that
+SNAPSHOT_BYTES_MAX = 256 << 20  # a follower holds it in memory; the metadata of a cluster is a small part of this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class SnapshotId:
-    """`epoch` is that of the last entry it stands for, the one at `end_offset` - 1."""
+    """`epoch` is the epoch of the last entry that the snapshot stands for, at `end_offset` - 1."""
 
     end_offset: int
     epoch: int
@@ -30,13 +30,13 @@ class Snapshot:
 
 @dataclass(slots=True, kw_only=True)
 class SnapshotDownload:
-    """What a follower has of the snapshot that its leader named."""
+    """The part that a follower has of the snapshot that its leader named."""
 
     snapshot_id: SnapshotId
     data: bytearray = field(default_factory=bytearray)
 
     def add(self, snapshot_id: SnapshotId, *, position: int, size: int, piece: bytes) -> bool:
-        """False: the piece does not fit to what there is, begin anew."""
+        """False: the piece does not fit the part that is there. Begin again."""
         fits = snapshot_id == self.snapshot_id and position == len(self.data)
         if not fits or size > SNAPSHOT_BYTES_MAX or len(self.data) + len(piece) > size or not piece:
             return False

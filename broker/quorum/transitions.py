@@ -50,7 +50,7 @@ def _table() -> Mapping[tuple[RoleName, Trigger], RoleName]:
     return {
         (initial, Trigger.LEADER_ON_DISK): follower,
         (initial, Trigger.NO_LEADER_ON_DISK): unattached,
-        # Its process listens already, and a peer may be quicker than its own start.
+        # Its process accepts connections already, and a peer may send something before the start.
         (initial, Trigger.VOTE_GRANTED): unattached,
         (initial, Trigger.NEWER_EPOCH): unattached,
         (initial, Trigger.NEWER_LEADER): follower,
@@ -91,7 +91,8 @@ def _table() -> Mapping[tuple[RoleName, Trigger], RoleName]:
         (follower, Trigger.NEWER_LEADER): follower,
         (follower, Trigger.LEADER_RESIGNED): unattached,
         (follower, Trigger.SHUTDOWN): resigned,
-        # Its epoch has no other leader. A newer epoch ends it, or the silence of the others (KIP-595, check quorum).
+        # Its epoch has no other leader. It ends with a newer epoch, or if the others are silent (KIP-595, check
+        # quorum).
         (leader, Trigger.QUORUM_LOST): unattached,
         (leader, Trigger.NEWER_EPOCH): unattached,
         (leader, Trigger.NEWER_LEADER): follower,

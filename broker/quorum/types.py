@@ -117,7 +117,7 @@ class FetchResponse:
     high_watermark: int
     diverging_epoch: DivergingEpoch | None
     entries: tuple[LogEntry, ...]
-    snapshot_id: SnapshotId | None = None  # what was asked for is gone from the log: get this first (KIP-630)
+    snapshot_id: SnapshotId | None = None  # the asked entry is gone from the log: get this snapshot first (KIP-630)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class VoterState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Exactly once in a life. Only requests of peers may come before."""
+    """Comes exactly once in a life. Only requests of peers may come before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestReceived:
-    """A peer asks. `token` returns in a `Reply`, perhaps only after a later event (a long-polled Fetch)."""
+    """A peer asks. `token` comes back in a `Reply`, perhaps only after a later event (a long-polled Fetch)."""
 
     token: int
     request: Request
@@ -186,7 +186,8 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendFailed:
-    """No answer will come for that `Send`: refused, disconnected, timed out. Optional, but makes retries prompt."""
+    """No answer will come for that `Send`: refused, disconnected or timed out. This event is optional, but retries are
+    then quicker."""
 
     peer_id: int
     correlation_id: int
@@ -194,7 +195,7 @@ class SendFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Propose:
-    """Append this payload if we lead `epoch`; ignored otherwise, as `LostLeadership` has then been reported before."""
+    """Append this payload if we lead `epoch`. Otherwise it is ignored; `LostLeadership` was reported before."""
 
     epoch: int
     payload: bytes
@@ -202,7 +203,8 @@ class Propose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotTaken:
-    """The host has put the committed state into a snapshot. `drops_prefix`: the entries it stands for may go."""
+    """The host has put the committed state into a snapshot. `drops_prefix`: the entries that it stands for may be
+    removed."""
 
     snapshot: Snapshot
     drops_prefix: bool
@@ -234,14 +236,15 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistQuorumState:
-    """Must be on disk before any later action: a vote that is forgotten could be given twice."""
+    """Must be on disk before any later action. A vote that is forgotten could be given twice."""
 
     state: PersistedState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendEntries:
-    """Must be on disk before any later action: our next Fetch, or our own count for the high watermark, vouches."""
+    """Must be on disk before any later action, because our next Fetch, or our own count for the high watermark, says
+    that we hold it."""
 
     entries: tuple[LogEntry, ...]
 
@@ -255,14 +258,14 @@ class TruncateEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSnapshot:
-    """Must be on disk before any later action: the entries that it stands for may be removed then."""
+    """Must be on disk before any later action, because the entries that it stands for may be removed then."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropPrefix:
-    """Remove every entry below `start_offset`: the snapshot of that end offset, on disk by now, stands for them."""
+    """Remove every entry below `start_offset`. The snapshot with that end offset is on disk and stands for them."""
 
     start_offset: int
 
@@ -276,7 +279,8 @@ class InstallSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """Entries below the high watermark, each reported exactly once per life, in offset order, control entries too."""
+    """Entries below the high watermark, control entries too, in offset order. Each is reported exactly
+    once per life."""
 
     high_watermark: int
     entries: tuple[LogEntry, ...]
@@ -294,7 +298,8 @@ class LostLeadership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChanged:
-    """Whom this node believes to lead, -1 for nobody. For routing to the controller and for the journal."""
+    """The voter that this node believes to lead; -1 for nobody. Used for routing to the controller and
+    for the journal."""
 
     leader_id: int
     epoch: int

@@ -1,4 +1,4 @@
-"""What outlives the roles of a voter: its log, epoch, vote, leader, snapshot and high watermark.
+"""What stays when a voter changes its role: its log, epoch, vote, leader, snapshot and high watermark.
 
 Roles read it and change it through its methods, which also note the actions for the host. It decides nothing about
 roles. Shown by tests/broker_quorum.
@@ -48,7 +48,8 @@ class Voter:
         else:
             self.log = QuorumLog(entries, start_offset=log_start.end_offset, start_epoch=log_start.epoch)
         self.snapshot = snapshot
-        # A crash may have come between the append of a newer epoch and the state that names it.
+        # A crash may have come after the append of a newer epoch and before the state that names this epoch was
+        # written.
         newer = self.log.last_epoch > persisted.leader_epoch
         self.persisted = PersistedState(leader_epoch=self.log.last_epoch) if newer else persisted
         self.leader_id = NO_NODE
@@ -68,20 +69,20 @@ class Voter:
         return self.config.node_id
 
     def draw_start_deadline_ms(self) -> int:
-        """When to ask first in a life. A pre-vote disturbs no leader: if there is one, a refusal names it. So ask
-        soon, a little spread."""
+        """When to ask for the first time in a life. A pre-vote disturbs no leader: if there is one, the refusal names
+        it. So ask soon, with a small random delay."""
         if not self.peers:
-            return self.now_ms  # alone: no one to wait for
+            return self.now_ms  # alone: there is nobody to wait for
         return self.now_ms + 1 + self._rng.randrange(1 + self.config.election_timeout_ms // 4)
 
     def draw_election_deadline_ms(self) -> int:
-        """Another one each time, so that two voters do not stand for ever at the same time (Raft, 5.2)."""
+        """Different each time, so that two voters do not become candidates at the same time for ever (Raft, 5.2)."""
         return self.now_ms + self.config.election_timeout_ms + self._rng.randrange(self.config.election_timeout_ms)
 
     # -- epoch, leader and vote --------------------------------------------------------------------------------------
 
     def enter_epoch(self, *, epoch: int, leader_id: int, voted_id: int) -> None:
-        """On disk before any later action."""
+        """The new epoch is on disk before any later action."""
         assert epoch >= self.epoch, "the epoch never falls"
         self.epoch, self.leader_id, self.voted_id = epoch, leader_id, voted_id
         state = self._state_to_persist()
@@ -90,13 +91,14 @@ class Voter:
             self.actions.append(PersistQuorumState(state=state))
 
     def _state_to_persist(self) -> PersistedState:
-        # A leader that is only forgotten (it resigned, timed out) may stay in the file: it did lead this epoch.
+        # A leader that is only forgotten (it resigned or timed out) may stay in the file, because it did lead this
+        # epoch.
         same_epoch = self.persisted.leader_epoch == self.epoch
         leader_id = self.persisted.leader_id if same_epoch and self.leader_id == NO_NODE else self.leader_id
         return PersistedState(leader_epoch=self.epoch, leader_id=leader_id, voted_id=self.voted_id)
 
     def is_up_to_date(self, request: VoteRequest) -> bool:
-        """Whether the candidate's log holds all that ours may hold of what is committed (Raft, 5.4.1)."""
+        """Whether the candidate's log holds everything of our log that may be committed (Raft, 5.4.1)."""
         return (request.last_epoch, request.last_offset) >= (self.log.last_epoch, self.log.end_offset)
 
     def reply(self, token: int, response: Response) -> None:
@@ -131,7 +133,8 @@ class Voter:
         return None if self.snapshot is None else self.snapshot.snapshot_id
 
     def take_snapshot(self, event: SnapshotTaken) -> None:
-        """Of what is committed, by our host; the leader's and the followers' are independent of each other."""
+        """Our host put the committed state into a snapshot. Snapshots of leader and followers are independent of each
+        other."""
         snapshot_id = event.snapshot.snapshot_id
         assert snapshot_id.end_offset <= self.high_watermark, "only what is committed is in a snapshot"
         if self.snapshot is not None and snapshot_id <= self.snapshot.snapshot_id:
@@ -143,10 +146,11 @@ class Voter:
             self.actions.append(DropPrefix(start_offset=snapshot_id.end_offset))
 
     def install(self, snapshot: Snapshot) -> None:
-        """All of it is committed, and what our log has beyond it may not continue it: begin anew from there."""
+        """Install a snapshot. Everything in it is committed. Our log beyond it may not continue it, so the log begins
+        anew from there."""
         snapshot_id = snapshot.snapshot_id
         if snapshot_id.end_offset <= self.high_watermark:
-            return  # overtaken: we were told to get it before we knew what we know now
+            return  # too late: we were told to get it before we knew what we know now
         self.log = QuorumLog((), start_offset=snapshot_id.end_offset, start_epoch=snapshot_id.epoch)
         self.snapshot = snapshot
         self.high_watermark = snapshot_id.end_offset

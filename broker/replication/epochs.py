@@ -22,9 +22,10 @@ EpochLookup = Callable[[int], EpochEnd | None]
 def diverging_epoch(
     *, lookup: EpochLookup, last_fetched_epoch: int, fetch_offset: int, log_start_offset: int
 ) -> EpochEnd | None:
-    """Leader's side of Fetch v12+: None when the follower's log is a prefix of ours, else where it must look next.
+    """Leader's side of Fetch v12+. None if the follower's log is a prefix of ours; otherwise the place where it must
+    look next.
 
-    `last_fetched_epoch` is the epoch of the follower's record before `fetch_offset`; -1 means that it has none.
+    `last_fetched_epoch` is the epoch of the follower's record before `fetch_offset`. -1 means that it has none.
     """
     if last_fetched_epoch < 0 or fetch_offset <= log_start_offset:
         return None

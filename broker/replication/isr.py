@@ -1,7 +1,8 @@
-"""The proposals of a leader for its ISR, one at a time (AlterPartition, KIP-497).
+"""The leader's proposals for its ISR, one at a time (AlterPartition, KIP-497).
 
-While a proposal is open its members count for the high watermark beside the committed ISR, as the controller may have
-agreed already. States and triggers: `broker.replication.transitions`. Knows neither followers nor offsets.
+While a proposal is open, its members count for the high watermark in addition to the committed ISR, because the
+controller may have agreed already. States and triggers are in `broker.replication.transitions`. Knows neither followers
+nor offsets.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.replication.transitions import ISR_TRANSITIONS, IsrState, IsrTrigger
 
-# The proposal is void; the committed ISR stands and a later fetch or tick may propose anew.
+# With these errors the proposal is void. The committed ISR stands, and a later fetch or tick may propose again.
 _REVERTING_ERRORS = frozenset({ErrorCode.operation_not_attempted, ErrorCode.ineligible_replica})
 
 
@@ -34,15 +35,16 @@ class IsrProposal:
         self._settle(IsrTrigger.ACCEPTED)
 
     def overtaken(self) -> None:
-        """By an image of a newer partition epoch: the controller does not agree to what was proposed before it."""
+        """An image of a newer partition epoch came. The controller will not agree to a proposal that was made before
+        it."""
         self._settle(IsrTrigger.IMAGE)
 
     def failed(self, error_code: int, *, retry_at_ms: int) -> None:
         if error_code in _REVERTING_ERRORS:
             self._settle(IsrTrigger.REFUSED)
             return
-        # Lost answer, no controller, or a state that the image will correct: unknown whether it took effect, so the
-        # maximal ISR stays until an answer or a newer image comes.
+        # The answer was lost, there is no controller, or the image will correct our state. Nobody knows whether the
+        # proposal took effect. So the maximal ISR stays until an answer or a newer image comes.
         self._move(IsrTrigger.LOST)
         self.retry_at_ms = retry_at_ms
 

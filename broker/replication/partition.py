@@ -1,7 +1,7 @@
-"""One partition's replica on one broker: the one door for events, and the change of roles.
+"""One partition's replica on one broker: the only entry for events, and the change of roles.
 
-Knows no log and no socket: it is told end offsets and answers with actions. What a role does is in
-`broker.replication.roles`, what may follow what in `broker.replication.transitions`. Shown by tests/broker_replication.
+It knows no log and no socket. It is told end offsets and answers with actions. `broker.replication.roles` says what a
+role does, `broker.replication.transitions` says which role may follow which. Shown by tests/broker_replication.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 
 
 class PartitionReplica:
-    """`handle` is the only way to change it; the public attributes are for reading. What they mean: `roles.Replica`."""
+    """Changes only through `handle`. The public attributes are for reading. `roles.Replica` explains them."""
 
     def __init__(self, *, config: ReplicationConfig, high_watermark: int, log_end_offset: int) -> None:
         self.config = config
@@ -75,7 +75,7 @@ class PartitionReplica:
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """The committed ISR, and while we lead whom the controller may count in beside it by now."""
+        """The committed ISR. While we lead, also the replicas that the controller may have added to it already."""
         role = self._role
         return role.maximal_isr() if isinstance(role, Leader) else self.isr
 
@@ -88,7 +88,7 @@ class PartitionReplica:
         return isinstance(self._role, Leader) and self._role.proposal.is_open
 
     def check_append(self, *, acks: int) -> ErrorCode:
-        """Asked before the append, which definitely has not happened if this is not `none`."""
+        """Asked before an append. If the result is not `none`, the append certainly has not happened."""
         if not self.is_leader:
             return ErrorCode.not_leader_or_follower
         if acks == -1 and len(self.isr) < self.effective_min_insync_replicas:
@@ -96,8 +96,8 @@ class PartitionReplica:
         return _NONE
 
     def is_replicated(self, required_offset: int) -> bool:
-        """Whether an acks=all produce is done as soon as it is appended, as with one replica: who asks first saves
-        itself the wait."""
+        """Whether an acks=all produce is done as soon as it is appended, for example with one replica. The caller then
+        need not wait."""
         return (
             self.high_watermark >= required_offset
             and self.is_leader
@@ -105,7 +105,7 @@ class PartitionReplica:
         )
 
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
-        """KIP-320 fencing of Fetch, ListOffsets and OffsetForLeaderEpoch; -1 means that the peer did not say."""
+        """KIP-320 fencing of Fetch, ListOffsets and OffsetForLeaderEpoch. -1: the peer did not name an epoch."""
         if current_leader_epoch >= 0 and current_leader_epoch < self.leader_epoch:
             return ErrorCode.fenced_leader_epoch
         if current_leader_epoch > self.leader_epoch:
@@ -113,7 +113,8 @@ class PartitionReplica:
         return ErrorCode.none
 
     def has_everything(self, replica_id: int) -> bool:
-        """Whether this member of the ISR holds all that we do: nothing is to be told of it until the next append."""
+        """Whether this member of the ISR holds all that we have. Then it need not be told anything until the next
+        append."""
         role = self._role
         return isinstance(role, Leader) and role.has_everything(replica_id)
 
@@ -153,7 +154,7 @@ class PartitionReplica:
     # -- roles -------------------------------------------------------------------------------------------------------
 
     def _enter(self, trigger: Trigger) -> list[Action]:
-        """The one door for a change of role; the new one finds what the event said in place."""
+        """The only place where the role changes. The new role then handles what the event said."""
         name = TRANSITIONS.get((self.role, trigger))
         assert name is not None, f"no row for a replica that is {self.role.value}: {trigger.value}"
         actions = self._role.left()

@@ -57,7 +57,8 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerFetched:
-    """A follower asked from `fetch_offset`, which means: it holds everything below. Sent after the epoch checks."""
+    """A follower asked from `fetch_offset`. This means that it holds everything below. Sent after the checks of the
+    epoch."""
 
     replica_id: int
     fetch_offset: int
@@ -66,16 +67,17 @@ class FollowerFetched:
 
 @dataclass(slots=True, kw_only=True)
 class FetchTimes:
-    """When a follower fetched last by a session (KIP-227); whoever takes its requests moves it on."""
+    """When a follower last fetched in a session (KIP-227). The code that takes its requests updates it."""
 
     last_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerIdles:
-    """A follower that has everything fetches on without naming this partition: each fetch of its session counts.
+    """A follower that has everything goes on fetching without naming this partition. Each fetch of its session counts.
 
-    Until the next append, FollowerFetched or change of roles. `fetches` None: its fetches do not count any more.
+    This holds until the next append, FollowerFetched or change of roles. `fetches` None: its fetches do not count any
+    more.
     """
 
     replica_id: int
@@ -93,9 +95,9 @@ class AwaitReplication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrProposalAnswered:
-    """AlterPartition came back. On error 0 the state is the controller's; otherwise isr is ignored.
+    """The answer to AlterPartition. With error 0 the state is the controller's; otherwise isr is ignored.
 
-    `attempt` is that of the ProposeIsr that it answers: an error says nothing of a later one.
+    `attempt` is the attempt of the ProposeIsr that it answers. An error says nothing about a later attempt.
     """
 
     attempt: int
@@ -146,7 +148,7 @@ Event = (
 class ProposeIsr:
     """Send AlterPartition and report the answer, or its failure, as IsrProposalAnswered.
 
-    `attempt` is another one each time, also when the same ISR is proposed again: the answer carries it back.
+    `attempt` is different each time, also if the same ISR is proposed again. The answer must contain it.
     """
 
     attempt: int
@@ -163,7 +165,7 @@ class HighWatermarkAdvanced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrChanged:
-    """The committed ISR, as this leader learnt it first."""
+    """The committed ISR, when this leader first learns it."""
 
     leader_epoch: int
     isr: tuple[int, ...]

@@ -21,7 +21,7 @@ class WaitingProduces:
 
     def add(self, event: AwaitReplication) -> None:
         if self._waiting and self._waiting[-1].required_offset > event.required_offset:
-            # A replayed batch whose first copy is not committed yet: keep the order of required offsets.
+            # A repeated batch whose first copy is not committed yet: keep required offsets in order.
             self._waiting = deque(sorted((*self._waiting, event), key=lambda wait: wait.required_offset))
         else:
             self._waiting.append(event)

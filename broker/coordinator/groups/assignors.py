@@ -30,7 +30,8 @@ _Partition: TypeAlias = tuple[UUID, int]
 
 
 def assign_range(members: tuple[MemberSpec, ...], topics: Mapping[UUID, int]) -> Result:
-    """Each topic is cut into runs, one a subscriber, the first ones longer by one. Static members keep their rank."""
+    """Each topic is cut into runs, one for each subscriber. The first runs are longer by one. Static members keep their
+    rank."""
     result: dict[str, dict[UUID, frozenset[int]]] = {member.member_id: {} for member in members}
     ranked = sorted(members, key=lambda each: (each.instance_id is None, each.instance_id or each.member_id))
     for topic_id, partitions in sorted(topics.items()):
@@ -48,15 +49,16 @@ def assign_range(members: tuple[MemberSpec, ...], topics: Mapping[UUID, int]) ->
 
 
 def assign_uniform(members: tuple[MemberSpec, ...], topics: Mapping[UUID, int]) -> Result:
-    """As even as the subscriptions allow; of all even assignments one that moves few partitions.
+    """As even as the subscriptions allow. Among even assignments, it takes one that moves few partitions.
 
-    Owned partitions stay unless a member has more than its share. Then the least loaded subscriber takes each free
-    partition, and at last partitions move from fuller to emptier members as long as that evens out.
+    A member keeps its partitions unless it has more than its share. Then each free partition goes to the subscriber
+    with the fewest. At last partitions move from fuller to emptier members as long as that makes the assignment more
+    even.
     """
     work = _Work(members, topics)
     work.keep_owned()
     work.hand_out()
-    if len({member.topic_ids for member in members}) > 1:  # else the shares of keep_owned made it even already
+    if len({member.topic_ids for member in members}) > 1:  # otherwise keep_owned already made it even
         work.even_out()
     return work.result()
 
@@ -94,7 +96,8 @@ class _Work:
             free = [partition for partition in owned if partition not in self._owner]
             limit = len(free)
             if is_same_for_all:
-                # With equal subscriptions the shares are known: nobody keeps more, and only `longer` members one more.
+                # With equal subscriptions the shares are known. Nobody keeps more than the share, and only `longer`
+                # members keep one more.
                 limit = share
                 if longer and len(free) > share:
                     limit, longer = share + 1, longer - 1
@@ -102,7 +105,7 @@ class _Work:
                 self._give(partition, member.member_id)
 
     def hand_out(self) -> None:
-        """Topics with few subscribers first: their partitions have the least choice."""
+        """Topics with few subscribers come first, because their partitions have the least choice."""
         for topic_id in sorted(self._subscribers, key=lambda each: (len(self._subscribers[each]), each)):
             load = [(len(self._held[member_id]), member_id) for member_id in self._subscribers[topic_id]]
             if not load:
@@ -115,7 +118,7 @@ class _Work:
                     heapq.heappush(load, (count + 1, member_id))
 
     def even_out(self) -> None:
-        """Each move lowers the sum of squared loads, so this ends; the bound is only a guard against a defect."""
+        """Each move makes the sum of squared loads smaller, so this ends. The bound only protects against a defect."""
         for _ in range(len(self._owner) * max(1, len(self._members))):
             if not self._move_one():
                 return

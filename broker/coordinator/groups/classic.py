@@ -26,7 +26,8 @@ from broker.coordinator.groups.records import encode
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
 
-NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000  # a first JoinGroup whose client is gone blocks its rebalance at most so long
+# if a client is gone after its first JoinGroup, it blocks the rebalance for at most this time
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 
 
 class ClassicProtocol:
@@ -88,7 +89,7 @@ class ClassicProtocol:
         member = group.members[event.member_id]
         has_changed = member.protocols != event.protocols
         is_answer_lost = group.is_in(State.COMPLETING) and not has_changed
-        # A leader that joins again wants a rebalance: it has seen the partitions of a topic change.
+        # If the leader joins again, it wants a rebalance, because it has seen that the partitions of a topic changed.
         is_settled = group.is_in(State.STABLE) and not has_changed and not group.is_leader(event.member_id)
         if is_answer_lost or is_settled:
             self._restart_session(member, now_ms)
@@ -136,11 +137,11 @@ class ClassicProtocol:
     def _replace_static(
         self, group: ClassicGroup, old: ClassicMember, member_id: str, event: JoinGroup, now_ms: int
     ) -> None:
-        """A static member is back under a new id; the old id is fenced (KIP-345)."""
+        """A static member is back with a new id. The old id is fenced (KIP-345)."""
         was_leader = group.is_leader(old.member_id)
         self._release(group, old, ErrorCode.fenced_instance_id)
         was_unsynced = old.member_id in group.unsynced
-        # In place: the order of members is the order in which assignors see them.
+        # In the same place, because assignors see the members in this order.
         old_id, old.member_id = old.member_id, member_id
         group.members = {member.member_id: member for member in group.members.values()}
         group.static_members[str(old.instance_id)] = member_id
@@ -166,7 +167,7 @@ class ClassicProtocol:
 
     def _static_back(self, group: ClassicGroup, member: ClassicMember, old_id: str, event: JoinGroup) -> JoinResult:
         is_leader = group.is_leader(member.member_id)
-        # A client that does not know "skip assignment" must not take itself for the leader: it would assign anew.
+        # A client that does not know "skip assignment" must not think that it is the leader, or it would assign again.
         leader = old_id if is_leader and not event.can_skip_assignment else group.leader
         is_skipping = is_leader and event.can_skip_assignment
         return JoinResult(
@@ -209,7 +210,7 @@ class ClassicProtocol:
 
     def _join_due(self, group: ClassicGroup, now_ms: int) -> None:
         left_ms = group.initial_delay_left_ms
-        if left_ms and group.has_newcomer:  # the group still grows: give the others time too (KIP-134)
+        if left_ms and group.has_newcomer:  # the group still grows, so give the others time too (KIP-134)
             delay_ms = min(self._config.group_initial_rebalance_delay_ms, left_ms)
             group.initial_delay_left_ms, group.has_newcomer = left_ms - delay_ms, False
             group.join_deadline_ms = now_ms + delay_ms
@@ -219,11 +220,11 @@ class ClassicProtocol:
     def _complete_join(self, group: ClassicGroup, now_ms: int) -> None:
         for member in list(group.members.values()):
             if member.join_token is None and member.instance_id is None:
-                group.remove(member)  # it did not come back in time; a static one is kept until its session ends
+                group.remove(member)  # it did not come back in time; a static member is kept until its session ends
         group.initial_delay_left_ms = None
         joined = [member for member in group.members.values() if member.join_token is not None]
         if group.members and not joined:
-            # Only static members that are away: wait until one comes or their sessions end.
+            # Only absent static members are left. Wait until one comes or their sessions end.
             group.join_deadline_ms = now_ms + max(1, group.rebalance_timeout_ms())
             return
         group.join_deadline_ms = None
@@ -318,7 +319,7 @@ class ClassicProtocol:
         self.reply(group, event.token, error)
 
     def touch(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
-        """A commit shows that a member lives."""
+        """A commit shows that a member is alive."""
         member = group.members.get(member_id)
         if member is not None:
             self._restart_session(member, now_ms)
@@ -384,7 +385,7 @@ class ClassicProtocol:
             member.session_deadline_ms = now_ms + member.session_timeout_ms
 
     def _release(self, group: ClassicGroup, member: ClassicMember, error: ErrorCode) -> None:
-        """Answer whatever waits for this member."""
+        """Answer the requests of this member that wait."""
         token, member.join_token = member.join_token, None
         if token is not None:
             self.reply(group, token, JoinResult(error_code=error, member_id=member.member_id))
@@ -392,7 +393,7 @@ class ClassicProtocol:
 
 
 def _identity_problem(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
-    """Whether this is a member; a static one is known by its instance id, whose latest member id alone counts."""
+    """Whether this is a member. A static member is known by its instance id, and only its latest member id counts."""
     if instance_id is not None:
         known = group.static_members.get(instance_id)
         if known is None:

@@ -1,7 +1,7 @@
-"""One group of the classic protocol: its members, state and generation. Who joins when is in classic.py.
+"""One group of the classic protocol: its members, state and generation. The rules for joining are in classic.py.
 
-States: Empty -> PreparingRebalance (members join) -> CompletingRebalance (the leader assigns) -> Stable, and back to
-PreparingRebalance with every change. What survives a fail-over is the record: members and assignments of the last
+States: Empty -> PreparingRebalance (members join) -> CompletingRebalance (the leader assigns) -> Stable. Every change
+leads back to PreparingRebalance. The record survives a fail-over: it has the members and assignments of the last
 generation that became stable.
 """
 
@@ -44,7 +44,7 @@ class ClassicMember:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def is_waiting(self) -> bool:
-        """A member that waits for us is alive, but a new one not for ever."""
+        """A member that waits for us is alive. A new one does not count as alive for ever."""
         return (self.join_token is not None and not self.is_new) or self.sync_token is not None
 
 
@@ -63,7 +63,8 @@ class ClassicGroup:
         self.unsynced: set[str] = set()  # who still has to sync this generation
         self.join_deadline_ms: int | None = None
         self.sync_deadline_ms: int | None = None
-        self.initial_delay_left_ms: int | None = None  # not None: the first rebalance, which waits for stragglers
+        # not None: the first rebalance, which waits for members that come late
+        self.initial_delay_left_ms: int | None = None
         self.has_newcomer = False  # somebody joined during the initial delay
         self.last_append = 0  # answers about this group wait for it
         self.recorded: ClassicGroupValue | None = None  # what the log holds
@@ -86,7 +87,7 @@ class ClassicGroup:
         return min(deadlines, default=None)
 
     def common_protocols(self) -> set[str]:
-        """Names that every member supports. One may name a protocol twice, and is still one member."""
+        """Names that every member supports. A member may name a protocol twice, and still counts once."""
         votes = Counter(name for member in self.members.values() for name in {name for name, _ in member.protocols})
         return {name for name, count in votes.items() if count == len(self.members)}
 
@@ -114,7 +115,7 @@ class ClassicGroup:
         )
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Topics of a consumer group; None when that cannot be known: another protocol, or no generation yet."""
+        """Topics of a consumer group. None if that cannot be known: another protocol type, or no generation yet."""
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or self.protocol is None:
             return None
         topics: set[str] = set()

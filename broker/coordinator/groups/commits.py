@@ -1,7 +1,8 @@
-"""OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete, and the end of offsets that nobody uses any more.
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete, and the removal of offsets that nobody uses any more.
 
-A commit is taken from a member of the current generation (classic) or epoch (KIP-848), or from anybody while the group
-has no members. Retention follows KIP-211: offsets live as long as their group, and offsets.retention.minutes beyond.
+A commit is accepted from a member of the current generation (classic) or epoch (KIP-848), and from anybody while the
+group has no members. Retention follows KIP-211: offsets live as long as their group, and offsets.retention.minutes
+longer.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class OffsetRequests:
             if event.generation < 0:
                 return ErrorCode.none
             if self._shard.offsets.has_any(event.group_id):
-                return ErrorCode.unknown_member_id  # a group of offsets only: there, but without members
+                return ErrorCode.unknown_member_id  # the group exists because it has offsets, but it has no members
             is_new = event.knows_member_epochs and not event.is_transactional
             return ErrorCode.group_id_not_found if is_new else ErrorCode.illegal_generation
         if isinstance(group, ConsumerGroup):
@@ -230,7 +231,7 @@ def _classic_commit_problem(group: ClassicGroup, event: CommitOffsets) -> ErrorC
         return ErrorCode.none  # an admin, or a consumer that assigns itself
     names_member = event.generation >= 0 or event.member_id != "" or event.instance_id is not None
     if not names_member:
-        # A transactional producer of before KIP-447 does not say who it is.
+        # A transactional producer older than KIP-447 does not say which member it is.
         return ErrorCode.none if event.is_transactional else ErrorCode.unknown_member_id
     if event.instance_id is not None:
         holder = group.static_members.get(event.instance_id)
@@ -260,7 +261,7 @@ def _consumer_commit_problem(group: ConsumerGroup, event: CommitOffsets) -> Erro
 
 
 def _may_commit(current: Current, event: CommitOffsets) -> bool:
-    """In the member's epoch; or in an earlier one, for partitions that it has had ever since (KIP-1251)."""
+    """In the member's epoch. In an earlier epoch only for partitions that it has had ever since (KIP-1251)."""
     if event.generation >= current.member_epoch:
         return event.generation == current.member_epoch
     epochs = [current.epochs.get((each.topic_id, each.partition)) for each in event.offsets]

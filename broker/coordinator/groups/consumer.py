@@ -1,10 +1,11 @@
-"""The new group protocol (KIP-848): what one ConsumerGroupHeartbeat changes, and what falling silent does.
+"""The new group protocol (KIP-848): what one ConsumerGroupHeartbeat changes, and what happens when a member falls
+silent.
 
 Each change is written as records and applied from them. A change of members, subscriptions or topics raises the group
-epoch; then a server-side assignor computes the target assignment of that epoch, and each member is led to its own
-target by its heartbeats (reconcile.py). Shown by tests/broker_coordinator/test_coordinator_consumer.py.
-Not done: moving a group with members from the classic protocol and back (group.consumer.migration.policy is disabled):
-a group changes its protocol while it is empty.
+epoch. Then a server-side assignor computes the target assignment of that epoch. The heartbeats lead each member to its
+own target (reconcile.py). Shown by tests/broker_coordinator/test_coordinator_consumer.py. Not done: moving a group with
+members from the classic protocol and back (group.consumer.migration.policy is disabled). A group changes its protocol
+while it is empty.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Draft:
 
 
 class ConsumerProtocol:
-    """Changes groups through drafts; keeps the topics that it was told of."""
+    """Changes groups through drafts, and keeps the topics that it was told of."""
 
     def __init__(self, *, config: GroupConfig, new_id: Callable[[], str]) -> None:
         self._config, self._new_id = config, new_id
@@ -97,7 +98,7 @@ class ConsumerProtocol:
         subscribes = event.subscribed_topic_names is not None or event.subscribed_topic_regex is not None
         is_full = event.rebalance_timeout_ms >= 0 and subscribes and event.owned is not None
         has_changed = dict(member.current.assigned) != dict(before.assigned)
-        tells_all = is_join or is_full or has_changed  # a client that missed an answer sends all it has: is_full
+        tells_all = is_join or is_full or has_changed  # is_full: a client that missed an answer sends all that it has
         return ConsumerHeartbeatResult(
             error_code=ErrorCode.none,
             member_id=member_id,
@@ -106,7 +107,7 @@ class ConsumerProtocol:
         )
 
     def _checked_value(self, group: ConsumerGroup, member_id: str, event: ConsumerHeartbeat) -> MemberValue:
-        """The member's data after this heartbeat. Raises Refused for whoever may not send it."""
+        """The member's data after this heartbeat. Raises Refused if the sender may not send it."""
         known = group.members.get(member_id)
         if event.member_epoch == JOIN_EPOCH:
             limit = self._config.group_consumer_max_size
@@ -166,7 +167,8 @@ class ConsumerProtocol:
         return member
 
     def _admit(self, draft: Draft, member_id: str, value: MemberValue, event: ConsumerHeartbeat) -> None:
-        """A new member, one that begins anew, or a static one that is back and takes over what its old id had."""
+        """A new member, one that begins again, or a static member that is back and takes over the partitions of its old
+        id."""
         group = draft.group
         old_id = None if event.instance_id is None else group.static_members.get(event.instance_id)
         if old_id is not None and old_id != member_id:
@@ -185,7 +187,7 @@ class ConsumerProtocol:
             self._raise_epoch(draft, is_needed=True)
 
     def _subscribe(self, draft: Draft, member_id: str, value: MemberValue) -> bool:
-        """Keep the member's data; whether the group must be assigned anew."""
+        """Keep the member's data. Returns whether the group must be assigned again."""
         group, old = draft.group, draft.group.members[member_id].value
         if value == old:
             return False
@@ -210,7 +212,7 @@ class ConsumerProtocol:
         if member_id not in group.members:
             raise Refused(ErrorCode.unknown_member_id, f"member {member_id} is not in the group")
         if event.member_epoch == LEFT_FOR_A_WHILE:
-            # What it was to give up is free; the rest waits for it as long as its session lasts.
+            # The partitions that it had to give up are free. The rest is kept for it until its session ends.
             current = group.members[member_id].current
             kept = {place: epoch for place, epoch in current.epochs.items() if place in set(places(current.assigned))}
             away = Current(
@@ -259,7 +261,7 @@ class ConsumerProtocol:
         try:
             pattern = _compiled(regex)
         except Refused:
-            return {}  # another coordinator took it; here it names nothing
+            return {}  # another coordinator took the group, so it has no topics here
         return {name: topic for name, topic in self.topics.items() if pattern.fullmatch(name)}
 
     def _raise_epoch(self, draft: Draft, *, is_needed: bool) -> None:
@@ -272,7 +274,7 @@ class ConsumerProtocol:
         hashed = metadata_hash(topics)
         if is_needed and group.epoch > group.target_epoch and hashed == group.metadata_hash:
             group.is_metadata_stale = False
-            return  # raised already and not yet assigned
+            return  # the epoch was raised already, and the assignment is still to come
         if is_needed or hashed != group.metadata_hash:
             value = GroupEpochValue(epoch=group.epoch + 1, metadata_hash=hashed)
             draft.add((GroupEpochKey(group_id=group.group_id), value))
@@ -326,7 +328,7 @@ class ConsumerProtocol:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def tick(self, draft: Draft, now_ms: int) -> None:
-        """Remove the members that fell silent, or that did not give up their partitions in time."""
+        """Remove members that fell silent, or that did not give up their partitions in time."""
         for member_id, member in list(draft.group.members.items()):
             is_late = member.revoke_deadline_ms is not None and member.revoke_deadline_ms <= now_ms
             if is_late or member.session_deadline_ms <= now_ms:

@@ -52,7 +52,8 @@ class ConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Assignment] = {}  # by member id
         self.static_members: dict[str, str] = {}  # instance id -> member id
-        self._holders: dict[tuple[UUID, int], str] = {}  # who has a partition, assigned or not yet revoked
+        # who has a partition: it is assigned to this member, or not yet revoked from it
+        self._holders: dict[tuple[UUID, int], str] = {}
         self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
         self.last_append = 0
 
@@ -99,7 +100,7 @@ class ConsumerGroup:
     def _set_current(self, member_id: str, current: Current) -> None:
         member = self.members.get(member_id)
         if member is None:
-            return  # a tombstone after the member's own
+            return  # a tombstone after the one of the member itself
         for partition in _places(member.current):
             if self._holders.get(partition) == member_id:
                 del self._holders[partition]
@@ -125,7 +126,7 @@ class ConsumerGroup:
         return (topic_id, partition) not in self._holders
 
     def preferred_assignor(self, default: str) -> str:
-        """The one that most members ask for."""
+        """The assignor that most members ask for."""
         votes = Counter(
             member.value.server_assignor for member in self.members.values() if member.value.server_assignor is not None
         )
@@ -149,7 +150,7 @@ class ConsumerGroup:
                 client_host=member.value.client_host,
                 subscribed_topic_names=member.value.subscribed_topic_names,
                 subscribed_topic_regex=member.value.subscribed_topic_regex,
-                # What it has to give up is still with it.
+                # The partitions that it has to give up are still with it.
                 assignment=unite(member.current.assigned, member.current.pending_revocation),
                 target=self.targets.get(member.member_id, {}),
             )
@@ -199,7 +200,8 @@ class ConsumerGroup:
 
 
 def metadata_hash(topics: Mapping[str, Topic]) -> int:
-    """Changes when a topic of the group appears, goes, is made anew or grows. Never 0, which means unknown."""
+    """Changes when a topic of the group appears, disappears, is made anew or grows. Never 0, because 0
+    means unknown."""
     text = ";".join(f"{name}={topic.topic_id}:{topic.partitions}" for name, topic in sorted(topics.items()))
     data = text.encode()
     return zlib.crc32(data) << 31 | zlib.adler32(data) & 0x7FFFFFFF | 1

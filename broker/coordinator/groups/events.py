@@ -220,7 +220,7 @@ class DescribedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeat:
-    """ConsumerGroupHeartbeat (KIP-848). None, or -1 for the timeout, means: as in the heartbeat before."""
+    """ConsumerGroupHeartbeat (KIP-848). None, or -1 for the timeout, means: the same as in the previous heartbeat."""
 
     token: int
     group_id: str
@@ -312,8 +312,8 @@ Request: TypeAlias = (
 )
 Event: TypeAlias = Request | CompleteTransaction | TopicsChanged | ExpireOffsets | Loaded | Tick
 
-# What never needs the log; a heartbeat of a classic group only moves a timer.
-# The marker that a CompleteTransaction tells of is in the log already.
+# Events that never need the log. A heartbeat of a classic group only moves a timer. The marker of a CompleteTransaction
+# is in the log already.
 READ_ONLY = (
     Heartbeat,
     FetchOffsets,

@@ -1,9 +1,11 @@
-"""From where a member of a KIP-848 group stands, one step towards its target assignment. Pure.
+"""One step of a KIP-848 member from its present state towards its target assignment. Pure.
 
-A member first gives up what it must (UNREVOKED_PARTITIONS: it stays in its epoch until it no longer reports them), then
-enters the target's epoch with whatever nobody else holds, and takes the rest as others release it
-(UNRELEASED_PARTITIONS). So no partition has two owners at any time.
-Shown by tests/broker_coordinator/test_coordinator_model.py.
+- First a member gives up the partitions that it must give up (UNREVOKED_PARTITIONS). It stays in its epoch until it no
+  longer reports them.
+- Then it enters the target's epoch, with the partitions that nobody else holds.
+- It takes the rest when others release it (UNRELEASED_PARTITIONS).
+
+So no partition has two owners at any time. Shown by tests/broker_coordinator/test_coordinator_model.py.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ def reconcile(
     owned: Assignment | None,
     is_free: Callable[[UUID, int], bool],
 ) -> Current:
-    """`owned` is what the member says it holds, None if this heartbeat did not say. `is_free`: nobody else holds it."""
+    """`owned` is what the member says that it holds; None if this heartbeat did not say. `is_free`: nobody else holds
+    the partition."""
     if current.state is MemberState.STABLE and current.member_epoch == target_epoch:
         return current
     if current.state is MemberState.UNREVOKED_PARTITIONS and _still_owns(owned, current.pending_revocation):

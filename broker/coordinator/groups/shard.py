@@ -78,7 +78,8 @@ class GroupShard:
         self._consumer = ConsumerProtocol(config=config, new_id=self._new_id)
         self._offset_requests = OffsetRequests(self, config=config, outbox=self._outbox)
         self._deleted_topics: set[str] = set()
-        self._timers: list[tuple[int, str]] = []  # heap of (deadline, group id); an entry may be early, never late
+        # heap of (deadline, group id); an entry may be too early, but never too late
+        self._timers: list[tuple[int, str]] = []
         self._timer_of: dict[str, int] = {}  # the earliest entry of each group
 
     def _new_id(self) -> str:
@@ -224,7 +225,8 @@ class GroupShard:
     def _heartbeat(self, event: Heartbeat, now_ms: int) -> None:
         group = self.groups.get(event.group_id)
         if isinstance(group, ClassicGroup):
-            self._classic.heartbeat(group, event, now_ms)  # only makes its deadline later: no new timer
+            # this only moves its deadline to a later time, so no new timer is needed
+            self._classic.heartbeat(group, event, now_ms)
         else:
             self._outbox.reply(event.token, ErrorCode.unknown_member_id, after=0)
 
@@ -390,7 +392,7 @@ class GroupShard:
                 self._schedule(group)
 
     def _dropped(self, group: AnyGroup) -> bool:
-        """Forget a classic group that nobody joined in the end: it left no record."""
+        """Forget a classic group that nobody joined. It left no record."""
         is_unused = isinstance(group, ClassicGroup) and not (group.recorded or group.members or group.pending)
         if is_unused:
             self.groups.pop(group.group_id, None)
@@ -417,7 +419,7 @@ class GroupShard:
                 assert self._timer_of[group_id] <= deadline_ms, "a deadline would be missed"
 
     def durable(self) -> object:
-        """What a shard that replays the log must equal."""
+        """The part of the state that a shard must have in common with one that replays the log."""
         groups: dict[str, object] = {}
         for group_id, group in self.groups.items():
             if isinstance(group, ConsumerGroup):

@@ -1,8 +1,8 @@
 """What the coordinator keeps of one transactional id, and how it changes.
 
-Owns: epochs. Every transition is a method that returns the next value, or is refused by the shard before. A Transaction
-is immutable, so what is written to the log and what is held in memory are one value.
-Shown by tests/broker_coordinator/test_coordinator_transactions.py.
+Owns: epochs. Every transition is a method that returns the next value. The shard refuses a wrong transition before. A
+Transaction is immutable, so the log and the memory hold the same value. Shown by
+tests/broker_coordinator/test_coordinator_transactions.py.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Transaction:
     last_update_ms: int
     start_ms: int = NO_TIME
     partitions: frozenset[TopicPartition] = frozenset()
-    previous_producer_id: int = NO_PRODUCER_ID  # before the epochs of one were used up
-    next_producer_id: int = NO_PRODUCER_ID  # from the completion on
+    previous_producer_id: int = NO_PRODUCER_ID  # the id before, if all epochs of one id were used up
+    next_producer_id: int = NO_PRODUCER_ID  # the id after the completion
     next_producer_epoch: int = NO_PRODUCER_EPOCH
     client_transaction_version: int = 0
-    # The epoch before a bump that the client asked for with its own epoch: a repeated request is then answered, not
-    # fenced (KIP-360). Kafka's format has no place for it; after a fail-over such a client is fenced.
+    # The epoch before a bump that the client asked for with its own epoch. A repeated request is then answered and not
+    # fenced (KIP-360). Kafka's format has no place for it, so after a fail-over such a client is fenced.
     last_producer_epoch: int = field(default=NO_PRODUCER_EPOCH, compare=False)
 
     @property
@@ -63,11 +63,12 @@ class Transaction:
         return self.start_ms + self.timeout_ms if self.state is TransactionState.ONGOING else None
 
     def begun_by(self, now_ms: int) -> Transaction:
-        """As its new coordinator takes it up: a predecessor whose clock was ahead must not put off the timeout."""
+        """Its new coordinator takes it up. If the clock of the predecessor was ahead, this must not delay the
+        timeout."""
         return replace(self, start_ms=now_ms) if self.start_ms > now_ms else self
 
     def with_same_epoch(self, *, timeout_ms: int, now_ms: int) -> Transaction:
-        """Initialised by the producer that already has this epoch, or for which a fence made it."""
+        """Initialised by the producer that has this epoch already, or for which a fence made it."""
         return replace(
             self, timeout_ms=timeout_ms, state=TransactionState.EMPTY, start_ms=NO_TIME, last_update_ms=now_ms
         )
@@ -118,7 +119,8 @@ class Transaction:
     def prepared(
         self, *, is_commit: bool, transaction_version: int, next_producer_id: int | None, now_ms: int
     ) -> Transaction:
-        """The client's end. Since version 2 it bumps the epoch, of which the last possible one is only for markers."""
+        """The client asked for the end. Since version 2 this raises the epoch. The last possible epoch is only for
+        markers."""
         is_bumped = transaction_version >= EPOCH_BUMP_VERSION
         return replace(
             self,
@@ -133,8 +135,8 @@ class Transaction:
         )
 
     def fenced(self, *, now_ms: int) -> Transaction:
-        """Our own end of a transaction that timed out or whose producer has a successor: an abort that fences it. Who
-        names the epoch of before may initialise again and gets the new one (KIP-588)."""
+        """We end a transaction ourselves, because it timed out or its producer has a successor: an abort that fences
+        the producer. A client that names the epoch before may initialise again and gets the new one (KIP-588)."""
         return replace(
             self,
             producer_epoch=self.producer_epoch + 1,
@@ -162,6 +164,6 @@ class Transaction:
         assert has_partitions or not self.partitions
         assert self.state.is_prepared or self.next_producer_id == NO_PRODUCER_ID
         assert 0 <= self.producer_epoch <= PRODUCER_EPOCH_MAX + 1
-        # The epoch above the last one is only for the marker, and for what comes after a fence until it is replaced.
+        # The epoch above the last one is only for the marker, and for the time after a fence until it is replaced.
         assert self.state is not TransactionState.ONGOING or self.producer_epoch <= PRODUCER_EPOCH_MAX
         assert self.state is not TransactionState.ONGOING or self.start_ms != NO_TIME

@@ -1,9 +1,9 @@
 """One partition of `__transaction_state`: every transactional id that hashes to it, and the rules of the coordinator.
 
-Owns: which request is answered how in which state, timeouts and expiry. Its state is that of the log's tail; replies
-and markers leave only once what they rest on is committed (see ..runtime), so a decision that a client hears of, or
-that a log gets a marker for, survives any fail-over. After one, `Loaded` sends the markers of what was decided again.
-Shown by tests/broker_coordinator/test_coordinator_transactions.py.
+Owns: how each request is answered in each state, timeouts and expiry. Its state is that of the end of the log. Replies
+and markers leave only once the records that they depend on are committed (see ..runtime). So a decision that a client
+knows, or for which a log has a marker, survives any fail-over. After a fail-over, `Loaded` sends the markers of all
+decided transactions again. Shown by tests/broker_coordinator/test_coordinator_transactions.py.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ from broker.coordinator.transactions.types import (
 )
 from broker.wire.errors import ErrorCode
 
-TRANSACTIONAL_IDS_MAX = 200_000  # a shard; more are answered with COORDINATOR_NOT_AVAILABLE until some expire
-EXPIRED_AT_ONCE_MAX = 1_000  # tombstones of one tick: the batch stays far below max.message.bytes
+# in a shard; further ones are answered with COORDINATOR_NOT_AVAILABLE until some expire
+TRANSACTIONAL_IDS_MAX = 200_000
+EXPIRED_AT_ONCE_MAX = 1_000  # tombstones of one tick; their batch stays far below max.message.bytes
 _CHANGING = (InitProducer, AddPartitions, EndTransaction, MarkersWritten, Tick)
 
 
@@ -57,12 +58,12 @@ class TransactionsConfig:
     transaction_max_timeout_ms: int = 900_000
     transactional_id_expiration_ms: int = 604_800_000
     expiration_interval_ms: int = 3_600_000  # transaction.remove.expired.transaction.cleanup.interval.ms
-    wall_clock_offset_ms: int = 0  # wall clock minus the clock of `now_ms`: times in records outlive a process
+    wall_clock_offset_ms: int = 0  # wall clock minus the clock of `now_ms`; times in records must survive the process
 
 
 class TransactionShard:
-    """Invariant: `_transactions` is what replaying the shard's log gives, except for `last_producer_epoch` and for
-    starts that by our clock lie in the future."""
+    """Invariant: replaying the shard's log gives `_transactions`, except for `last_producer_epoch`, and for starts that
+    lie in the future by our clock."""
 
     def __init__(self, config: TransactionsConfig) -> None:
         self._config = config
@@ -124,7 +125,7 @@ class TransactionShard:
 
     def _note_deadline(self, deadline_ms: int, transactional_id: str) -> None:
         heapq.heappush(self._deadlines, (deadline_ms, transactional_id))
-        if len(self._deadlines) > 2 * len(self._transactions) + 100:  # mostly of transactions that have ended
+        if len(self._deadlines) > 2 * len(self._transactions) + 100:  # most entries are of transactions that have ended
             self._deadlines = [entry for entry in self._deadlines if self._is_due_entry(*entry)]
             heapq.heapify(self._deadlines)
 
@@ -156,7 +157,7 @@ class TransactionShard:
         raise TypeError(f"not an event of the transaction coordinator: {event!r}")
 
     def _loaded(self, event: Loaded, now_ms: int) -> list[CoordinatorAction]:
-        """The new leader takes up what its predecessor had decided, and the timeouts of what it had not."""
+        """The new leader continues what its predecessor had decided, and the timeouts of what it had not."""
         self._coordinator_epoch = event.leader_epoch
         self._next_expiration_ms = now_ms + self._config.expiration_interval_ms
         actions: list[CoordinatorAction] = []
@@ -181,7 +182,7 @@ class TransactionShard:
         if not _may_initialise(transaction, event):
             return [_producer_failed(event.token, ErrorCode.producer_fenced)]
         if transaction.state is TransactionState.ONGOING:
-            # The epoch of this fence is never given to a client: it asks again, and gets the next one.
+            # No client ever gets the epoch of this fence. It asks again, and gets the next one.
             failed = _producer_failed(event.token, ErrorCode.concurrent_transactions)
             return [*self._fence(transaction, cause="fenced"), failed]
         return self._next_producer(transaction, event)
@@ -230,7 +231,8 @@ class TransactionShard:
     def _add_partitions(self, event: AddPartitions) -> list[CoordinatorAction]:
         transaction = self._transactions.get(event.transactional_id)
         if transaction is not None and transaction.state.is_prepared:
-            error = ErrorCode.concurrent_transactions  # its ids may be about to change: judged when it asks again
+            # its ids may be about to change, so the request is judged when it comes again
+            error = ErrorCode.concurrent_transactions
         else:
             error = _check_producer(transaction, event.producer_id, event.producer_epoch)
         if error is not ErrorCode.none or transaction is None:
@@ -282,7 +284,8 @@ class TransactionShard:
         return [*self._decide(prepared, cause="client"), _producer_ready(event.token, prepared)]
 
     def _decide(self, prepared: Transaction, *, cause: str) -> list[CoordinatorAction]:
-        """From here on the outcome is fixed. Without partitions there is nothing to mark: it is complete at once."""
+        """From here on the outcome is fixed. If there are no partitions, no markers are needed, and it is complete at
+        once."""
         ended = TransactionEnded(
             transactional_id=prepared.transactional_id,
             producer_id=prepared.producer_id,
@@ -328,7 +331,7 @@ class TransactionShard:
         return actions
 
     def _expire(self, now_ms: int) -> list[CoordinatorAction]:
-        """Forget ids that nobody used for long. A producer that comes back is told INVALID_PRODUCER_ID_MAPPING."""
+        """Forget ids that nobody used for a long time. A producer that comes back gets INVALID_PRODUCER_ID_MAPPING."""
         if self._next_expiration_ms is None or now_ms < self._next_expiration_ms:
             return []
         limit_ms = self._now_ms - self._config.transactional_id_expiration_ms
@@ -350,7 +353,7 @@ def _producer_failed(token: int, error: ErrorCode) -> Reply:
 
 
 def _producer_ready(token: int, transaction: Transaction) -> Reply:
-    """Id and epoch as the client goes on with them."""
+    """The id and epoch with which the client goes on."""
     has_next = transaction.next_producer_id != NO_PRODUCER_ID
     result = ProducerResult(
         error_code=ErrorCode.none,
@@ -361,7 +364,8 @@ def _producer_ready(token: int, transaction: Transaction) -> Reply:
 
 
 def _may_initialise(transaction: Transaction, event: InitProducer) -> bool:
-    """A client that names its id and epoch must have the latest, or have asked before (KIP-360); others fence it."""
+    """A client that names its id and epoch must have the latest ones, or must have asked before (KIP-360). A client
+    that names none fences the others."""
     if event.producer_id == NO_PRODUCER_ID:
         return True
     is_previous = event.producer_id == transaction.previous_producer_id and event.producer_epoch >= PRODUCER_EPOCH_MAX
@@ -370,7 +374,9 @@ def _may_initialise(transaction: Transaction, event: InitProducer) -> bool:
     if event.producer_epoch == transaction.last_producer_epoch != NO_PRODUCER_EPOCH:
         return transaction.is_idle
     if transaction.state is TransactionState.ONGOING and event.producer_epoch > transaction.producer_epoch:
-        return True  # as Kafka: judged when it asks again. An older epoch is a zombie's, and must not abort a successor
+        # as in Kafka: judged when it asks again. An older epoch belongs to a zombie, which must not abort its
+        # successor's transaction
+        return True
     return not is_previous and event.producer_epoch == transaction.producer_epoch
 
 
@@ -383,7 +389,7 @@ def _check_producer(transaction: Transaction | None, producer_id: int, producer_
 
 
 def _is_repeated_bump(transaction: Transaction, event: EndTransaction) -> bool:
-    """The end of version 2 was done before: the epoch is one above the client's, or begins at 0 with a new id."""
+    """The end (version 2) was done before: the epoch is one above the client's, or begins at 0 with a new id."""
     has_overflown = (
         transaction.previous_producer_id == event.producer_id
         and event.producer_epoch == PRODUCER_EPOCH_MAX
@@ -394,10 +400,10 @@ def _is_repeated_bump(transaction: Transaction, event: EndTransaction) -> bool:
 
 
 def _check_end(transaction: Transaction, event: EndTransaction) -> ErrorCode:
-    """`none`: end it, or answer as before if `_is_ended`.
+    """`none`: end it, or give the same answer again if `_is_ended`.
 
-    While markers are written nobody is judged: the producer was answered with its next epoch, may have begun and given
-    up the next transaction meanwhile, and must not be fenced for it (KIP-890 part 2).
+    While markers are written, nobody is judged. The producer already has its next epoch. It may have begun and given up
+    the next transaction, and must not be fenced for this (KIP-890 part 2).
     """
     if transaction.state.is_prepared:
         return ErrorCode.concurrent_transactions
@@ -412,7 +418,7 @@ def _check_end(transaction: Transaction, event: EndTransaction) -> ErrorCode:
         return ErrorCode.none if ended[state] == event.is_commit else ErrorCode.invalid_txn_state
     if not is_current:
         return ErrorCode.producer_fenced
-    # Nothing was added: an abort still bumps the epoch, a commit of nothing is a mistake of the client.
+    # Nothing was added. An abort still raises the epoch. A commit of nothing is a mistake of the client.
     return ErrorCode.invalid_txn_state if event.is_commit else ErrorCode.none
 
 
@@ -429,7 +435,7 @@ def _check_legacy_end(transaction: Transaction, event: EndTransaction) -> ErrorC
 
 
 def _is_ended(transaction: Transaction, event: EndTransaction) -> bool:
-    """It ended before as the request wants it: the answer was lost."""
+    """It ended before in the same way: the answer was lost."""
     wanted = TransactionState.COMPLETE_COMMIT if event.is_commit else TransactionState.COMPLETE_ABORT
     if transaction.state is not wanted:
         return False

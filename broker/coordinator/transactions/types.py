@@ -16,7 +16,7 @@ TopicPartition: TypeAlias = tuple[str, int]
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
-# The last epoch that a producer may use; one more exists only for the marker that ends its last transaction.
+# The last epoch that a producer may use. One more exists only for the marker that ends its last transaction.
 PRODUCER_EPOCH_MAX = 2**15 - 2
 LEGACY_VERSION = 1
 EPOCH_BUMP_VERSION = 2
@@ -31,7 +31,7 @@ class TransactionState(IntEnum):
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4  # all markers are written
     COMPLETE_ABORT = 5
-    DEAD = 6  # expired: kept by Kafka between decision and tombstone; here the tombstone is the decision
+    DEAD = 6  # expired; Kafka keeps this state between decision and tombstone. Here the tombstone is the decision
     PREPARE_EPOCH_FENCE = 7  # as above
 
     @property

@@ -65,7 +65,7 @@ class Follower(Role):
     def answered(self, voter: Voter, peer_id: int, response: Response, channel: Channel) -> Move | None:
         match response:
             case FetchResponse(error_code=QuorumError.NOT_LEADER_OR_FOLLOWER):
-                # It led this epoch and does so no more; an epoch has one leader only, so a new epoch must come.
+                # It led this epoch and no longer does. An epoch has only one leader, so a new epoch must come.
                 return Move(trigger=Trigger.LEADER_STEPPED_DOWN, deadline_ms=voter.draw_election_deadline_ms())
             case FetchResponse():
                 self._fetched(voter, response, channel)
@@ -95,7 +95,7 @@ class Follower(Role):
             response.snapshot_id, position=response.position, size=response.size, piece=response.data
         )
         if not fits:
-            self.download = None  # a Fetch tells what there is now
+            self.download = None  # a Fetch tells which snapshot there is now
             return
         self._leader_lives(voter, channel)
         if len(download.data) == response.size:

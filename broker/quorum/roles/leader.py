@@ -30,7 +30,7 @@ from broker.quorum.voter import Voter
 
 @dataclass(slots=True, kw_only=True)
 class VoterProgress:
-    end_offset: int  # what the voter is known to hold, from its fetch offset
+    end_offset: int  # what the voter certainly holds, by its fetch offset
     last_fetch_ms: int  # starts at the election, so that voters get a full timeout
     last_caught_up_ms: int = -1
     leader_end_offset_at_last_fetch: int = -1
@@ -54,7 +54,7 @@ class Leader(Role):
     NAME: ClassVar = RoleName.LEADER
     epoch: int
     granting: frozenset[int]  # who voted for it
-    epoch_start_offset: int  # of our LeaderChange entry: nothing commits before this one does
+    epoch_start_offset: int  # offset of our LeaderChange entry: nothing commits before it does
     progress: dict[int, VoterProgress]  # the other voters
     parked: dict[int, ParkedFetch] = field(default_factory=dict)  # at most one per voter
 
@@ -71,9 +71,9 @@ class Leader(Role):
     # -- time --------------------------------------------------------------------------------------------------------
 
     def deadline_ms(self, voter: Voter) -> int | None:
-        """When a majority will have been silent for too long unless it fetches; None for a quorum of one."""
+        """When a majority will have been silent for too long, unless it fetches before. None for a quorum of one."""
         fetches = sorted((each.last_fetch_ms for each in self.progress.values()), reverse=True)
-        needed = (len(fetches) + 1) // 2  # others that make a majority with us
+        needed = (len(fetches) + 1) // 2  # number of other voters that make a majority with us
         return fetches[needed - 1] + voter.config.check_quorum_timeout_ms if needed else None
 
     def expired(self, voter: Voter) -> Move:
@@ -106,7 +106,7 @@ class Leader(Role):
             channel.not_before_ms = voter.now_ms + voter.config.fetch_timeout_ms // 2
 
     def farewell(self, voter: Voter) -> EndQuorumEpochRequest:
-        """To every peer when our host stops: the most caught up one stands for election at once."""
+        """Sent to every peer when our host stops. The voter with the most entries becomes a candidate at once."""
         by_progress = sorted(self.progress, key=lambda peer_id: (-self.progress[peer_id].end_offset, peer_id))
         return EndQuorumEpochRequest(
             leader_id=voter.node_id, leader_epoch=self.epoch, preferred_candidates=tuple(by_progress)
@@ -121,30 +121,30 @@ class Leader(Role):
         self._answer_ready(voter)
 
     def advance(self, voter: Voter) -> None:
-        """Commit what a majority holds, once an entry of this epoch is among it (Raft, 5.4.2)."""
+        """Commit what a majority holds, once this includes an entry of this epoch (Raft, 5.4.2)."""
         offset = self.majority_offset(voter.log.end_offset)
         if offset > self.epoch_start_offset:
             voter.commit(offset)
 
     def majority_offset(self, own_end_offset: int) -> int:
-        """The largest offset that a majority of voters, we included, holds."""
+        """The largest offset that a majority of voters holds, this voter included."""
         ends = sorted([own_end_offset, *(each.end_offset for each in self.progress.values())], reverse=True)
         return ends[len(ends) // 2]
 
     # -- fetches of the others ---------------------------------------------------------------------------------------
 
     def fetch(self, voter: Voter, token: int, request: FetchRequest) -> None:
-        """Answered now if there is something to learn, else parked."""
+        """Answered now if there is something to tell, otherwise parked."""
         peer = self.progress[request.replica_id]
         if request.fetch_offset >= voter.log.end_offset:
             peer.last_caught_up_ms = voter.now_ms
         elif request.fetch_offset >= peer.leader_end_offset_at_last_fetch >= 0:
-            peer.last_caught_up_ms = peer.last_fetch_ms  # it has what we had then
+            peer.last_caught_up_ms = peer.last_fetch_ms  # it has everything that we had at that time
         peer.leader_end_offset_at_last_fetch = voter.log.end_offset
         peer.last_fetch_ms = voter.now_ms
         peer.acknowledged = True
         if request.replica_id in self.parked:
-            self._answer_parked(voter, request.replica_id)  # its sender gave up; the newer one counts
+            self._answer_parked(voter, request.replica_id)  # the voter gave up this request; the newer one counts
         deadline_ms = voter.now_ms + min(request.max_wait_ms, voter.config.fetch_timeout_ms)
         self.parked[request.replica_id] = ParkedFetch(token=token, request=request, deadline_ms=deadline_ms)
         position = {"fetch_offset": request.fetch_offset, "last_fetched_epoch": request.last_fetched_epoch}
@@ -156,7 +156,7 @@ class Leader(Role):
         self._answer_ready(voter)
 
     def _answer_ready(self, voter: Voter) -> None:
-        """Answer whoever has something to learn: entries, or a high watermark that it has not seen."""
+        """Answer each parked fetch for which there is something new: entries, or a high watermark."""
         for replica_id, parked in list(self.parked.items()):
             knows_high_watermark = self.progress[replica_id].sent_high_watermark >= voter.high_watermark
             if parked.request.fetch_offset < voter.log.end_offset or not knows_high_watermark:
@@ -191,10 +191,10 @@ class Leader(Role):
 
     def fetch_snapshot(self, voter: Voter, request: FetchSnapshotRequest) -> tuple[int, int, bytes]:
         """Error, size of the whole snapshot, and the piece of it."""
-        self.progress[request.replica_id].last_fetch_ms = voter.now_ms  # it follows, and says so
+        self.progress[request.replica_id].last_fetch_ms = voter.now_ms  # this request shows that it follows us
         self.progress[request.replica_id].acknowledged = True
         if voter.snapshot is None or voter.snapshot.snapshot_id != request.snapshot_id:
-            return QuorumError.SNAPSHOT_NOT_FOUND, 0, b""  # there is a later one by now: a Fetch tells which
+            return QuorumError.SNAPSHOT_NOT_FOUND, 0, b""  # there is a later snapshot now; a Fetch tells which
         data = voter.snapshot.data
         if not 0 <= request.position < len(data):
             return QuorumError.POSITION_OUT_OF_RANGE, 0, b""

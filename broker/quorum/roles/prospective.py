@@ -30,7 +30,7 @@ class Prospective(Role):
 
     def expired(self, voter: Voter) -> Move:
         if voter.leader_id != NO_NODE:
-            # Nobody would follow us, so the leader may live and only our way to it was bad: try it again.
+            # Nobody would follow us. Perhaps the leader is alive, and only our connection to it was bad. Try it again.
             return Move(trigger=Trigger.LEADER_RETRIED, leader_id=voter.leader_id)
         return Move(trigger=Trigger.ELECTION_TIMEOUT)
 
@@ -52,7 +52,7 @@ class Prospective(Role):
         if response.vote_granted:
             self.granted.add(peer_id)
             return self._count(voter)
-        # A pre-vote is refused while the peer still hears the leader; it may think otherwise a moment later.
+        # A peer refuses a pre-vote while it still hears the leader. A moment later it may answer differently.
         channel.not_before_ms = voter.now_ms + max(1, voter.config.election_timeout_ms // 4)
         return observed(self, voter, response.leader_epoch, response.leader_id)
 

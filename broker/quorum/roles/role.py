@@ -1,7 +1,7 @@
-"""What every role of a voter can do, and how it asks for another role.
+"""What every role of a voter can do, and how a role asks for another role.
 
-A role never changes the role itself: it returns a `Move`, and `Quorum` looks the next role up in the table of
-transitions. The methods here do nothing; a role writes those that mean something to it.
+A role never changes the role itself. It returns a `Move`, and `Quorum` looks up the next role in the table of
+transitions. The methods here do nothing. A role overrides those that mean something to it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class Role(Protocol):
     NAME: ClassVar[RoleName]
 
     def entered(self, voter: Voter) -> Move | None:
-        """First of all, when the epoch is on its way to the disk."""
+        """Called first, when the epoch is on its way to the disk."""
         return None
 
     def left(self, voter: Voter) -> None:
-        """Last of all, when the epoch of the next role is on its way to the disk already."""
+        """Called last, when the epoch of the next role is already on its way to the disk."""
         return
 
     def election_deadline_ms(self) -> int | None:
-        """When it stands for election (again) by itself; None if this is not what it waits for."""
+        """When the voter becomes prospective (again) by itself; None if it does not wait for this."""
         return None
 
     def deadline_ms(self, voter: Voter) -> int | None:
@@ -57,11 +57,11 @@ class Role(Protocol):
         return
 
     def hears_leader(self) -> bool:
-        """Whether a leader of this epoch is alive, as far as this voter can tell: pre-votes are refused then."""
+        """Whether a leader of this epoch is alive, as far as this voter can tell. If so, pre-votes are refused."""
         return False
 
     def request_due_ms(self, voter: Voter, peer_id: int, not_before_ms: int) -> int | None:
-        """When the next request to this peer is due, which has none in flight; None: none is wanted."""
+        """When the next request to this peer is due, if none is in flight to it. None: no request is wanted."""
         return None
 
     def request(self, voter: Voter) -> Request:
@@ -77,12 +77,13 @@ class Role(Protocol):
 
 
 def observed(role: Role, voter: Voter, epoch: int, leader_id: int) -> Move | None:
-    """A peer told us of an epoch and perhaps its leader."""
+    """A peer told us an epoch, and perhaps its leader."""
     is_foreign = leader_id in voter.peers
     if epoch > voter.epoch and is_foreign:
         return Move(trigger=Trigger.NEWER_LEADER, epoch=epoch, leader_id=leader_id)
     if epoch > voter.epoch:
-        # An election under way keeps its deadline: a hopeless candidate must not hold up a better one for ever.
+        # An election that has begun keeps its deadline. A candidate that cannot win must not hold up a better one for
+        # ever.
         deadline_ms = role.election_deadline_ms()
         if deadline_ms is None:
             deadline_ms = voter.draw_election_deadline_ms()

@@ -14,7 +14,8 @@ from broker.quorum.voter import Voter
 class Unattached(Role):
     """It knows no leader of its epoch. It waits for one, and stands for election if none appears in time.
 
-    Kafka's role "voted" is this one with a vote; the vote belongs to the voter, as it outlives the role.
+    Kafka's role "voted" is this role with a vote. The vote belongs to the voter, because it stays when the role
+    changes.
     """
 
     NAME: ClassVar = RoleName.UNATTACHED

@@ -1,4 +1,5 @@
-"""The roles of a replica, one class a role. What may follow what: `broker.replication.transitions`."""
+"""The roles of a replica, each in a class of its own. `broker.replication.transitions` says which role may follow
+which."""
 
 from broker.replication.roles.follower import Follower
 from broker.replication.roles.leader import Leader

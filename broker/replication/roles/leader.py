@@ -1,13 +1,15 @@
 """The replica that leads a leader epoch: who is in the ISR, what is committed, which produces are done.
 
-- HW = min log end offset over the *maximal* ISR (committed ISR plus members being added), so that a proposal in flight
-  never lets the HW run ahead of a replica that the controller may already count in.
-- A follower is caught up at the time of a fetch that asks from our end offset, or at the time of its previous fetch if
-  this one reaches the end offset we had then. So an idle follower that has everything stays in the ISR.
-- One that fetches by a session and has everything is not named by its fetches (KIP-227), yet each of them counts, as in
-  Kafka: its times follow the session's, and are taken over when that ends, at the latest with the next append.
-- While the *committed* ISR is below min.insync.replicas the HW does not move (KIP-966, Partition.isUnderMinIsr): a
-  member that is only proposed may never be counted in, and the others could then lead without what was acknowledged.
+- HW = the smallest log end offset over the *maximal* ISR (committed ISR plus members being added). So the HW never runs
+  ahead of a replica that the controller may count in already, while a proposal is in flight.
+- A follower is caught up at the time of a fetch that asks from our end offset. If a fetch reaches the end offset that
+  we had at the follower's previous fetch, it was caught up at that previous time. So an idle follower that has
+  everything stays in the ISR.
+- A follower that has everything may fetch in a session, and its fetches then do not name the partition (KIP-227). Each
+  fetch still counts, as in Kafka. Its times are those of the session. They are taken over when this ends, at the latest
+  with the next append.
+- While the *committed* ISR is below min.insync.replicas, the HW does not move (KIP-966, Partition.isUnderMinIsr). A
+  member that is only proposed may never be added. The others could then lead without an acknowledged record.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Leader(ReplicaRole):
     # -- the image ---------------------------------------------------------------------------------------------------
 
     def image_changed(self, event: BecomeLeader, now_ms: int) -> list[Action]:
-        """Of ISR, replicas or settings, within the leader epoch."""
+        """The ISR, the replicas or the settings changed within the leader epoch."""
         replica = self._replica
         replica.min_insync_replicas = event.min_insync_replicas
         if event.partition_epoch <= replica.partition_epoch:
@@ -80,7 +82,8 @@ class Leader(ReplicaRole):
         me, replicas = self._config.broker_id, self._replica.replicas
         for replica in replicas:
             if replica != me and replica not in self.followers:
-                # A member of the ISR gets a full lag time to show itself; the others have nothing to lose.
+                # A member of the ISR gets a full lag time to show that it is alive. For the others the time does not
+                # matter.
                 in_sync = replica in self._replica.isr
                 self.followers[replica] = FollowerState(last_caught_up_ms=now_ms if in_sync else 0)
         for replica in set(self.followers) - set(replicas):
@@ -100,7 +103,7 @@ class Leader(ReplicaRole):
                 follower.end_idling()
         if len(self.maximal_isr()) == 1:
             return self.advance_high_watermark(now_ms)
-        return []  # the slowest follower in the ISR holds it back anyway
+        return []  # the slowest follower in the ISR holds the HW back anyway
 
     def follower_fetched(self, event: FollowerFetched, now_ms: int) -> list[Action]:
         follower = self.followers.get(event.replica_id)
@@ -157,7 +160,8 @@ class Leader(ReplicaRole):
         return [self._propose((*self._replica.isr, replica_id))]
 
     def _is_eligible(self, replica: int) -> bool:
-        """Not fenced, and of the incarnation that fetched from us, as the controller checks (KIP-841, KIP-903)."""
+        """Not fenced, and the same incarnation that fetched from us. The controller checks the same (KIP-841,
+        KIP-903)."""
         eligible_epochs = self._replica.eligible_epochs
         if eligible_epochs is None:
             return True
@@ -212,8 +216,9 @@ class Leader(ReplicaRole):
             return [changed, *self.advance_high_watermark(now_ms)]
         if event.attempt == self.proposal.attempt:
             self.proposal.failed(event.error_code, retry_at_ms=now_ms + self._config.proposal_retry_ms)
-        # Else of an earlier proposal, which a newer image had ended already. The later one is on its way, and the
-        # controller may count its new member in: without it in the maximal ISR the HW would run ahead of it.
+        # Otherwise it is the answer to an earlier proposal, which a newer image had ended. The later proposal is on its
+        # way, and the controller may already count its new member in. If the maximal ISR did not contain that member,
+        # the HW would run ahead of it.
         return []
 
     # -- high watermark ----------------------------------------------------------------------------------------------
@@ -234,9 +239,11 @@ class Leader(ReplicaRole):
         return [HighWatermarkAdvanced(high_watermark=lowest), *self.complete_waiting()]
 
     def _is_about_to_join(self, replica: int, follower: FollowerState, now_ms: int) -> bool:
-        """A replica that keeps up but is not in the ISR yet holds the HW back, or it could chase it for ever.
+        """A replica that keeps up but is not in the ISR yet holds the HW back. Otherwise it might never catch up with
+        the HW.
 
-        Only while it may join: one that was just fenced kept up until a moment ago and would block for long.
+        Only while it may join. A replica that was just fenced kept up until a moment ago; it would block the HW for
+        long.
         """
         return (
             self._is_eligible(replica)
@@ -288,7 +295,7 @@ class Leader(ReplicaRole):
                 if self._is_behind(replica)
             )
         if self._replica.high_watermark < self._replica.log_end_offset:
-            # One that is about to join holds the HW back until then.
+            # A replica that is about to join holds the HW back until then.
             deadlines.extend(
                 follower.last_caught_up_ms + lag_ms
                 for replica, follower in self.followers.items()

@@ -1,6 +1,7 @@
-"""What every role of a replica can be told, and what all of them share.
+"""The events that every role of a replica can get, and what all roles share.
 
-The methods here are those of a replica to which an event means nothing. A role writes those that mean something to it.
+The methods here do nothing, as for a replica to which the event means nothing. A role overrides those that mean
+something to it.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class FollowerState:
     last_fetch_ms: int = 0
     leader_end_offset_at_last_fetch: int = UNKNOWN_OFFSET
     broker_epoch: int = -1
-    idle: FetchTimes | None = None  # of its session, while it has everything: see FollowerIdles
+    idle: FetchTimes | None = None  # the times of its session, while the follower has everything: see FollowerIdles
 
     def end_idling(self) -> None:
-        """What the fetches of the session until now say: they asked from our end offset, each of them."""
+        """Take over what the session's fetches until now say: each of them asked from our end offset."""
         if self.idle is not None:
             self.last_fetch_ms = max(self.last_fetch_ms, self.idle.last_ms)
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.idle.last_ms)
@@ -55,7 +56,7 @@ class FollowerState:
 
 
 class Replica(Protocol):
-    """What outlives the roles of a replica; `PartitionReplica` has it, and roles change it."""
+    """What stays when a replica changes its role. `PartitionReplica` owns it, and roles change it."""
 
     config: ReplicationConfig
     leader_epoch: int
@@ -66,7 +67,7 @@ class Replica(Protocol):
     isr: tuple[int, ...]  # committed; contains the leader while we lead
     replicas: tuple[int, ...]
     min_insync_replicas: int
-    eligible_epochs: Mapping[int, int] | None  # None: not told yet, the controller will judge
+    eligible_epochs: Mapping[int, int] | None  # None: not told yet; the controller will judge
     proposal_attempt: int  # of the last proposal in any role: no number is used twice
 
     @property
@@ -79,7 +80,7 @@ class ReplicaRole(Protocol):
     followers: dict[int, FollowerState]  # empty unless it leads
 
     def left(self) -> list[Action]:
-        """The last that is heard of this role."""
+        """The role ends. No other method is called after this one."""
         return []
 
     def next_deadline_ms(self) -> int | None:
