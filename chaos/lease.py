@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.lease_file import FORMAT, own_directory
-from chaos.place import here
 from chaos.process_identity import (
     TOKEN_VARIABLE,
     ProcessIdentity,
@@ -27,6 +26,7 @@ from chaos.process_identity import (
     read_token,
 )
 from runlog.files.documents import write_json
+from runlog.files.place import here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from chaos.place import Place
 from chaos.process_identity import ProcessIdentity
+from runlog.files.place import Place
 
 FORMAT: Final = 2  # 1 did not say where its owner lived
 FILE_BYTES_MAX: Final = 4 << 20  # some 10,000 entries

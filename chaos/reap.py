@@ -20,7 +20,6 @@ from typing import Final
 
 from chaos import memory_group
 from chaos.lease_file import Entry, LeaseFile, LeaseProblem, own_directory, read_lease
-from chaos.place import Where, here
 from chaos.process_identity import (
     ProcessIdentity,
     find_by_token,
@@ -31,6 +30,7 @@ from chaos.process_identity import (
 )
 from chaos.toxiproxy.client import NotFound, ToxiproxyClient, ToxiproxyError, Unreachable
 from runlog.files.documents import write_json
+from runlog.files.place import Where, here
 
 TERM_GRACE_MS: Final = 2_000
 KILL_WAIT_MS: Final = 5_000

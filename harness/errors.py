@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from runlog.records.cell import CellAnomaly
+
 
 class ExitCode(IntEnum):
     """What a shell script may branch on."""
@@ -46,7 +48,7 @@ class CellError(HarnessError):
     `anomaly` names what of `reports/judge/anomalies.py` this is, where it tells of the cluster or the client.
     """
 
-    def __init__(self, message: str, *, anomaly: str = "") -> None:
+    def __init__(self, message: str, *, anomaly: CellAnomaly = CellAnomaly.NONE) -> None:
         super().__init__(message)
         self.anomaly = anomaly
 

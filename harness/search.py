@@ -16,6 +16,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from runlog.records.search import Clause, SearchEnd
+
 _GRID: Final = 600
 # Of the limit's logarithm from try to try. Not below 3 %: a search that ends when its interval is narrow would believe
 # a few tries that happened to agree (with a limit that wavers by 15 %, 86 of 100 intervals held it; now 96).
@@ -72,10 +74,12 @@ class RateSearch:
         )  # fmt: skip
         return Estimate(rate_per_s=middle, low_per_s=low, high_per_s=high)
 
-    def ended_at(self) -> str:
-        """`high`: even the upper bound was carried; `low`: not even the lower one; else nothing."""
+    def ended_at(self) -> SearchEnd:
+        """HIGH: even the upper bound was carried; LOW: not even the lower one."""
         middle = self.estimate().rate_per_s
-        return "high" if middle >= self._high else "low" if middle <= self._low else ""
+        if middle >= self._high:
+            return SearchEnd.HIGH
+        return SearchEnd.LOW if middle <= self._low else SearchEnd.NONE
 
 
 def _normal_cdf(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -83,6 +87,6 @@ def _normal_cdf(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(1.5976 * values + 0.07056 * values**3, -60, 60))))
 
 
-def limits_named(reasons: Sequence[str]) -> list[str]:
+def limits_named(broken: Sequence[Clause]) -> list[Clause]:
     """What stopped the tries that failed, most frequent first."""
-    return sorted(dict.fromkeys(reasons), key=lambda reason: -reasons.count(reason))
+    return sorted(dict.fromkeys(broken), key=lambda clause: -broken.count(clause))

@@ -19,7 +19,6 @@ from typing import Final, cast
 
 from broker.wire.addresses import parse_address
 from chaos.lease import Lease, default_root
-from chaos.place import here
 from harness.cli.cluster_state import (
     BrokerState,
     ClusterFile,
@@ -40,6 +39,7 @@ from harness.kafka_settings import settings_problem
 from harness.run.stop import StopFlag, signals_set
 from harness.suite import kafka_text
 from harness.suite_source import nearest, parse_override
+from runlog.files.place import here
 from runlog.files.redaction import hidden_assignment, hidden_settings
 
 _ENGINES: Final = ("reference", "kafka")

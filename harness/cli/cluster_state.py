@@ -20,10 +20,10 @@ from typing import Any, Final
 
 from chaos.lease import ProcessIdentity, is_alive, read_identity, state_root
 from chaos.lease_file import LeaseProblem, own_directory, read_own_file
-from chaos.place import Place, here
 from chaos.process_identity import is_ours, read_token
 from harness.clusters.kafka.jars import cache_directory
 from runlog.files.documents import write_json
+from runlog.files.place import Place, here
 
 MARK_FILE: Final = ".kafka-harness-cluster"
 

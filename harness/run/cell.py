@@ -8,7 +8,8 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 from harness.clusters.admin import Admin
 from harness.clusters.capabilities import OutlivesRun, Processes
@@ -27,9 +28,9 @@ from harness.run.timeline_driver import TimelineDriver
 from harness.run.topics import delete_topics, own_topics
 from harness.run.truncation import DeadLogs
 from harness.run.workload_process import WorkloadProcess
-from runlog.files.documents import write_cell
 from runlog.files.paths import cell_directory, events_path
-from runlog.records.codec import to_json
+from runlog.records.cell import CellAnomaly, CellStatus, FilesRecord, MembersRecord, OutcomeRecord
+from runlog.records.documents import write_cell
 from runlog.records.lines import CLUSTER, STATS, RecordWriter
 from runlog.streams.compact import compact_cell
 from runlog.streams.inventory import take_inventory
@@ -85,7 +86,7 @@ class CellRun:
             outcome=self._outcome,
             cluster_events=self._cluster_events,
         )
-        self._files: dict[str, Any] = {}
+        self._files: FilesRecord | None = None
         if chaos is not None:
             chaos.on_cluster_event = self._cluster_events.append
             chaos.members = self._members
@@ -95,9 +96,9 @@ class CellRun:
 
     def add_notes(self, notes: Iterable[str]) -> None:
         """What was known of the cell before it began; part of its outcome."""
-        self._outcome.notes += notes
+        self._outcome.note(*notes)
 
-    def carry_out(self) -> Outcome:
+    def carry_out(self) -> OutcomeRecord:
         """Never raises for what cluster or load do: the outcome says it."""
         outcome = self._outcome
         self._write()
@@ -109,14 +110,14 @@ class CellRun:
                 self._heal_and_wait()
                 self._await_members()
                 self._read_back()
-            outcome.status, outcome.reason = self._verdict_of_run()
+            outcome.end(*self._verdict_of_run())
         except CellError as error:
-            outcome.status, outcome.reason, outcome.anomaly = "failed", str(error), error.anomaly
+            outcome.end(CellStatus.FAILED, str(error), error.anomaly)
             if self._context.stop.is_set():
-                outcome.status, outcome.reason = self._verdict_of_run()
+                outcome.end(*self._verdict_of_run())
         finally:
             self._finish()
-        return outcome
+        return outcome.record
 
     # --- phases -----------------------------------------------------------------------------------------------------
 
@@ -135,8 +136,11 @@ class CellRun:
                 topic, timeout_s=TOPIC_TIMEOUT_S, replication_factor=planned.replication_factor
             ):
                 raise CellError(f"topic {topic} had no full ISR after {TOPIC_TIMEOUT_S:.0f} s")
-        self._outcome.effective["topic"] = self._admin.topic_config(planned.topic_name)
-        self._outcome.effective["broker"] = self._broker_settings()
+        record = self._outcome.record
+        settings = replace(
+            record.effective, topic=self._admin.topic_config(planned.topic_name), broker=self._broker_settings()
+        )
+        self._outcome.record = replace(record, effective=settings)
 
     def _heal_and_wait(self) -> None:
         """Also when interrupted: nothing that this cell broke may stay broken."""
@@ -156,7 +160,7 @@ class CellRun:
             raise CellError(
                 f"the cluster did not get healthy again after the last fault was healed "
                 f"(limit {HEALTH_TIMEOUT_S:.0f} s){state}",
-                anomaly="no_recovery",
+                anomaly=CellAnomaly.NO_RECOVERY,
             )
         self._truth.tell_of_lost_leaders()
 
@@ -169,28 +173,29 @@ class CellRun:
             return
         self._context.progress.phase("members")
         missing = self._members.await_caught_up(self._truth.end_offset, self._planned.workload.drain_ms / 1000)
-        self._outcome.members = {
-            "caught_up": not missing,
-            "missing": missing,
-            "died": self._members.unasked_ends(),
-            "deliveries": self._members.finish(),
-        }
+        found = MembersRecord(
+            caught_up=not missing,
+            missing=missing,
+            died=tuple(self._members.unasked_ends()),
+            deliveries=self._members.finish(),
+        )
+        self._outcome.record = replace(self._outcome.record, members=found)
 
     def _read_back(self) -> None:
         """An interrupted run skips it: the log would be read while it is taken down."""
         if not self._context.stop.is_set():
             self._truth.read(sent=int(self._load.sends.get("sent", 0)))
 
-    def _verdict_of_run(self) -> tuple[str, str]:
+    def _verdict_of_run(self) -> tuple[CellStatus, str]:
         if self._context.stop.is_set():
-            return "interrupted", "stopped by a signal"
+            return CellStatus.INTERRUPTED, "stopped by a signal"
         if self._chaos is not None and self._chaos.problem:
-            return "failed", f"the fault timeline failed: {self._chaos.problem}"
+            return CellStatus.FAILED, f"the fault timeline failed: {self._chaos.problem}"
         if self._planned.kind != "search" and (
             problem := nothing_came_of(self._load.sends, acks=str(self._planned.properties.get("acks", "all")))
         ):
-            return "failed", problem
-        return "done", ""
+            return CellStatus.FAILED, problem
+        return CellStatus.DONE, ""
 
     # --- around -----------------------------------------------------------------------------------------------------
 
@@ -203,38 +208,39 @@ class CellRun:
 
     def _finish(self) -> None:
         """Runs on every way out: end the load, heal, compact, write the outcome, drop the topic."""
-        outcome, context = self._outcome, self._context
+        context = self._context
         if self._chaos is not None:
             self._chaos.finish(interrupted=True)  # does nothing when it has finished already
         self._load.stop()
         self._members.finish()
         result = compact_cell(context.run_dir, self._planned.cell_id)
-        if result.producers:
-            outcome.producers = [
-                {"producer": item.producer, "incarnation": item.incarnation, "high_seq": item.high_seq}
-                for item in result.producers
-            ]
-        outcome.ended_us = context.clock.now_us()
-        if outcome.measure_start_us is not None and outcome.measure_end_us is None:
-            outcome.measure_end_us = outcome.ended_us  # cut short: what there is was measured until now
+        outcome, ended_us = self._outcome.record, context.clock.now_us()
+        is_cut_short = outcome.measure_start_us is not None and outcome.measure_end_us is None
+        self._outcome.record = replace(
+            outcome,
+            producers=result.producers or outcome.producers,
+            measure_end_us=ended_us if is_cut_short else outcome.measure_end_us,  # what there is was measured until now
+            ended_us=ended_us,
+        )
         self._cluster_events.close()
         self._stats.close()
         self._list_files()
         self._write()
         problems = delete_topics(self._topics, self._cluster, context)
         if problems:
-            outcome.notes += problems
+            self._outcome.note(*problems)
             self._write()
 
     def _list_files(self) -> None:
         """Nobody writes any more: from now on a file that is lost or changed can be told. Without the list the analysis
         calls the cell inconclusive."""
         try:
-            self._files = {"files": take_inventory(self._context.run_dir, self._planned.cell_id)}
+            self._files = take_inventory(self._context.run_dir, self._planned.cell_id)
         except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
-            self._outcome.notes.append(f"the cell's files could not be listed: {error}")
+            self._outcome.note(f"the cell's files could not be listed: {error}")
 
     def _write(self) -> None:
-        record = cell_record(self._planned, self._cluster, self._order, self._context, self._outcome)
-        whole = self._context.redactor.document(to_json(record))
-        write_cell(self._context.run_dir, {**whole, **self._files})
+        record = cell_record(
+            self._planned, self._cluster, self._order, self._context, outcome=self._outcome.record, files=self._files
+        )
+        write_cell(self._context.run_dir, record, clean=self._context.redactor.document)

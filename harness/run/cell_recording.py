@@ -72,7 +72,7 @@ class CellRecording:
             for recorder in recorders:
                 recorder.stop()
                 if recorder.problem is not None:
-                    outcome.notes.append(f"recorder stopped: {type(recorder.problem).__name__}: {recorder.problem}")
+                    outcome.note(f"recorder stopped: {type(recorder.problem).__name__}: {recorder.problem}")
             observer.close()
             wire.close()
             if isinstance(self._cluster, Processes):

@@ -11,11 +11,13 @@ Pure; certify.py measures. Shown by tests/harness/test_harness_certify.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from harness.plan import PlannedCell
+from runlog.records.cell import CertificateReference
+from runlog.records.run import CertificateRecord, CertificationRecord, CertificationStatus
 from workloads import model
 from workloads.model import Closed, Workload
 
@@ -26,60 +28,40 @@ RATE_MAX_PER_S: Final = 10_000_000
 OWN_SHAPE_SHARE: Final = 0.25  # of a ceiling: whoever asks for less needs no measurement of its own shape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
-    """One measured shape. Shares are of one core; `disturbed`: others ran meanwhile, the true ceiling is higher."""
-
-    id: str
-    client: str
-    shape: str
-    properties: Mapping[str, str]
-    records_per_s: float
-    window_s: float
-    attempts: int
-    cpu_share_by_process: tuple[float, ...] = ()
-    broker_cpu_share: float = 0.0
-    gc_ms: float = 0.0
-    gc_ms_max: float = 0.0
-    hub_lag_us_p99: int = 0
-    foreign_share: float | None = None
-    disturbed: bool = False
-
-
 @dataclass(slots=True, kw_only=True)
 class Certification:
     """What the run knows of its generator. `shapes` maps a key to its certificate, or to why there is none."""
 
-    status: str = "none"  # done, skipped, not needed, failed
+    status: CertificationStatus = CertificationStatus.NONE
     why: str = ""
     seconds: float = 0.0
-    shapes: dict[str, Certificate | str] = field(default_factory=dict)
+    shapes: dict[str, CertificateRecord | str] = field(default_factory=dict)
 
-    def of(self, planned: PlannedCell) -> dict[str, Any]:
+    def of(self, planned: PlannedCell) -> CertificateReference:
         """`certificate` of cell.json: the cell's ceiling and whether it is that of its own shape."""
         if planned.kind == "chaos":
-            return {"why": "a cell with faults is not judged by its rate"}
+            return CertificateReference(why="a cell with faults is not judged by its rate")
         found = self.shapes.get(shape_key(planned))
-        if isinstance(found, Certificate):
-            return _brief(found, exact=True)
-        measured = [each for each in self.shapes.values() if isinstance(each, Certificate)]
+        if isinstance(found, CertificateRecord):
+            return _reference(found, exact=True)
+        measured = [each for each in self.shapes.values() if isinstance(each, CertificateRecord)]
         if found is None and measured and asked_per_s(planned) <= OWN_SHAPE_SHARE * measured[0].records_per_s:
-            return _brief(measured[0], exact=False)
-        return {"why": found or self.why or "its shape was not measured"}
+            return _reference(measured[0], exact=False)
+        return CertificateReference(why=found or self.why or "its shape was not measured")
 
-    def as_json(self) -> dict[str, Any]:
+    def record(self) -> CertificationRecord:
         found = self.shapes.values()
-        return {
-            "status": self.status,
-            "why": self.why,
-            "seconds": round(self.seconds, 1),
-            "certificates": [asdict(each) for each in found if isinstance(each, Certificate)],
-            "problems": [each for each in found if isinstance(each, str)],
-        }
+        return CertificationRecord(
+            status=self.status,
+            why=self.why,
+            seconds=round(self.seconds, 1),
+            certificates=tuple(each for each in found if isinstance(each, CertificateRecord)),
+            problems=tuple(each for each in found if isinstance(each, str)),
+        )
 
 
-def _brief(found: Certificate, *, exact: bool) -> dict[str, Any]:
-    return {"id": found.id, "records_per_s": found.records_per_s, "exact": exact, "disturbed": found.disturbed}
+def _reference(found: CertificateRecord, *, exact: bool) -> CertificateReference:
+    return CertificateReference(id=found.id, records_per_s=found.records_per_s, exact=exact, disturbed=found.disturbed)
 
 
 def asked_per_s(planned: PlannedCell) -> float:

@@ -19,7 +19,6 @@ from harness.run.certificates import (
     DRAIN_MS,
     MEASURE_MS,
     OWN_SHAPE_SHARE,
-    Certificate,
     Certification,
     asked_per_s,
     flat_out,
@@ -32,6 +31,7 @@ from harness.run.load_plan import load_plan
 from harness.run.null_broker import NullBroker
 from harness.run.workload_process import WorkloadProcess
 from runlog.quality.criteria import Criteria
+from runlog.records.run import CertificateRecord, CertificationStatus
 
 DIRECTORY: Final = "certification"
 WARMUP_MS: Final = 500
@@ -52,7 +52,7 @@ class Certifier:
         """Fills `found`; never raises for what broker or load do."""
         wanted = one_of_each(cells)
         if not wanted:
-            found.status, found.why = "not needed", "no cell of this run is judged by its rate"
+            found.status, found.why = CertificationStatus.NOT_NEEDED, "no cell of this run is judged by its rate"
             return
         self._context.progress.phase("certify the generator")
         began_s = time.monotonic()
@@ -61,15 +61,16 @@ class Certifier:
                 self._directory / "cluster", lease=self._context.lease, should_stop=self._context.stop.is_set
             ) as broker:
                 self._measure_all(broker, wanted, found)
-            found.status = "done"
+            found.status = CertificationStatus.DONE
         except (EnvironmentFault, CellError, OSError) as error:
-            found.status, found.why = "failed", f"the generator could not be certified: {error}"
+            found.status = CertificationStatus.FAILED
+            found.why = f"the generator could not be certified: {error}"
         finally:
             shutil.rmtree(self._directory, ignore_errors=True)
             found.seconds = time.monotonic() - began_s
 
     def _measure_all(self, broker: NullBroker, wanted: Mapping[str, PlannedCell], found: Certification) -> None:
-        first: Certificate | None = None
+        first: CertificateRecord | None = None
         number = 0
         for key, planned in wanted.items():
             if self._context.stop.is_set():
@@ -92,14 +93,14 @@ class Certifier:
                 f"generator alone, {planned.client}, {measured.shape}: {measured.records_per_s:,.0f} records/s{doubt}"
             )
 
-    def _measure(self, broker: NullBroker, planned: PlannedCell, name: str) -> Certificate:
-        found: list[Certificate] = []
+    def _measure(self, broker: NullBroker, planned: PlannedCell, name: str) -> CertificateRecord:
+        found: list[CertificateRecord] = []
         while len(found) < ATTEMPTS_MAX and (not found or found[-1].disturbed):
             found.append(self._attempt(broker, planned, name, len(found) + 1))
         best = max(found, key=lambda each: each.records_per_s)
         return replace(best, attempts=len(found), disturbed=all(each.disturbed for each in found))
 
-    def _attempt(self, broker: NullBroker, planned: PlannedCell, name: str, attempt: int) -> Certificate:
+    def _attempt(self, broker: NullBroker, planned: PlannedCell, name: str, attempt: int) -> CertificateRecord:
         topic = f"{name}-{attempt}"
         (self._directory / "cells" / topic).mkdir(parents=True, exist_ok=True)
         warmup_ms = WARMUP_OF_JVM_MS if planned.client == "java" else WARMUP_MS
@@ -145,7 +146,7 @@ class Certifier:
         acked = int(health["stages"].get("intended_to_ack", {}).get("n", 0))
         if not acked or window_s <= 0:
             raise CellError("nothing was acknowledged in the measured window")
-        return Certificate(
+        return CertificateRecord(
             id=name,
             client=planned.client,
             shape=shape_text(planned),

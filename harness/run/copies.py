@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,7 @@ from broker.wire.batch import RawBatch
 from broker.wire.errors import ProtocolError
 from broker.wire.records import control_key, decode_fetched
 from harness.run.final_read import LogReader
+from runlog.records.cell import CopiesRecord
 from runlog.streams.parquet import write_part
 from runlog.streams.payload import parse_fast
 from runlog.streams.schema import ABSENT, COPIES
@@ -25,19 +25,7 @@ HEADER: Final = "copy"
 _CONTROL_KEY: Final = struct.Struct(">hh")  # version, type: 0 abort, 1 commit (KIP-98)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopiesRead:
-    complete: bool
-    reason: str
-    committed: int
-    aborted: int
-    open: int
-
-    def as_json(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in ("complete", "reason", "committed", "aborted", "open")}
-
-
-def read_copies(run_dir: Path, cell_id: str, *, reader: LogReader, partitions: Iterable[int]) -> CopiesRead:
+def read_copies(run_dir: Path, cell_id: str, *, reader: LogReader, partitions: Iterable[int]) -> CopiesRecord:
     """All partitions into the stream `copies`. Never raises for what the cluster does: an incomplete read says why."""
     rows: list[list[int]] = []
     problems: list[str] = []
@@ -51,7 +39,7 @@ def read_copies(run_dir: Path, cell_id: str, *, reader: LogReader, partitions: I
     if rows:
         write_part(run_dir, COPIES, cell_id, {name: [row[at] for row in rows] for at, name in enumerate(names)})
     outcomes = [row[-1] for row in rows]
-    return CopiesRead(
+    return CopiesRecord(
         complete=not problems,
         reason="; ".join(problems),
         committed=outcomes.count(COMMITTED),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from harness.clusters.cluster import Cluster
 from harness.plan import PlannedCell
 from harness.run.context import RunContext
-from harness.run.outcome import Outcome
 from runlog.records.cell import (
     CellKind,
     CellRecord,
-    CertificateReference,
     CriterionRecord,
     Expectations,
+    FilesRecord,
+    OutcomeRecord,
     TopicRecord,
 )
 from runlog.records.codec import from_document
@@ -19,7 +19,13 @@ from runlog.records.workload import WorkloadRecord
 
 
 def cell_record(
-    planned: PlannedCell, cluster: Cluster, order: int, context: RunContext, outcome: Outcome
+    planned: PlannedCell,
+    cluster: Cluster,
+    order: int,
+    context: RunContext,
+    *,
+    outcome: OutcomeRecord,
+    files: FilesRecord | None,
 ) -> CellRecord:
     return CellRecord(
         cell_id=planned.cell_id,
@@ -60,6 +66,7 @@ def cell_record(
         seed=planned.seed,
         command=f"{context.command} --cell {planned.cell_id}",
         broker_settings=dict(planned.broker_settings),
-        certificate=from_document(CertificateReference, context.certification.of(planned)),
-        outcome=outcome.record(),
+        certificate=context.certification.of(planned),
+        outcome=outcome,
+        files=files,
     )

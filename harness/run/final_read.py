@@ -9,7 +9,7 @@ Shown by tests/harness/test_harness_final_read.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -18,6 +18,7 @@ from broker.wire.batch import RawBatch
 from broker.wire.errors import ProtocolError
 from broker.wire.records import FETCHED_BYTES_MAX, DecodedRecord, decode_fetched, uncompressed_size_bytes
 from runlog.files.clock import RunClock
+from runlog.records.cell import FinalReadRecord
 from runlog.streams.parquet import write_part
 from runlog.streams.payload import parse_fast
 from runlog.streams.schema import BATCHES, LOG, Stream
@@ -52,26 +53,6 @@ class Columns:
                 values.clear()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinalRead:
-    complete: bool
-    reason: str
-    end_offsets: Mapping[int, int]
-    records: int = 0
-    foreign: int = 0
-    corrupt: tuple[str, ...] = ()  # batches that a leader served with a wrong CRC
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "complete": self.complete,
-            "reason": self.reason,
-            "end_offsets": {str(partition): offset for partition, offset in self.end_offsets.items()},
-            "records": self.records,
-            "foreign": self.foreign,
-            "corrupt": list(self.corrupt),
-        }
-
-
 class LogReader(Protocol):
     """How the log is reached; the run has one over broker.client, tests have one over bytes."""
 
@@ -96,7 +77,7 @@ def read_log(
     partitions: Iterable[int],
     clock: RunClock,
     should_stop: Callable[[], bool] = lambda: False,
-) -> FinalRead:
+) -> FinalReadRecord:
     """Read all partitions into Parquet. Never raises for what the cluster does: an incomplete read says why."""
     log, batches = Columns(run_dir, LOG, cell_id), Columns(run_dir, BATCHES, cell_id)
     end_offsets: dict[int, int] = {}
@@ -123,7 +104,7 @@ def read_log(
             break
     log.flush()
     batches.flush()
-    return FinalRead(
+    return FinalReadRecord(
         complete=not tally.problems,
         reason="; ".join(tally.problems),
         end_offsets=end_offsets,

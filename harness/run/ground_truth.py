@@ -6,6 +6,7 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from harness.clusters.capabilities import LogFiles
@@ -16,7 +17,7 @@ from harness.plan import PlannedCell
 from harness.run.context import RunContext
 from harness.run.copies import read_copies
 from harness.run.deposed import answers_of, deposed_events
-from harness.run.final_read import FinalRead, read_log
+from harness.run.final_read import read_log
 from harness.run.outcome import Outcome
 from harness.run.read_bound import BoundedReader
 from harness.run.recorders import ClusterWriter
@@ -25,6 +26,7 @@ from harness.run.settle import await_high_watermarks
 from harness.run.truncation import DeadLogs
 from runlog.files.lines import read_jsonl
 from runlog.files.paths import events_path
+from runlog.records.cell import CellAnomaly
 from runlog.records.lines import CLUSTER, WIRE, read_lines
 from workloads.model import copy_topic
 
@@ -52,7 +54,7 @@ class GroundTruth:
         """Once the cluster is healthy again."""
         for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):
             self._cluster_events.append(event)
-        self._outcome.notes += self._dead_logs.problems
+        self._outcome.note(*self._dead_logs.problems)
         if self._is_chaos and self._cluster.wire_log_path() and not self._cluster.journal_paths():
             self._tell_deposed()
 
@@ -79,7 +81,7 @@ class GroundTruth:
         )
         for event in events:
             self._cluster_events.append(event)
-        self._outcome.notes += problems
+        self._outcome.note(*problems)
 
     def end_offset(self, topic: str, partition: int) -> int | None:
         """As the leader tells it to consumers."""
@@ -99,7 +101,7 @@ class GroundTruth:
             raise CellError(
                 "the high watermark did not reach the end of the leader's log after the last fault was healed "
                 f"(limit {HEALTH_TIMEOUT_S:.0f} s): {'; '.join(hidden)}",
-                anomaly="no_recovery",
+                anomaly=CellAnomaly.NO_RECOVERY,
             )
         self._read_topics(sent)
         self._compare_replicas()
@@ -107,7 +109,7 @@ class GroundTruth:
     def _read_topics(self, sent: int) -> None:
         topics = [self._topic_reader(topic) for topic in self._planned.topic_names]
         count = self._partition_count()
-        result: FinalRead = read_log(
+        result = read_log(
             self._context.run_dir,
             self._planned.cell_id,
             reader=BoundedReader(SeveralTopics(topics, partitions=count), sent=sent),
@@ -115,14 +117,15 @@ class GroundTruth:
             clock=self._context.clock,
             should_stop=self._context.stop.is_set,
         )
-        self._outcome.final_read = result.as_json()
+        self._outcome.record = replace(self._outcome.record, final_read=result)
         if self._planned.workload.has_copiers:
-            self._outcome.copies = read_copies(
+            copies = read_copies(
                 self._context.run_dir,
                 self._planned.cell_id,
                 reader=BoundedReader(self._topic_reader(copy_topic(self._planned.topic_name)), sent=sent),
                 partitions=range(self._planned.partitions),
-            ).as_json()
+            )
+            self._outcome.record = replace(self._outcome.record, copies=copies)
 
     def _partition_count(self) -> int:
         """As planned, or more where a fault has added some to the one topic of its cell."""
@@ -141,7 +144,7 @@ class GroundTruth:
         try:
             found = divergence_events(self._cluster, self._planned.topic_name, partitions, self._context.clock.now_us())
         except OSError as error:
-            self._outcome.notes.append(f"the replicas could not be compared: {error}")
+            self._outcome.note(f"the replicas could not be compared: {error}")
             return
         for event in found:
             self._cluster_events.append(event)

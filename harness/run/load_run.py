@@ -6,6 +6,7 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from harness.clusters.cluster import Cluster
@@ -17,9 +18,10 @@ from harness.run.outcome import Outcome
 from harness.run.timeline_driver import TimelineDriver
 from harness.run.workload_process import Event, WorkloadProcess
 from runlog.files.redaction import hidden_settings
+from runlog.records.cell import CellAnomaly
 from runlog.records.codec import from_document
 from runlog.records.lines import RecordWriter
-from runlog.records.load import Progress
+from runlog.records.load import LoadDone, Progress
 from runlog.records.stats import PhaseSample, ProgressSample, StatsSample
 
 # Beyond the planned duration and drain, the load process may take this long to connect and to write its figures.
@@ -64,7 +66,9 @@ class LoadRun:
         while not self._context.stop.is_set():
             self._end_with_timeline()
             if clock.now_us() > deadline_us:
-                raise CellError(f"the load process did not finish within {limit_us / 1e6:.0f} s", anomaly="hang")
+                raise CellError(
+                    f"the load process did not finish within {limit_us / 1e6:.0f} s", anomaly=CellAnomaly.HANG
+                )
             if problem := self._cluster.broken_proxies():
                 raise CellError(problem)
             event = self._process.next_event(0.2)
@@ -88,7 +92,7 @@ class LoadRun:
                 properties={**self._access, **planned.properties},
                 consumer_properties=self._access,
                 web_port=context.web_port,
-                log_append_time=self._outcome.effective["topic"].get("message.timestamp.type") == "LogAppendTime",
+                log_append_time=self._outcome.record.effective.topic.get("message.timestamp.type") == "LogAppendTime",
             )
         )
 
@@ -115,11 +119,7 @@ class LoadRun:
                 self._chaos.acked = int(event.get("acked", 0))
             self._stats.append(ProgressSample(t_us=self._context.clock.now_us(), values=from_document(Progress, event)))
         elif kind == "done":
-            self._outcome.producers = list(event.get("producers", []))
-            self._outcome.health = dict(event.get("health", {}))
-            effective = {side: hidden_settings(values) for side, values in event.get("effective", {}).items()}
-            self._outcome.effective["client"] = effective.pop("client", effective)
-            self._outcome.effective["consumer"] = effective.pop("consumer", {})
+            self._on_done(from_document(LoadDone, event))
             return True
         elif kind == "error":
             message = str(event.get("message"))
@@ -128,13 +128,20 @@ class LoadRun:
             raise CellError(f"the load process ended before it was done: {self._process.describe_end()}")
         return False
 
+    def _on_done(self, done: LoadDone) -> None:
+        record, said = self._outcome.record, done.effective
+        settings = replace(
+            record.effective, client=hidden_settings(said.client), consumer=hidden_settings(said.consumer)
+        )
+        self._outcome.record = replace(record, producers=done.producers, health=done.health, effective=settings)
+
     def _on_phase(self, phase: str, t_us: int) -> None:
         self._context.progress.phase(phase)
         # On disk at once: recover.py finds the measured window there when this process is killed.
         self._stats.append(PhaseSample(t_us=t_us, value=phase))
         if phase == "measure":
-            self._outcome.measure_start_us = t_us
+            self._outcome.record = replace(self._outcome.record, measure_start_us=t_us)
             if self._chaos is not None:
                 self._chaos.begin(t_us)
         elif phase == "drain":
-            self._outcome.measure_end_us = t_us
+            self._outcome.record = replace(self._outcome.record, measure_end_us=t_us)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -26,10 +26,9 @@ from harness.run.attempts import ATTEMPTS_MAX, RepeatAllowance, put_aside, why_a
 from harness.run.cell import CellRun
 from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
-from harness.run.context import RunContext
-from harness.run.outcome import Outcome
+from harness.run.context import RunContext, new_mark
 from harness.run.progress import Progress
-from harness.run.rundir import build_manifest, reproduce_command, without_options
+from harness.run.rundir import new_run_record, reproduce_command, without_options
 from harness.run.scrub import scrub
 from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
@@ -40,8 +39,10 @@ from harness.run.warm_up import rounds_before, warm_up
 from harness.run.workload_process import WorkloadProcess
 from harness.suite import Search, Suite
 from runlog.files.clock import RunClock
-from runlog.files.documents import write_manifest
 from runlog.files.redaction import Redactor
+from runlog.records.cell import CellStatus, OutcomeRecord
+from runlog.records.documents import write_run
+from runlog.records.run import CertificationStatus, RunRecord, RunStatus
 
 STANDBY: Final = 2  # load processes that are started ahead of time
 PORT_ATTEMPTS: Final = 3
@@ -72,20 +73,21 @@ class Run:
     def __init__(self, request: RunRequest, *, stop: StopFlag, progress: Progress, lease_root: Path) -> None:
         self._request, self._stop, self._progress = request, stop, progress
         clock = RunClock.starting_now()
-        suite_document = request.suite.model_dump(mode="json", by_alias=True)
         access = {} if request.client_config is None else read_properties(request.client_config)
-        redactor = Redactor.of(suite_document, access, arguments=request.argv)
+        redactor = Redactor.of(request.suite.model_dump(mode="json", by_alias=True), access, arguments=request.argv)
         progress.clean = redactor.text
-        self._manifest = build_manifest(
+        mark = new_mark()
+        self._record: RunRecord = new_run_record(
             run_dir=request.run_dir,
             clock=clock,
             argv=request.argv,
             engine=request.engine,
             client=request.client,
             seed=request.seed,
-            suite=suite_document,
+            suite=request.suite,
             cells=[cell.cell_id for cell in request.cells],
             redactor=redactor,
+            mark=mark,
         )
         self._context = RunContext(
             run_dir=request.run_dir,
@@ -97,8 +99,8 @@ class Run:
             engine=request.engine,
             redactor=redactor,
             web_port=request.web_port,
+            mark=mark,
         )
-        self._manifest["mark"] = self._context.mark
         self._cluster: Cluster | None = None
         self._cluster_key: ClusterKey | None = None
         self._cluster_number = 0
@@ -112,9 +114,9 @@ class Run:
 
     def execute(self) -> ExitCode:
         """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be."""
-        self._write_manifest()
-        statuses: Counter[str] = Counter()
-        status = "failed"
+        self._write(self._record)
+        statuses: Counter[CellStatus] = Counter()
+        status = RunStatus.FAILED
         try:
             client_runtime(self._request.client)  # what is missing is told before anything is started
             self._fill_standby()
@@ -122,7 +124,7 @@ class Run:
             self._run_cells(statuses)
             if self._request.suite.search is not None and not self._stop.is_set():
                 self._search(self._request.suite.search)
-            status = "finished"
+            status = RunStatus.FINISHED
         except HarnessError as error:
             if not self._stop.is_set():  # else it is a consequence of stopping in the middle of something
                 self._context.redactor.exception(error)
@@ -132,21 +134,23 @@ class Run:
             raise
         finally:
             self._clean_up()
-            self._manifest["status"] = "interrupted" if self._stop.is_set() else status
-            self._manifest["ended_us"] = self._context.clock.now_us()
-            self._write_manifest()
+            ended_us = self._context.clock.now_us()
+            status = RunStatus.INTERRUPTED if self._stop.is_set() else status
+            self._write(replace(self._record, status=status, ended_us=ended_us))
         if self._stop.is_set():
             return ExitCode.INTERRUPTED
-        return ExitCode.INCONCLUSIVE if len(self._request.cells) > statuses["done"] else ExitCode.PASS
+        return ExitCode.INCONCLUSIVE if len(self._request.cells) > statuses[CellStatus.DONE] else ExitCode.PASS
 
-    def _write_manifest(self) -> None:
-        write_manifest(self._context.run_dir, self._context.redactor.document(self._manifest))
+    def _write(self, record: RunRecord) -> None:
+        """manifest.json, as it is from now on."""
+        self._record = record
+        write_run(self._context.run_dir, record, clean=self._context.redactor.document)
 
     def _certify(self) -> None:
         """What the generator itself can do, before anything is asked of a cluster."""
         request, certification = self._request, self._context.certification
         if not request.certify:
-            certification.status, certification.why = "skipped", "--no-certify"
+            certification.status, certification.why = CertificationStatus.SKIPPED, "--no-certify"
         else:
             cells = [
                 *request.cells,
@@ -154,10 +158,9 @@ class Run:
             ]
             Certifier(self._context, self._take_load).certify(cells, certification)
             self._fill_standby()
-        self._manifest["certification"] = certification.as_json()
-        self._write_manifest()
+        self._write(replace(self._record, certification=certification.record()))
 
-    def _run_cells(self, statuses: Counter[str]) -> None:
+    def _run_cells(self, statuses: Counter[CellStatus]) -> None:
         cluster_failures = 0
         for order, planned in enumerate(self._request.cells):
             if self._stop.is_set():
@@ -178,13 +181,13 @@ class Run:
                 continue
             statuses[outcome.status] += 1
             self._progress.end_cell(outcome.status, outcome.reason)
-            if outcome.status == "failed":
+            if outcome.status is CellStatus.FAILED:
                 self._drop_cluster()  # the next cell begins on a cluster that nothing has happened to
 
     def _search(self, search: Search) -> None:
         """Tries rates until the interval is narrow, then measures fractions of the limit; search.json grows along."""
         request = self._request
-        ceiling = self._context.certification.of(self._fastest_try(search)).get("records_per_s")
+        ceiling = self._context.certification.of(self._fastest_try(search)).records_per_s
         trace = SearchTrace(self._context.run_dir, search, ceiling)
         for number, rate in enumerate(trace.rates(), start=1):
             planned = search_cell(
@@ -205,22 +208,22 @@ class Run:
             request.suite, search, search.high_per_s, number=1, fraction=None, seed=request.seed, client=request.client
         )
 
-    def _run_extra(self, planned: PlannedCell) -> Outcome | None:
+    def _run_extra(self, planned: PlannedCell) -> OutcomeRecord | None:
         """A cell that was not in the plan; None when the run was stopped."""
         if self._stop.is_set():
             return None
-        order = len(self._manifest["cells"])
-        self._manifest["cells"] = [*self._manifest["cells"], planned.cell_id]
-        self._write_manifest()
+        cells = self._record.cells or ()
+        order = len(cells)
+        self._write(replace(self._record, cells=(*cells, planned.cell_id)))
         self._progress.begin_cell(order + 1, planned.title, 0.0)
         cluster = self._cluster_for(planned)
         outcome = self._run_cell(planned.marked(self._context.mark), cluster, order, ())
         self._progress.end_cell(outcome.status, outcome.reason)
-        if outcome.status == "failed":
+        if outcome.status is CellStatus.FAILED:
             self._drop_cluster()
         return outcome
 
-    def _attempt_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> Outcome:
+    def _attempt_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> OutcomeRecord:
         """A sweep cell that the host disturbed is run again, and once any cell whose Toxiproxy server died, on a new
         cluster; what was put aside stays in its notes."""
         notes: list[str] = []
@@ -230,16 +233,16 @@ class Run:
             outcome = self._run_cell(planned.marked(mark), cluster, order, notes)
             if attempt == ATTEMPTS_MAX:
                 break
-            broken = cluster.broken_proxies() if outcome.status == "failed" else ""
+            broken = cluster.broken_proxies() if outcome.status is CellStatus.FAILED else ""
             if broken and may_lose_proxies and not self._stop.is_set():
                 may_lose_proxies = False
                 why: str | None = broken
-            elif planned.kind == "sweep" and outcome.status == "done":
+            elif planned.kind == "sweep" and outcome.status is CellStatus.DONE:
                 why = why_again(
                     self._context.run_dir,
                     planned.cell_id,
                     acks=str(planned.properties.get("acks", "all")),
-                    started_us=outcome.started_us,
+                    started_us=outcome.started_us or 0,
                     window_us=outcome.window_us,
                     may_repeat=partial(self._repeats.take, planned.duration_ms + CELL_OVERHEAD_MS),
                     schedule_kind=planned.workload.schedule.kind,
@@ -256,7 +259,7 @@ class Run:
                 cluster = self._cluster_for(planned)
         return outcome
 
-    def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> Outcome:
+    def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> OutcomeRecord:
         load = self._take_load()
         chaos = timeline_driver(planned, cluster, self._context) if planned.kind == "chaos" else None
         cell = CellRun(self._context, planned, cluster, load, order, chaos)
@@ -310,7 +313,7 @@ class Run:
                 should_stop=self._context.stop.is_set,
             )
             line = f"{of_forks.strip(' ()')}: {warmed.line}" if of_forks else warmed.line
-            self._manifest.setdefault("warm_ups", []).append(line)
+            self._record = replace(self._record, warm_ups=(*(self._record.warm_ups or ()), line))
             if warmed.problem:
                 self._progress.say(f"warm-up{of_forks} ended early, the first cells may look slow: {warmed.problem}")
         warm_up_s = time.monotonic() - up_s if is_warmed else None

@@ -1,41 +1,51 @@
-"""What became of one cell: grows while the cell runs, and stands in cell.json as `outcome`."""
+"""What becomes of one cell, while it runs: the record that cell.json gets as `outcome`, changed step by step."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import replace
 
-from runlog.records.cell import OutcomeRecord
-from runlog.records.codec import from_document
+from runlog.records.cell import (
+    CellAnomaly,
+    CellStatus,
+    CopiesRecord,
+    EffectiveSettings,
+    FinalReadRecord,
+    MembersRecord,
+    OutcomeRecord,
+)
+from runlog.records.load import Health
 
 
-@dataclass(slots=True, kw_only=True)
-class Outcome:
-    """Grows while the cell runs; what cell.json gets as `outcome`."""
-
-    status: str = "interrupted"
-    reason: str = "the run ended in the middle of this cell"
-    started_us: int = 0
-    measure_start_us: int | None = None
-    measure_end_us: int | None = None
-    ended_us: int | None = None
-    producers: list[dict[str, Any]] = field(default_factory=list)
-    health: dict[str, Any] = field(default_factory=dict)
-    effective: dict[str, Any] = field(default_factory=lambda: {"client": {}, "topic": {}, "broker": {}})
-    final_read: dict[str, Any] = field(
-        default_factory=lambda: {"complete": False, "reason": "not reached", "end_offsets": {}}
+def begun(started_us: int = 0) -> OutcomeRecord:
+    """Of a cell that has just begun: what stands in cell.json if nobody comes to write more."""
+    return OutcomeRecord(
+        status=CellStatus.INTERRUPTED,
+        reason="the run ended in the middle of this cell",
+        started_us=started_us,
+        measure_start_us=None,
+        measure_end_us=None,
+        ended_us=None,
+        producers=(),
+        health=Health(),
+        effective=EffectiveSettings(),
+        final_read=FinalReadRecord(complete=False, reason="not reached", end_offsets={}),
+        members=MembersRecord(),
+        copies=CopiesRecord(),
+        anomaly=CellAnomaly.NONE,
+        notes=(),
     )
-    members: dict[str, Any] = field(default_factory=dict)  # of member processes: caught_up, missing, died, deliveries
-    copies: dict[str, Any] = field(default_factory=dict)  # the read of the copiers' topic: complete, reason
-    anomaly: str = ""  # no_recovery, hang: a failure of the cell that says something of cluster or client
-    notes: list[str] = field(default_factory=list)
 
-    @property
-    def window_us(self) -> tuple[int, int] | None:
-        if self.measure_start_us is None or self.measure_end_us is None:
-            return None
-        return self.measure_start_us, self.measure_end_us
 
-    def record(self) -> OutcomeRecord:
-        """As it is now."""
-        return from_document(OutcomeRecord, {name: getattr(self, name) for name in self.__slots__})
+class Outcome:
+    """Shared by those who carry out one cell, on the thread of the run. `record` is what is known now."""
+
+    def __init__(self, started_us: int) -> None:
+        self.record = begun(started_us)
+
+    def note(self, *texts: str) -> None:
+        self.record = replace(self.record, notes=(*self.record.notes, *texts))
+
+    def end(self, status: CellStatus, reason: str, anomaly: CellAnomaly | None = None) -> None:
+        """An anomaly that was told before stays, where there is no other."""
+        kept = self.record.anomaly if anomaly is None else anomaly
+        self.record = replace(self.record, status=status, reason=reason, anomaly=kept)

@@ -12,19 +12,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.suite import Contract
 from runlog.quality.criteria import Criteria
+from runlog.records.load import Health
+from runlog.records.search import Clause
 from runlog.streams.parquet import read_stream
 from runlog.streams.schema import SendStatus
 from workloads.model import Workload
 from workloads.schedule import Schedule, Share, build
 
-GENERATOR, LATENCY, BACKLOG, DAMAGE, LOAD = "generator", "p99", "backlog", "damage", "load"
 _SLOT_US: Final = 100_000
 _SHORTFALL_MAX: Final = 0.05  # of what was due; more that the generator did not hand over is another rate
 _ENDLESS_US: Final = np.iinfo(np.int64).max
@@ -34,7 +35,7 @@ Columns = Mapping[str, npt.NDArray[np.int64]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     passed: bool
-    broken: tuple[str, ...]  # names of the clauses
+    broken: tuple[Clause, ...]
     reasons: tuple[str, ...]
     p99_ms: float | None  # None: beyond what was acknowledged
     acked_per_s: float
@@ -57,7 +58,7 @@ class _Due:
 
 def evaluate(
     run_dir: Path, cell_id: str, *, contract: Contract, workload: Workload, seed: int,
-    window_us: tuple[int, int] | None, health: Mapping[str, Any], ceiling_per_s: float | None = None,
+    window_us: tuple[int, int] | None, health: Health, ceiling_per_s: float | None = None,
 ) -> Evaluation:  # fmt: skip
     """`workload` and `seed` are those of the cell; `ceiling_per_s` is what the generator reaches by itself, where that
     was measured."""
@@ -77,13 +78,13 @@ def _columns(run_dir: Path, stream: str, cell_id: str) -> Columns:
 
 def _not_measured(why: str) -> Evaluation:
     return Evaluation(
-        passed=False, broken=(LOAD,), reasons=(why,), p99_ms=None, acked_per_s=0.0, backlog_slope_share=0.0
+        passed=False, broken=(Clause.LOAD,), reasons=(why,), p99_ms=None, acked_per_s=0.0, backlog_slope_share=0.0
     )  # fmt: skip
 
 
 def judge(
     send: Columns, log: Columns, *, contract: Contract, workload: Workload, seed: int, window_us: tuple[int, int],
-    health: Mapping[str, Any], ceiling_per_s: float | None = None,
+    health: Health, ceiling_per_s: float | None = None,
 ) -> Evaluation:  # fmt: skip
     start_us, end_us = window_us
     rate_per_s = workload.rate_per_s
@@ -98,7 +99,7 @@ def judge(
     seconds = (end_us - start_us) / 1e6
     acked_in_window = acked & (send["acked_us"] >= start_us) & (send["acked_us"] < end_us)
     # Of each producer's records that were never handed over, those that were due while its client had no room.
-    refused = min(due.missing, int(health.get("unsent_for_space") or 0))
+    refused = min(due.missing, health.unsent_for_space or 0)
     clauses = [
         *_generator(due, refused, rate_per_s, health, ceiling_per_s),
         *_latency(p99_us, contract),
@@ -136,28 +137,27 @@ def _p99_us(latency_us: npt.NDArray[np.int64], missing: int) -> int:
 
 
 def _generator(
-    due: _Due, refused: int, rate_per_s: float, health: Mapping[str, Any], ceiling_per_s: float | None
-) -> list[tuple[str, str]]:
+    due: _Due, refused: int, rate_per_s: float, health: Health, ceiling_per_s: float | None
+) -> list[tuple[Clause, str]]:
     """The client as limit: the cluster is then not to be blamed, and the rate is the client's."""
     criteria = Criteria()
-    shares = health.get("cpu_share_by_process") or [health.get("cpu_share") or 0.0]
-    busiest = max(float(share) for share in shares)
+    busiest = health.busiest_process_cpu_share or 0.0
     if busiest >= criteria.generator_cpu_share_max:
-        return [(GENERATOR, f"a load process used {busiest:.0%} of a core: the client is the limit")]
+        return [(Clause.GENERATOR, f"a load process used {busiest:.0%} of a core: the client is the limit")]
     if ceiling_per_s and rate_per_s >= criteria.generator_ceiling_share_max * ceiling_per_s:
         near = f"{rate_per_s / ceiling_per_s:.0%} of the {ceiling_per_s:,.0f} records/s"
-        return [(GENERATOR, f"the rate is {near} that the client reaches against a broker that stores nothing")]
+        return [(Clause.GENERATOR, f"the rate is {near} that the client reaches against a broker that stores nothing")]
     if due.missing - refused > _SHORTFALL_MAX * due.in_window:
         handed = due.in_window - due.missing
-        return [(GENERATOR, f"only {handed:,} of {due.in_window:,} records were handed to the client")]
+        return [(Clause.GENERATOR, f"only {handed:,} of {due.in_window:,} records were handed to the client")]
     return []
 
 
-def _latency(p99_us: int, contract: Contract) -> list[tuple[str, str]]:
+def _latency(p99_us: int, contract: Contract) -> list[tuple[Clause, str]]:
     if p99_us <= contract.p99_ms * 1000:
         return []
     shown = "of records never acknowledged" if p99_us == _ENDLESS_US else f"{p99_us / 1000:,.1f} ms"
-    return [(LATENCY, f"p99 {shown}, allowed {contract.p99_ms:g} ms")]
+    return [(Clause.LATENCY, f"p99 {shown}, allowed {contract.p99_ms:g} ms")]
 
 
 def _backlog_slope(send: Columns, acked: npt.NDArray[np.bool_], due: _Due, window_us: tuple[int, int]) -> float:
@@ -172,7 +172,7 @@ def _backlog_slope(send: Columns, acked: npt.NDArray[np.bool_], due: _Due, windo
     return float(np.polyfit((edges - start_us) / 1e6, (begun - done).astype(np.float64), 1)[0])
 
 
-def _backlog(share: float, due: _Due, refused: int, contract: Contract) -> list[tuple[str, str]]:
+def _backlog(share: float, due: _Due, refused: int, contract: Contract) -> list[tuple[Clause, str]]:
     """What the client had no room for until the drain had ended is a backlog that the window left, however it grew."""
     reasons = []
     if share > contract.backlog_growth_share:
@@ -180,10 +180,10 @@ def _backlog(share: float, due: _Due, refused: int, contract: Contract) -> list[
     if refused > contract.backlog_growth_share * due.in_window:
         records = f"{refused:,} of {due.in_window:,} records"
         reasons.append(f"for {records} the client never had room: the cluster took no more")
-    return [(BACKLOG, "; ".join(reasons))] if reasons else []
+    return [(Clause.BACKLOG, "; ".join(reasons))] if reasons else []
 
 
-def _damage(send: Columns, log: Columns, acked: npt.NDArray[np.bool_]) -> list[tuple[str, str]]:
+def _damage(send: Columns, log: Columns, acked: npt.NDArray[np.bool_]) -> list[tuple[Clause, str]]:
     sent = _identities(send)[acked]
     found = _identities(log)
     lost = int((~np.isin(sent, found)).sum())
@@ -194,7 +194,7 @@ def _damage(send: Columns, log: Columns, acked: npt.NDArray[np.bool_]) -> list[t
         same &= np.diff(log[name][order]) == 0
     swapped = int((same & (np.diff(log["seq"][order]) < 0)).sum())
     damage = [(lost, "acknowledged and lost"), (doubled, "doubled"), (swapped, "out of order")]
-    return [(DAMAGE, f"{count} records {what}") for count, what in damage if count]
+    return [(Clause.DAMAGE, f"{count} records {what}") for count, what in damage if count]
 
 
 def _identities(columns: Columns) -> npt.NDArray[np.int64]:

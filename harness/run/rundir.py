@@ -12,20 +12,21 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from chaos.place import here
 from harness import VERSION
 from harness.clusters.process import start_ticks
 from harness.errors import UsageError
+from harness.suite import Suite
 from runlog.files.clock import RunClock
-from runlog.files.documents import write_manifest
+from runlog.files.place import here
 from runlog.files.redaction import Redactor
 from runlog.files.strangers import strange_entry
+from runlog.records.run import HostRecord, OwnerRecord, RunRecord, RunStatus
 from runlog.streams.schema import SCHEMA_VERSION
 
 _DISTRIBUTIONS: Final = (
@@ -68,7 +69,7 @@ def check_run_directory(directory: Path) -> None:
         raise UsageError(f"{directory} is no run directory: it has no manifest.json")
 
 
-def build_manifest(
+def new_run_record(
     *,
     run_dir: Path,
     clock: RunClock,
@@ -76,37 +77,39 @@ def build_manifest(
     engine: str,
     client: str,
     seed: int,
-    suite: Mapping[str, Any],
+    suite: Suite,
     cells: Sequence[str],
     redactor: Redactor,
-) -> dict[str, Any]:
+    mark: str,
+) -> RunRecord:
     """Without secrets: where one was, `harness confirm` and whoever runs the command again must give it anew."""
     argv = redactor.arguments(argv)
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "run_id": run_dir.name,
-        "suite": suite.get("name"),
-        "description": suite.get("description"),
-        "argv": argv,
-        "command": reproduce_command(argv, seed),
-        "engine": engine,
-        "client": client,
-        "seed": seed,
-        "t0_monotonic_ns": clock.t0_monotonic_ns,
-        "t0_wall": datetime.now().astimezone().isoformat(timespec="milliseconds"),
-        "t0_wall_s": time.time(),
-        "cells": list(cells),
-        "versions": versions(),
-        "host": host_facts(),
-        "suite_document": redactor.document(suite),
-        "status": "running",
-        "owner": _own_identity(),
-    }
+    return RunRecord(
+        schema_version=SCHEMA_VERSION,
+        run_id=run_dir.name,
+        suite=suite.name,
+        description=suite.description,
+        argv=tuple(argv),
+        command=reproduce_command(argv, seed),
+        engine=engine,
+        client=client,
+        seed=seed,
+        t0_monotonic_ns=clock.t0_monotonic_ns,
+        t0_wall=datetime.now().astimezone().isoformat(timespec="milliseconds"),
+        t0_wall_s=time.time(),
+        cells=tuple(cells),
+        versions=versions(),
+        host=host_facts(),
+        suite_document=redactor.document(suite.model_dump(mode="json", by_alias=True)),
+        status=RunStatus.RUNNING,
+        owner=own_identity(),
+        mark=mark,
+    )
 
 
-def _own_identity() -> dict[str, Any]:
+def own_identity() -> OwnerRecord:
     """Who writes this directory: with the start time, so that a later process with the same pid is not taken for it."""
-    return {"pid": os.getpid(), "start_ticks": start_ticks(os.getpid()) or 0, "place": here().as_json()}
+    return OwnerRecord(pid=os.getpid(), start_ticks=start_ticks(os.getpid()) or 0, place=here())
 
 
 def reproduce_command(argv: Sequence[str], seed: int) -> str:
@@ -143,15 +146,15 @@ def versions() -> dict[str, str]:
     return found | ({"commit": commit} if commit else {})
 
 
-def host_facts() -> dict[str, Any]:
-    return {
-        "system": f"{platform.system()} {platform.release()}",
-        "machine": platform.machine(),
-        "cpu": _cpu_model(),
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "python_executable": Path(sys.executable).name,
-    }
+def host_facts() -> HostRecord:
+    return HostRecord(
+        system=f"{platform.system()} {platform.release()}",
+        machine=platform.machine(),
+        cpu=_cpu_model(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        python_executable=Path(sys.executable).name,
+    )
 
 
 def _cpu_model() -> str:
@@ -177,6 +180,3 @@ def _git_commit() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None
-
-
-__all__ = ["build_manifest", "create_run_directory", "host_facts", "reproduce_command", "versions", "write_manifest"]

@@ -9,17 +9,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
 
 from harness.plan import PlannedCell, search_cell
-from harness.run.outcome import Outcome
 from harness.run.rate_contract import Evaluation, evaluate
 from harness.search import RateSearch, limits_named
 from harness.suite import Search, Suite
-from runlog.files.documents import write_json
-
-FILE_NAME: Final = "search.json"
-SCHEMA_VERSION: Final = 1
+from runlog.records.cell import CellStatus, OutcomeRecord
+from runlog.records.documents import write_search
+from runlog.records.search import SEARCH_VERSION, ContractRecord, LoadPoint, SearchProbe, SearchRecord
 
 
 class SearchTrace:
@@ -31,90 +28,91 @@ class SearchTrace:
             tolerance=search.tolerance,
             probes_max=search.probes_max,
         )
-        self._tries: list[dict[str, Any]] = []
-        self._curve: list[dict[str, Any]] = []
+        self._probes: list[SearchProbe] = []
+        self._curve: list[LoadPoint] = []
 
     def rates(self) -> Iterator[float]:
         """Rates to try, one after the other; `take` must be called in between."""
         while (rate := self._search.next_rate()) is not None:
             yield rate
 
-    def take(self, planned: PlannedCell, outcome: Outcome) -> None:
+    def take(self, planned: PlannedCell, outcome: OutcomeRecord) -> None:
         rate = planned.workload.rate_per_s
         found = evaluate(
             self._run_dir, planned.cell_id, contract=self._spec.contract, workload=planned.workload,
-            seed=planned.seed, window_us=outcome.window_us if outcome.status == "done" else None,
+            seed=planned.seed, window_us=outcome.window_us if outcome.status is CellStatus.DONE else None,
             health=outcome.health, ceiling_per_s=self._ceiling_per_s,
         )  # fmt: skip
         self._search.take(rate, passed=found.passed)
-        self._tries.append(self._line(planned.cell_id, rate, found))
+        self._probes.append(self._probe(planned.cell_id, rate, found))
         self.write()
 
-    def _line(self, cell_id: str, rate: float, found: Evaluation) -> dict[str, Any]:
+    def _probe(self, cell_id: str, rate: float, found: Evaluation) -> SearchProbe:
         estimate = self._search.estimate()
-        return {
-            "cell_id": cell_id,
-            "rate_per_s": rate,
-            "passed": found.passed,
-            "broken": list(found.broken),
-            "reasons": list(found.reasons),
-            "p99_ms": found.p99_ms,
-            "acked_per_s": round(found.acked_per_s, 1),
-            "backlog_growth_share": round(found.backlog_slope_share, 4),
-            "estimate_per_s": round(estimate.rate_per_s, 1),
-            "low_per_s": round(estimate.low_per_s, 1),
-            "high_per_s": round(estimate.high_per_s, 1),
-        }
+        return SearchProbe(
+            cell_id=cell_id,
+            rate_per_s=rate,
+            passed=found.passed,
+            broken=found.broken,
+            reasons=found.reasons,
+            p99_ms=found.p99_ms,
+            acked_per_s=round(found.acked_per_s, 1),
+            backlog_growth_share=round(found.backlog_slope_share, 4),
+            estimate_per_s=round(estimate.rate_per_s, 1),
+            low_per_s=round(estimate.low_per_s, 1),
+            high_per_s=round(estimate.high_per_s, 1),
+        )
 
     def last_line(self) -> str:
-        last = self._tries[-1]
-        verdict = "keeps the contract" if last["passed"] else f"breaks it: {'; '.join(last['reasons'])}"
+        last = self._probes[-1]
+        verdict = "keeps the contract" if last.passed else f"breaks it: {'; '.join(last.reasons)}"
         return (
-            f"{last['rate_per_s']:g} records/s {verdict}; the limit is now {last['estimate_per_s']:,.0f} "
-            f"({last['low_per_s']:,.0f} to {last['high_per_s']:,.0f})"
+            f"{last.rate_per_s:g} records/s {verdict}; the limit is now {last.estimate_per_s:,.0f} "
+            f"({last.low_per_s:,.0f} to {last.high_per_s:,.0f})"
         )
 
     def load_curve(self, suite: Suite, *, seed: int, client: str) -> list[PlannedCell]:
         """Fractions of the found rate, repetitions in rounds of random order."""
         limit = self._search.estimate().rate_per_s
-        cells = []
+        cells: list[PlannedCell] = []
         for repetition in range(1, self._spec.repetitions + 1):
             fractions = sorted(set(self._spec.fractions))
             random.Random(f"{seed}/load/{repetition}").shuffle(fractions)
-            cells += [
-                search_cell(
+            for fraction in fractions:
+                cell = search_cell(
                     suite, self._spec, limit * fraction, number=repetition, fraction=fraction, seed=seed, client=client
                 )
-                for fraction in fractions
-            ]
-            self._curve += [{"fraction": fraction, "repetition": repetition} for fraction in fractions]
-        for line, cell in zip(self._curve, cells, strict=True):
-            line |= {"cell_id": cell.cell_id, "rate_per_s": cell.workload.rate_per_s}
+                cells.append(cell)
+                self._curve.append(
+                    LoadPoint(
+                        fraction=fraction,
+                        repetition=repetition,
+                        cell_id=cell.cell_id,
+                        rate_per_s=cell.workload.rate_per_s,
+                    )
+                )
         self.write()
         return cells
 
-    def document(self) -> dict[str, Any]:
+    def record(self) -> SearchRecord:
+        """As far as the search has come."""
         estimate = self._search.estimate()
-        failed = [name for one in self._tries if not one["passed"] for name in one["broken"]]
-        near = [
-            reason
-            for one in self._tries
-            if not one["passed"] and one["rate_per_s"] <= estimate.high_per_s * 1.5
-            for reason in one["reasons"]
-        ]
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "contract": self._spec.contract.model_dump(),
-            "searched_per_s": [self._spec.low_per_s, self._spec.high_per_s],
-            "rate_per_s": round(estimate.rate_per_s, 1),
-            "low_per_s": round(estimate.low_per_s, 1),
-            "high_per_s": round(estimate.high_per_s, 1),
-            "ended_at": self._search.ended_at(),
-            "limited_by": limits_named(failed),
-            "limit_reasons": near[-3:],
-            "probes": self._tries,
-            "load_curve": self._curve,
-        }
+        failed = [one for one in self._probes if not one.passed]
+        near = [reason for one in failed if one.rate_per_s <= estimate.high_per_s * 1.5 for reason in one.reasons]
+        contract = self._spec.contract
+        return SearchRecord(
+            schema_version=SEARCH_VERSION,
+            contract=ContractRecord(p99_ms=contract.p99_ms, backlog_growth_share=contract.backlog_growth_share),
+            searched_per_s=(self._spec.low_per_s, self._spec.high_per_s),
+            rate_per_s=round(estimate.rate_per_s, 1),
+            low_per_s=round(estimate.low_per_s, 1),
+            high_per_s=round(estimate.high_per_s, 1),
+            ended_at=self._search.ended_at(),
+            limited_by=tuple(limits_named([clause for one in failed for clause in one.broken])),
+            limit_reasons=tuple(near[-3:]),
+            probes=tuple(self._probes),
+            load_curve=tuple(self._curve),
+        )
 
     def write(self) -> None:
-        write_json(self._run_dir / FILE_NAME, self.document())
+        write_search(self._run_dir, self.record())

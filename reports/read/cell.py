@@ -10,6 +10,7 @@ from runlog.records.cluster import ClusterEvent
 from runlog.records.fault import FaultLine
 from runlog.records.history import HistoryLine
 from runlog.records.run import RunRecord
+from runlog.records.search import SearchRecord
 from runlog.records.stats import StatsSample
 from runlog.records.wire import WireExchange
 
@@ -83,6 +84,7 @@ class Run:
     directory: str
     record: RunRecord
     cells: tuple[Cell, ...]
+    search: SearchRecord | None = None  # of a suite that searches a rate
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()  # of the run as a whole: it is no pass
     analysis_id: str = ""  # of the analysis that reads it; all that it writes carries it

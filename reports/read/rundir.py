@@ -16,13 +16,14 @@ from runlog.files.event_lines import read_event_lines
 from runlog.files.strangers import clean_document, clean_text, is_cell_name, strange_entry
 from runlog.records.cell import CellRecord, CellStatus
 from runlog.records.codec import from_document
+from runlog.records.documents import SEARCH_FILE, search_of
 from runlog.records.lines import CLUSTER, FAULTS, HISTORY, STATS, WIRE, Family, read_lines
 from runlog.records.run import RunRecord, RunStatus
+from runlog.records.search import SearchRecord
 from runlog.streams.inventory import INVENTORY_SINCE
 
 DOCUMENT_BYTES_MAX: Final = 64 << 20  # a manifest of ten thousand cells has ten
 R = TypeVar("R")
-NOT_RECORDED: Final = "not recorded"
 
 
 class RunDirectoryError(UsageProblem):
@@ -52,12 +53,13 @@ def read_run(directory: Path) -> Run:
     if absent:
         notes.append(f"{len(absent)} planned cells left no directory: {', '.join(absent[:5])}")
     if manifest:
-        _check_status(record, notes, problems)
-        _check_search(directory, record, problems)
+        _check_status(record, manifest.get("status"), notes, problems)
+    search = _search(directory, record, problems)
     order = [*planned, *(name for name in found if name not in planned)]
     return Run(
         directory=str(directory.resolve()),
         record=record,
+        search=search,
         manifest=manifest,
         cells=tuple(
             _absent_cell(name) if name in absent else _read_cell(cells_directory / name, record) for name in order
@@ -89,17 +91,24 @@ def _is_listing(record: RunRecord) -> bool:
     return record.schema_version is not None and record.schema_version >= INVENTORY_SINCE
 
 
-def _check_status(record: RunRecord, notes: list[str], problems: list[str]) -> None:
-    status = NOT_RECORDED if record.status is None else record.status
-    if status == NOT_RECORDED and not _is_listing(record):
+def _check_status(record: RunRecord, written: object, notes: list[str], problems: list[str]) -> None:
+    """`written`: what the manifest says, whatever that is."""
+    if record.status is RunStatus.FINISHED:
+        return
+    if written is None and not _is_listing(record):
         notes.append("whether the run came to its end is not recorded (written before version 3 of the run log)")
-    elif status != RunStatus.FINISHED:
-        problems.append(f"the run did not come to its end: its manifest says {status[:60]!r}, not 'finished'")
+    else:
+        told = RunStatus.NOT_RECORDED.value if written is None else str(written)[:60]
+        problems.append(f"the run did not come to its end: its manifest says {told!r}, not 'finished'")
 
 
-def _check_search(directory: Path, record: RunRecord, problems: list[str]) -> None:
+def _search(directory: Path, record: RunRecord, problems: list[str]) -> SearchRecord | None:
+    """That it is missing is a problem of a run that searched; that it is of another version is none."""
+    odd: list[str] = []
+    found = search_of(_read_object(directory / SEARCH_FILE, odd))
     if record.has_search and _is_listing(record):
-        _read_object(directory / "search.json", problems)
+        problems += odd
+    return found
 
 
 def _absent_cell(name: str) -> Cell:

@@ -1,4 +1,4 @@
-"""JSON documents of a run directory: manifest.json, cell.json and whatever else is replaced as a whole.
+"""JSON documents that are replaced as a whole: those of a run directory, leases, what a cluster that is up is known by.
 
 A document appears by rename, so a reader sees the old one or the new one. Nothing here knows what a document means.
 Shown by tests/runlog/test_runlog_events.py.
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from runlog.files.lines import Event
-from runlog.files.paths import cell_directory, manifest_path
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
@@ -57,20 +56,3 @@ def read_json(path: Path) -> Event:
     if not isinstance(document, dict):
         raise ValueError(f"{path} holds no JSON object")
     return document
-
-
-def read_manifest(run_dir: Path) -> Event:
-    return read_json(manifest_path(run_dir))
-
-
-def write_manifest(run_dir: Path, manifest: Mapping[str, Any]) -> None:
-    write_json(manifest_path(run_dir), manifest)
-
-
-def read_cell(run_dir: Path, cell_id: str) -> Event:
-    return read_json(cell_directory(run_dir, cell_id) / "cell.json")
-
-
-def write_cell(run_dir: Path, cell: Mapping[str, Any]) -> None:
-    """Write cell.json of the cell named by its own `cell_id`."""
-    write_json(cell_directory(run_dir, str(cell["cell_id"])) / "cell.json", cell)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from runlog.records.codec import Rest
 from runlog.records.load import Health, ProducerEnd
 from runlog.records.workload import WorkloadRecord
 
@@ -131,12 +132,14 @@ class CopiesRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeRecord:
+    """What became of the cell. Rewritten when it ends; until then it says that it was interrupted."""
+
     status: CellStatus
-    reason: str
+    reason: str  # why it is not done
     started_us: int | None
-    measure_start_us: int | None
+    measure_start_us: int | None  # the measured window
     measure_end_us: int | None
-    ended_us: int | None
+    ended_us: int | None  # None: nobody came to write it
     producers: tuple[ProducerEnd, ...]
     health: Health
     effective: EffectiveSettings
@@ -144,7 +147,14 @@ class OutcomeRecord:
     members: MembersRecord
     copies: CopiesRecord
     anomaly: CellAnomaly
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was odd, and attempts that were put aside
+
+    @property
+    def window_us(self) -> tuple[int, int] | None:
+        """The measured window; None if it was not reached or not left."""
+        if self.measure_start_us is None or self.measure_end_us is None:
+            return None
+        return self.measure_start_us, self.measure_end_us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,5 +209,6 @@ class CellRecord:
     command: str
     broker_settings: Mapping[str, str]
     certificate: CertificateReference
-    outcome: OutcomeRecord  # rewritten when the cell ends
+    outcome: OutcomeRecord
     files: FilesRecord | None = None  # all files of the cell, since schema version 3
+    more: Rest = field(default_factory=dict)  # fields of other versions, kept when the document is written again

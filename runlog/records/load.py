@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from runlog.records.codec import Rest
 
@@ -161,12 +161,20 @@ class ProgressTold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """What the client says that it ran with, by Kafka's names."""
+
+    client: Mapping[str, str] = field(default_factory=dict)
+    consumer: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadDone:
     event: ClassVar[LoadEventName] = LoadEventName.DONE
     t_us: int | None = None
     producers: tuple[ProducerEnd, ...] = ()
     health: Health = Health()
-    effective: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    effective: ClientSettings = ClientSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

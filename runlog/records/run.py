@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from runlog.files.place import Place
+from runlog.records.codec import Rest
+
 
 class RunStatus(StrEnum):
+    NOT_RECORDED = "not recorded"  # the reader's word, never written: the manifest does not tell
     RUNNING = "running"
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
@@ -25,30 +29,22 @@ class CertificationStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceRecord:
-    """Where a process is, so that no other host's or container's is taken for it."""
-
-    host: str
-    machine: str
-    boot_id: str
-    pid_namespace: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerRecord:
-    """Who writes the directory."""
+    """The process that writes the directory."""
 
     pid: int
-    start_ticks: int
-    place: PlaceRecord
+    start_ticks: int  # of the process, as /proc says it: a later process with the same pid has another one
+    place: Place | None = None  # where the pid means something; older versions do not tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecord:
-    system: str
-    machine: str
-    cpu: str
-    cores: int | None
+    """On which machine the harness ran."""
+
+    system: str  # kernel and its release
+    machine: str  # the architecture
+    cpu: str  # model name
+    cores: int | None  # that the harness may use
     memory_bytes: int | None
     python_executable: str
 
@@ -57,19 +53,19 @@ class HostRecord:
 class CertificateRecord:
     """One measured shape of load. Shares are of one core."""
 
-    id: str
+    id: str  # cells refer to it
     client: str
-    shape: str
-    properties: Mapping[str, str]
-    records_per_s: float
+    shape: str  # in words
+    properties: Mapping[str, str]  # of the client
+    records_per_s: float  # the ceiling: acknowledged by a broker that stores nothing
     window_s: float | None = None
     attempts: int | None = None
     cpu_share_by_process: tuple[float, ...] = ()
     broker_cpu_share: float | None = None
-    gc_ms: float | None = None
+    gc_ms: float | None = None  # spent by Python's garbage collector
     gc_ms_max: float | None = None
     hub_lag_us_p99: float | None = None
-    foreign_share: float | None = None
+    foreign_share: float | None = None  # CPU that others took meanwhile
     disturbed: bool = False  # others ran meanwhile: the true ceiling is higher
 
 
@@ -77,37 +73,38 @@ class CertificateRecord:
 class CertificationRecord:
     """What the load generator reached by itself, before the first cell."""
 
-    status: str
-    why: str
-    seconds: float
+    status: CertificationStatus
+    why: str  # it was not done
+    seconds: float  # that it took
     certificates: tuple[CertificateRecord, ...]
-    problems: tuple[str, ...]
+    problems: tuple[str, ...]  # shapes without a certificate, and why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    schema_version: int | None
-    run_id: str | None
-    suite: str | None
+    schema_version: int | None  # of the run log (runlog/streams/schema.py)
+    run_id: str | None  # name of the directory when it was made
+    suite: str | None  # its name
     description: str | None
-    argv: tuple[str, ...]
-    command: str
+    argv: tuple[str, ...]  # the command line, without secrets
+    command: str  # the same for a shell, with the seed
     engine: str | None
     client: str | None
     seed: int | None
     t0_monotonic_ns: int | None  # zero of all *_us times
-    t0_wall: str | None
+    t0_wall: str | None  # the same moment by the calendar
     t0_wall_s: float | None
     cells: tuple[Any, ...] | None  # ids in executed order; what is no id is told by the reader
-    versions: Mapping[str, str]
+    versions: Mapping[str, str]  # of the harness, Python and the libraries
     host: HostRecord
-    suite_document: Mapping[str, Any]
-    status: str | None  # RunStatus; whatever else somebody wrote is told as it is
+    suite_document: Mapping[str, Any]  # the suite as it was run (`harness schema suite`), without secrets
+    status: RunStatus
     owner: OwnerRecord | None = None
     mark: str | None = None  # begins every topic, group and transactional id of the run
     certification: CertificationRecord | None = None
     warm_ups: tuple[str, ...] | None = None  # a line for each warmed cluster
     ended_us: int | None = None
+    more: Rest = field(default_factory=dict)  # fields of other versions, kept when the document is written again
 
     @property
     def has_search(self) -> bool:

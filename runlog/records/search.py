@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 SEARCH_VERSION: Final = 1
 
@@ -18,6 +17,24 @@ class SearchEnd(StrEnum):
     HIGH = "high"
 
 
+class Clause(StrEnum):
+    """What a rate must keep, one by one."""
+
+    GENERATOR = "generator"  # the load generator has headroom: else the limit is its own
+    LATENCY = "p99"
+    BACKLOG = "backlog"
+    DAMAGE = "damage"  # no acknowledged record is lost, doubled or out of order
+    LOAD = "load"  # there was a load at all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractRecord:
+    """What a rate must keep to count as sustained, as the suite says it."""
+
+    p99_ms: float
+    backlog_growth_share: float | None = None  # of the rate
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProbe:
     """One try: a cell, and the estimate of the limit after it."""
@@ -25,13 +42,13 @@ class SearchProbe:
     cell_id: str
     rate_per_s: float
     passed: bool
-    broken: tuple[str, ...]  # clauses: generator, p99, backlog, damage, load
-    reasons: tuple[str, ...]
-    p99_ms: float | None
+    broken: tuple[Clause, ...]
+    reasons: tuple[str, ...]  # one for each broken clause, in words
+    p99_ms: float | None  # None: beyond what was acknowledged
     acked_per_s: float
-    backlog_growth_share: float
+    backlog_growth_share: float  # of the rate
     estimate_per_s: float
-    low_per_s: float
+    low_per_s: float  # 95 % interval of the estimate
     high_per_s: float
 
 
@@ -48,13 +65,13 @@ class LoadPoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRecord:
     schema_version: int
-    contract: Mapping[str, Any]  # as the suite gives it: p99_ms and the other clauses
+    contract: ContractRecord
     searched_per_s: tuple[float, ...]  # the range, lowest and highest rate
     rate_per_s: float  # the limit that was found
-    low_per_s: float
+    low_per_s: float  # 95 % interval of the limit
     high_per_s: float
     ended_at: SearchEnd
-    limited_by: tuple[str, ...]
-    limit_reasons: tuple[str, ...]
+    limited_by: tuple[Clause, ...]  # what broke the tries that failed, most frequent first
+    limit_reasons: tuple[str, ...]  # of the last failed tries near the limit
     probes: tuple[SearchProbe, ...]
     load_curve: tuple[LoadPoint, ...]

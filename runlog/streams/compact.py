@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from runlog.records.load import ProducerEnd
 from runlog.streams import inflight, segment
 from runlog.streams.parquet import ROWS_PER_PART, partition_directory, table_of, write_table
 from runlog.streams.schema import ABSENT, RECV, SEND, SendStatus, Stream
@@ -24,20 +25,10 @@ _Identity = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerSummary:
-    """One (producer, incarnation) after the run: `high_seq` is the last seq handed to the client, -1 if none."""
-
-    producer: int
-    incarnation: int
-    high_seq: int
-    unknown_added: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
     rows: dict[str, int] = field(default_factory=dict)
     torn_rows: int = 0
-    producers: tuple[ProducerSummary, ...] = ()
+    producers: tuple[ProducerEnd, ...] = ()
 
 
 def compact_cell(run_dir: Path, cell_id: str, *, rows_per_part: int = ROWS_PER_PART) -> CompactionResult:
@@ -104,9 +95,9 @@ def _add_unknown_rows(
     seqs: dict[_Identity, list[_SeqArray]],
     times: dict[_Identity, list[tuple[int, int]]],
     rows: dict[str, int],
-) -> tuple[ProducerSummary, ...]:
+) -> tuple[ProducerEnd, ...]:
     states = {(state.producer, state.incarnation): state for state in inflight.read_rings(live)}
-    summaries: list[ProducerSummary] = []
+    ends: list[ProducerEnd] = []
     added: list[segment.Rows] = []
     for identity in sorted(set(states) | set(seqs)):
         logged = np.concatenate(seqs[identity]) if seqs.get(identity) else np.empty(0, dtype=np.int64)
@@ -118,14 +109,12 @@ def _add_unknown_rows(
         if len(missing):
             added.append(_unknown_rows(identity, missing, state, times.get(identity, [])))
         producer, incarnation = identity
-        summaries.append(
-            ProducerSummary(producer=producer, incarnation=incarnation, high_seq=high_seq, unknown_added=len(missing))
-        )
+        ends.append(ProducerEnd(producer=producer, incarnation=incarnation, high_seq=high_seq))
     if added:
         unknown = np.concatenate(added)
         _write_rows(run_dir, SEND, cell_id, unknown, "unknown")
         rows[SEND.name] = rows.get(SEND.name, 0) + len(unknown)
-    return tuple(summaries)
+    return tuple(ends)
 
 
 def _unknown_rows(

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from runlog.files.paths import cell_directory
+from runlog.records.cell import FilesRecord, ListedFile
 from runlog.streams.parquet import arrow_schema
 from runlog.streams.schema import STREAMS, Stream
 
@@ -40,14 +41,14 @@ class CellFiles:
     is_listed: bool = False  # else a file that is gone leaves no trace
 
 
-def take_inventory(run_dir: Path, cell_id: str) -> dict[str, Any]:
+def take_inventory(run_dir: Path, cell_id: str) -> FilesRecord:
     """What cell.json gets as `files`. Call it when nobody writes any more."""
     streams = {}
     for stream in STREAMS.values():
         found = sorted((run_dir / stream.name / f"cell={cell_id}").glob("*.parquet"))
-        streams[stream.name] = [{**_measured(path), "rows": pq.read_metadata(path).num_rows} for path in found]
-    events = [_measured(path) for path in sorted(cell_directory(run_dir, cell_id).glob("*.jsonl"))]
-    return {"streams": streams, "events": events}
+        streams[stream.name] = tuple(_measured(path, rows=pq.read_metadata(path).num_rows) for path in found)
+    events = tuple(_measured(path) for path in sorted(cell_directory(run_dir, cell_id).glob("*.jsonl")))
+    return FilesRecord(streams=streams, events=events)
 
 
 def check_files(run_dir: Path, cell_id: str, listed: object) -> CellFiles:
@@ -173,8 +174,8 @@ def _check_events(directory: Path, listed: object, problems: list[str]) -> None:
             problems.append(f"{item['file']}: {problem}")
 
 
-def _measured(path: Path) -> dict[str, Any]:
-    return {"file": path.name, "bytes": path.stat().st_size, "crc32": crc32_of(path)}
+def _measured(path: Path, *, rows: int | None = None) -> ListedFile:
+    return ListedFile(file=path.name, bytes=path.stat().st_size, crc32=crc32_of(path), rows=rows)
 
 
 def crc32_of(path: Path) -> int:

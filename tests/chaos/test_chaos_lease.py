@@ -16,10 +16,10 @@ import pytest
 
 from chaos.lease import TOKEN_VARIABLE, Lease, default_root, is_alive, read_identity, read_state
 from chaos.lease_file import read_lease
-from chaos.place import Place, here
 from chaos.process_identity import read_token
 from chaos.reap import left_alone, reap, settle_topics, topics_left
 from chaos.toxiproxy.client import ProxySpec
+from runlog.files.place import Place, here
 
 pytestmark = pytest.mark.slow  # real processes
 

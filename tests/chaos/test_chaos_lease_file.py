@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.lease_file import FILE_BYTES_MAX, LeaseProblem, parse_lease, read_lease, read_own_file
-from chaos.place import Place, here
 from chaos.reap import left_alone, reap, settle_topics
 from runlog.files.documents import write_json
+from runlog.files.place import Place, here
 
 SCALARS = (
     st.none() | st.booleans() | st.floats() | st.text(max_size=20) | st.integers()

@@ -23,9 +23,9 @@ from chaos.faults.limits import limit_for, open_descriptors
 from chaos.interposer import build, page
 from chaos.lease import Lease
 from chaos.model import load_builtin
-from chaos.place import here
 from chaos.reap import reap
 from chaos.targets import PartitionOfInterest
+from runlog.files.place import here
 
 # Answers each connection with some bytes, and keeps it. It waits in select, as brokers do: a thread that waits in
 # accept has its descriptor already.

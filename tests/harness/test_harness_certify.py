@@ -12,7 +12,6 @@ from chaos.lease import Lease
 from harness.plan import PlannedCell
 from harness.run.certificates import (
     OWN_SHAPE_SHARE,
-    Certificate,
     Certification,
     asked_per_s,
     flat_out,
@@ -22,22 +21,26 @@ from harness.run.certificates import (
 from harness.run.certify import DIRECTORY, Certifier
 from harness.run.context import RunContext
 from harness.run.progress import Progress
-from harness.run.rate_contract import GENERATOR, judge
+from harness.run.rate_contract import judge
 from harness.run.stop import StopFlag
 from harness.run.workload_process import WorkloadProcess
 from harness.suite import Contract
 from runlog.files.clock import RunClock
+from runlog.records.cell import CertificateReference
+from runlog.records.load import Health
+from runlog.records.run import CertificateRecord, CertificationStatus
+from runlog.records.search import Clause
 from tests.harness.test_harness_lint import SOUND, cell
 from tests.harness.test_harness_search import WINDOW_US, four_seconds, streams
 from workloads.model import Workload
 
 
 def certified(records_per_s: float, *cells: PlannedCell) -> Certification:
-    one = Certificate(
+    one = CertificateRecord(
         id="shape-1", client="reference", shape="s", properties={}, records_per_s=records_per_s, window_s=2.0,
         attempts=1,
     )  # fmt: skip
-    return Certification(status="done", shapes={shape_key(each): one for each in cells})
+    return Certification(status=CertificationStatus.DONE, shapes={shape_key(each): one for each in cells})
 
 
 def test_cells_that_differ_in_rate_window_and_readers_alone_have_one_shape() -> None:
@@ -72,14 +75,15 @@ def test_what_a_schedule_asks_for_is_its_highest_rate(schedule: dict[str, object
 
 def test_a_modest_cell_borrows_a_ceiling_and_a_demanding_one_has_its_own_or_none() -> None:
     found = certified(100_000.0, SOUND)
-    assert found.of(SOUND) == {"id": "shape-1", "records_per_s": 100_000.0, "exact": True, "disturbed": False}
-    assert found.of(cell(batch_size=5))["exact"] is False
+    assert found.of(SOUND) == CertificateReference(id="shape-1", records_per_s=100_000.0, exact=True, disturbed=False)
+    assert found.of(cell(batch_size=5)).exact is False
     demanding = cell(batch_size=5, rate_per_s=int(100_000 * OWN_SHAPE_SHARE) + 1)
-    assert "records_per_s" not in found.of(demanding)
-    assert "faults" in found.of(replace(SOUND, kind="chaos"))["why"]
+    assert found.of(demanding).records_per_s is None
+    assert "faults" in (found.of(replace(SOUND, kind="chaos")).why or "")
     found.shapes[shape_key(demanding)] = "the client refused"
-    assert found.of(demanding) == {"why": "the client refused"}
-    assert Certification(status="skipped", why="--no-certify").of(SOUND) == {"why": "--no-certify"}
+    assert found.of(demanding) == CertificateReference(why="the client refused")
+    skipped = Certification(status=CertificationStatus.SKIPPED, why="--no-certify")
+    assert skipped.of(SOUND) == CertificateReference(why="--no-certify")
 
 
 def test_the_load_of_a_certification_is_the_producing_half_as_fast_as_it_goes() -> None:
@@ -93,10 +97,10 @@ def test_the_load_of_a_certification_is_the_producing_half_as_fast_as_it_goes() 
 def test_a_try_of_a_search_near_the_ceiling_is_the_clients_limit() -> None:
     judged = [
         judge(*streams(), contract=Contract(), workload=four_seconds(), seed=1, window_us=WINDOW_US,
-              health={"cpu_share": 0.1}, ceiling_per_s=ceiling)
+              health=Health(cpu_share=0.1), ceiling_per_s=ceiling)
         for ceiling in (None, 1_400.0, 1_300.0)
     ]  # fmt: skip
-    assert [one.broken for one in judged] == [(), (), (GENERATOR,)]
+    assert [one.broken for one in judged] == [(), (), (Clause.GENERATOR,)]
     assert "77% of the 1,300" in judged[2].reasons[0]
 
 
@@ -112,14 +116,14 @@ def test_real_load_processes_against_a_broker_that_stores_nothing(tmp_path: Path
         Certifier(context, lambda: WorkloadProcess(tmp_path / "load.stderr.log")).certify([SOUND, refused], found)
     finally:
         context.lease.close()
-    assert found.status == "done", found.why
-    document = found.as_json()
-    (certificate,) = document["certificates"]
-    assert certificate["records_per_s"] > 2_000  # a busy host carries fifty times as many
-    assert 0 < certificate["cpu_share_by_process"][0] <= 2
-    assert 0 < certificate["broker_cpu_share"] < 2
-    assert 1.9 < certificate["window_s"] < 10
-    assert "batch.size" in document["problems"][0]
-    assert found.of(SOUND)["exact"] is True
+    assert found.status is CertificationStatus.DONE, found.why
+    document = found.record()
+    (certificate,) = document.certificates
+    assert certificate.records_per_s > 2_000  # a busy host carries fifty times as many
+    assert 0 < certificate.cpu_share_by_process[0] <= 2
+    assert 0 < (certificate.broker_cpu_share or 0) < 2
+    assert 1.9 < (certificate.window_s or 0) < 10
+    assert "batch.size" in document.problems[0]
+    assert found.of(SOUND).exact is True
     assert not (tmp_path / DIRECTORY).exists()
     assert not any(entry.startswith("broker") for entry in os.listdir(tmp_path))

@@ -19,7 +19,8 @@ from reports.judge.allowances import read_allowances
 from reports.judge.judged import Judged
 from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Check, Verdict
 from reports.render.junit import junit
-from runlog.files.documents import read_cell
+from runlog.records.cell import CellStatus
+from runlog.records.documents import read_cell
 from tests.harness.harness_process import REPOSITORY, HarnessProcess, leases, write_suite
 from tests.reports.cells import changed, make_run
 from tests.reports.test_reports_verdict import facts
@@ -139,7 +140,7 @@ def test_runs_side_by_side_do_not_touch_one_another(tmp_path: Path) -> None:
         assert cleaning.stdout == "nothing was left behind\n", "what belongs to a living run is no wreck"
         for run, name in zip(runs, ("left", "right"), strict=True):
             assert run.wait() == ExitCode.PASS, run.screen
-            assert read_cell(tmp_path / name, "chaos-short-only")["outcome"]["status"] == "done"
+            assert read_cell(tmp_path / name, "chaos-short-only").outcome.status is CellStatus.DONE
         assert runs[0].family() == {}
         assert leases(tmp_path / "state") == []
     finally:

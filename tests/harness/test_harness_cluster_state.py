@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lease import TOKEN_VARIABLE, is_alive, read_identity
-from chaos.place import here
 from chaos.process_identity import read_token
 from harness.cli import cluster
 from harness.cli.cluster_state import (
@@ -30,6 +29,7 @@ from harness.cli.cluster_state import (
     write_state,
 )
 from harness.errors import EnvironmentFault, UsageError
+from runlog.files.place import here
 
 TOKEN = "0123456789abcdef" * 2
 FACTS: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1"}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from chaos.place import here
+from runlog.files.place import here
 
 engine = pytest.importorskip("harness.clusters.docker.engine")
 

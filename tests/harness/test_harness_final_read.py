@@ -7,8 +7,9 @@ from pathlib import Path
 
 from broker.wire.batch import RawBatch, iter_batches
 from broker.wire.records import CodecId, encode_batch
-from harness.run.final_read import FinalRead, read_log
+from harness.run.final_read import read_log
 from runlog.files.clock import RunClock
+from runlog.records.cell import FinalReadRecord
 from runlog.streams.parquet import read_stream
 from runlog.streams.payload import make
 
@@ -43,7 +44,7 @@ def batch(base: int, count: int, codec: CodecId = CodecId.NONE) -> bytes:
     )
 
 
-def read(tmp_path: Path, log: Log) -> FinalRead:
+def read(tmp_path: Path, log: Log) -> FinalReadRecord:
     return read_log(tmp_path, "c", reader=log, partitions=[0], clock=RunClock(t0_monotonic_ns=1_000_000))
 
 

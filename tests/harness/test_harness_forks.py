@@ -15,7 +15,9 @@ from harness.plan import build_plan
 from harness.run.time_left import TimeLeft, key_of
 from harness.scenarios import cases_of
 from harness.suite import load_suite
-from runlog.files.documents import read_cell, read_manifest
+from runlog.records.cell import CellStatus
+from runlog.records.documents import read_cell, read_run_record
+from runlog.records.run import RunStatus
 from tests.harness.harness_process import HarnessProcess, leases, listening_sockets, still_listening
 from tests.harness.test_harness_lint import SOUND
 
@@ -128,9 +130,9 @@ def test_every_fork_has_brokers_of_its_own_and_a_stop_between_two_leaves_none(
     assert run.family() == {}
     assert still_listening(listeners) == set()
     assert leases(run.state_home) == []
-    manifest = read_manifest(tmp_path / "run")
-    assert manifest["status"] == "interrupted"
-    done = [cell for cell in manifest["cells"] if (tmp_path / "run" / "cells" / cell / "cell.json").exists()]
+    manifest = read_run_record(tmp_path / "run")
+    assert manifest.status is RunStatus.INTERRUPTED
+    done = [cell for cell in manifest.cells or () if (tmp_path / "run" / "cells" / cell / "cell.json").exists()]
     documents = [read_cell(tmp_path / "run", cell) for cell in done]
-    assert [(one["fork"], one["outcome"]["status"]) for one in documents] == [(1, "done"), (2, "done")]
+    assert [(one.fork, one.outcome.status) for one in documents] == [(1, CellStatus.DONE), (2, CellStatus.DONE)]
     assert list((tmp_path / "run" / "clusters").rglob("*0.log")) == [], "segments of brokers that are gone"

@@ -15,8 +15,10 @@ from typing import Final
 import pytest
 
 from harness.errors import ExitCode
-from runlog.files.documents import read_cell, read_manifest
 from runlog.files.lines import read_jsonl
+from runlog.records.cell import CellStatus
+from runlog.records.documents import read_cell, read_run_record
+from runlog.records.run import RunStatus
 from tests.harness.harness_process import (
     HarnessProcess,
     family,
@@ -81,7 +83,7 @@ def test_ctrl_c_leaves_nothing_and_exits_130(start: Start, tmp_path: Path, momen
     assert process.wait(EXIT_TIMEOUT_S) == ExitCode.INTERRUPTED, process.screen
     assert "Traceback" not in process.screen
     assert_nothing_left(process, listeners)
-    assert read_manifest(tmp_path / "run")["status"] == "interrupted"
+    assert read_run_record(tmp_path / "run").status is RunStatus.INTERRUPTED
 
 
 @pytest.mark.long
@@ -95,8 +97,8 @@ def test_ctrl_c_under_faults_heals_them_and_the_partial_run_is_reported(start: S
     assert_nothing_left(process, listeners)
     phases = [event["phase"] for event in read_jsonl(tmp_path / "run" / "cells" / CELL / "faults.jsonl")]
     assert phases.count("healed") == phases.count("applied") == 2
-    outcome = read_cell(tmp_path / "run", CELL)["outcome"]
-    assert (outcome["status"], outcome["reason"]) == ("interrupted", "stopped by a signal")
+    outcome = read_cell(tmp_path / "run", CELL).outcome
+    assert (outcome.status, outcome.reason) == (CellStatus.INTERRUPTED, "stopped by a signal")
 
     report = start("report", "run")
     assert report.wait(REPORT_TIMEOUT_S) == ExitCode.INCONCLUSIVE, report.screen
@@ -130,7 +132,7 @@ def test_sigkill_under_faults_leaves_nothing_after_clean_and_the_run_can_be_anal
     assert family(report.state_home) == {}
     assert f"{CELL}:" in report.screen
     assert "recovered" in report.screen
-    assert read_manifest(tmp_path / "run")["status"] == "killed"
+    assert read_run_record(tmp_path / "run").status is RunStatus.KILLED
 
     again = start("report", "run")
     assert again.wait(REPORT_TIMEOUT_S) == ExitCode.INCONCLUSIVE, again.screen

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from chaos.lease import read_identity
-from chaos.place import here
 from harness.errors import UsageError
 from harness.run.recover import QUIET_S, recover_run
-from harness.run.rundir import _own_identity
+from harness.run.rundir import own_identity
+from runlog.files.place import here
+from runlog.records.codec import to_json
 
 GONE = {"pid": 4_000_000, "start_ticks": 5}
 ELSEWHERE = here().as_json() | {"pid_namespace": "pid:[1]"}
@@ -42,7 +43,7 @@ def test_a_run_whose_harness_is_gone_is_made_whole(tmp_path: Path, owner: object
 def test_a_run_whose_harness_lives_is_left_alone(tmp_path: Path) -> None:
     identity = read_identity(os.getpid())
     assert identity is not None
-    for owner in (_own_identity(), {"pid": identity.pid, "start_ticks": identity.start_ticks}):
+    for owner in (to_json(own_identity()), {"pid": identity.pid, "start_ticks": identity.start_ticks}):
         with pytest.raises(UsageError, match=f"still being written by process {os.getpid()}"):
             recover_run(run_of(tmp_path, owner))
     assert status_of(tmp_path) == "running"
@@ -65,5 +66,5 @@ def test_a_run_from_before_a_restart_is_made_whole(tmp_path: Path, monkeypatch: 
     now = here()
     machine = type(now)(host=now.host, machine="m", boot_id=now.boot_id, pid_namespace=now.pid_namespace)
     monkeypatch.setattr("harness.run.recover.here", lambda: machine)
-    recover_run(run_of(tmp_path, _own_identity() | {"place": RESTARTED}))
+    recover_run(run_of(tmp_path, to_json(own_identity()) | {"place": RESTARTED}))
     assert status_of(tmp_path) == "killed"

@@ -18,7 +18,9 @@ import pytest
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.errors import EnvironmentFault, ExitCode
-from runlog.files.documents import read_cell, read_manifest
+from runlog.records.cell import CellStatus
+from runlog.records.documents import read_cell, read_run_record
+from runlog.records.run import RunStatus
 from tests.harness.harness_process import HarnessProcess, leases, write_suite
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -60,9 +62,9 @@ def test_a_dead_toxiproxy_server_is_named_and_the_cell_carried_out_once_more(sta
     os.kill(server, signal.SIGKILL)
     process.await_text("once more")
     assert process.wait(BOUND_S) == ExitCode.PASS, process.screen
-    outcome = read_cell(tmp_path / "run", CELL)["outcome"]
+    outcome = read_cell(tmp_path / "run", CELL).outcome
     why = "attempt 1 was put aside: the embedded toxiproxy that carries the links ended with -9: see "
-    assert [note for note in outcome["notes"] if note.startswith(why)]
+    assert [note for note in outcome.notes if note.startswith(why)]
     assert_nothing_left(process)
 
 
@@ -76,11 +78,11 @@ def test_a_broker_that_never_comes_back_is_told_with_its_last_words(start: Start
     os.kill(pid, signal.SIGKILL)
     began = time.monotonic()
     assert process.wait(BOUND_S) == ExitCode.INCONCLUSIVE, process.screen
-    outcome = read_cell(tmp_path / "run", CELL)["outcome"]
-    assert outcome["status"] == "failed"
-    assert "the cluster did not get healthy again" in outcome["reason"]
-    assert f"broker 1 ended with 2 ({directory / 'stderr.log'})" in outcome["reason"]
-    assert "server.properties:1: node.id: expected a whole number, got 'one'" in outcome["reason"]
+    outcome = read_cell(tmp_path / "run", CELL).outcome
+    assert outcome.status is CellStatus.FAILED
+    assert "the cluster did not get healthy again" in outcome.reason
+    assert f"broker 1 ended with 2 ({directory / 'stderr.log'})" in outcome.reason
+    assert "server.properties:1: node.id: expected a whole number, got 'one'" in outcome.reason
     assert time.monotonic() - began < BOUND_S
     assert_nothing_left(process)
 
@@ -120,5 +122,5 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(start: Start, tmp_path: Pa
     assert "No space left on device" in process.screen
     assert "--run-dir" in process.screen
     assert "Traceback" not in process.screen
-    assert read_manifest(small_disk / "run")["status"] in ("failed", "finished", "running")
+    assert read_run_record(small_disk / "run").status in (RunStatus.FAILED, RunStatus.FINISHED, RunStatus.RUNNING)
     assert_nothing_left(process)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ import pytest
 from harness.cli.main import execute
 from harness.errors import ExitCode
 from harness.plan import search_cell
-from harness.run.outcome import Outcome
+from harness.run.outcome import begun
 from harness.run.rate_contract import Evaluation, judge
 from harness.run.search_trace import SearchTrace
 from harness.search import RateSearch
 from harness.suite import Contract, Search, load_suite
+from runlog.records.cell import CellStatus, OutcomeRecord
+from runlog.records.codec import from_document
+from runlog.records.load import Health
+from runlog.records.search import Clause
 from runlog.streams.parquet import write_part
 from workloads.model import Workload
 from workloads.schedule import build
@@ -79,6 +84,13 @@ def streams(
     return send, log
 
 
+def measured(health: Health) -> OutcomeRecord:
+    """Of a cell whose load is that of `streams`."""
+    return replace(
+        begun(), status=CellStatus.DONE, measure_start_us=WINDOW_US[0], measure_end_us=WINDOW_US[1], health=health
+    )
+
+
 def four_seconds(rate_per_s: float = 1_000, **changes: Any) -> Workload:
     """The load of `streams`."""
     return Workload(rate_per_s=rate_per_s, warmup_ms=0, measure_ms=4_000, **changes)
@@ -89,7 +101,7 @@ def found_in(
 ) -> Evaluation:
     return judge(
         send, log, contract=CONTRACT, workload=workload or four_seconds(), seed=1, window_us=WINDOW_US,
-        health={"cpu_share": 0.2, **health},
+        health=from_document(Health, {"cpu_share": 0.2, **health}),
     )  # fmt: skip
 
 
@@ -161,7 +173,7 @@ def test_chance_that_had_fewer_records_due_is_no_shortfall() -> None:
         log = {"producer": zeros, "incarnation": zeros, "partition": zeros, "seq": seq, "offset": seq}
         found = judge(
             send, log, contract=Contract(backlog_growth_share=0.5), workload=workload, seed=seed, window_us=WINDOW_US,
-            health={"cpu_share": 0.2},
+            health=Health(cpu_share=0.2),
         )  # fmt: skip
         assert found.broken == (), found.reasons
 
@@ -195,12 +207,11 @@ def test_a_search_whose_brokers_fell_silent_is_not_limited_by_the_generator(tmp_
     send["status"][send["acked_us"] > WINDOW_US[0] + 2_000_000] = 2
     send, log = only(send, slice(2_500)), only(log, slice(2_000))
     write_cell_streams(tmp_path, cell.cell_id, send, log)
-    health = {"cpu_share": 0.1, "unsent": 1_500, "unsent_for_space": 1_500, "backpressure_sends": 0}
-    outcome = Outcome(status="done", measure_start_us=WINDOW_US[0], measure_end_us=WINDOW_US[1], health=health)
-    trace.take(cell, outcome)
-    (tried,) = trace.document()["probes"]
-    assert tried["broken"] == ["p99", "backlog"]
-    assert "generator" not in trace.document()["limited_by"]
+    health = Health(cpu_share=0.1, unsent=1_500, unsent_for_space=1_500, backpressure_sends=0)
+    trace.take(cell, measured(health))
+    (tried,) = trace.record().probes
+    assert tried.broken == (Clause.LATENCY, Clause.BACKLOG)
+    assert Clause.GENERATOR not in trace.record().limited_by
 
 
 def write_cell_streams(run_dir: Path, cell_id: str, send: dict[str, Any], log: dict[str, Any]) -> None:
@@ -219,10 +230,7 @@ def test_the_trace_is_on_disk_after_each_try_and_ends_in_a_load_curve(tmp_path: 
         cell = search_cell(suite, spec, rate, number=number, fraction=None, seed=1, client="reference")
         send, log = streams(latency_us=5_000 if rate < 2_000 else 80_000)
         write_cell_streams(tmp_path, cell.cell_id, send, log)
-        outcome = Outcome(
-            status="done", measure_start_us=WINDOW_US[0], measure_end_us=WINDOW_US[1], health={"cpu_share": 0.1}
-        )
-        trace.take(cell, outcome)
+        trace.take(cell, measured(Health(cpu_share=0.1)))
         document = json.loads((tmp_path / "search.json").read_text())
         assert len(document["probes"]) == number
     cells = trace.load_curve(suite, seed=1, client="reference")

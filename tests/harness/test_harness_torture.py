@@ -23,8 +23,9 @@ from reports.analyse.analysis import analyse
 from reports.judge.verdict import judge
 from reports.read.rundir import read_run
 from reports.read.session import Session
-from runlog.files.documents import read_manifest
 from runlog.files.paths import manifest_path
+from runlog.records.documents import read_run_record
+from runlog.records.run import RunStatus
 from tests.harness.harness_process import HarnessProcess, leases, listening_sockets, still_listening, write_suite
 
 KILLS = int(os.environ.get("TORTURE_KILLS", "3"))
@@ -75,7 +76,7 @@ def test_a_kill_leaves_nothing_that_clean_does_not_undo(
     if not manifest_path(run_dir).is_file():
         return  # killed before there was a run
     recover_run(run_dir)
-    assert read_manifest(run_dir)["status"] in ("killed", "finished")
+    assert read_run_record(run_dir).status in (RunStatus.KILLED, RunStatus.FINISHED)
     assert list(run_dir.glob("cells/*/live/*.seg")) == []
     run = read_run(run_dir)
     for path in run_dir.glob("*/cell=*/*.parquet"):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from runlog.records.codec import to_json
 from runlog.streams.inventory import take_inventory
 from runlog.streams.parquet import write_part
 from runlog.streams.schema import STREAMS, SendStatus
@@ -61,7 +62,7 @@ def _write_case(directory: Path, case: Case) -> None:
             mine = {column: values[part::parts] for column, values in data.items()}
             write_part(directory, STREAMS[name], case.cell_id, mine, part=str(part))
     if case.is_listed:
-        document["files"] = take_inventory(directory, case.cell_id)
+        document["files"] = to_json(take_inventory(directory, case.cell_id))
     (folder / "cell.json").write_text(json.dumps(document))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from runlog.records.codec import to_json
 from runlog.streams.inventory import take_inventory
 from runlog.streams.parquet import write_part
 from runlog.streams.schema import SCHEMA_VERSION, STREAMS, SendStatus
@@ -442,7 +443,7 @@ class SyntheticCell:
             (directory / f"{name}.jsonl").write_text(text)
         for name in STREAMS:
             write_part(run, name, self.cell_id, {key: list(values) for key, values in self.columns[name].items()})
-        document = {**self.cell_json(), "files": take_inventory(run, self.cell_id)}
+        document = {**self.cell_json(), "files": to_json(take_inventory(run, self.cell_id))}
         (directory / "cell.json").write_text(json.dumps(document))
 
 

@@ -28,6 +28,7 @@ from reports.read.model import CellFacts, Counts, IdentitySet
 from reports.read.rundir import read_run
 from reports.render.junit import junit
 from reports.render.markdown import summary
+from runlog.records.codec import to_json
 from runlog.streams.inventory import CellFiles, take_inventory
 from runlog.streams.parquet import read_stream, write_part
 from runlog.streams.schema import STREAMS
@@ -58,7 +59,7 @@ def in_two_parts(run_dir: Path, cell_id: str) -> None:
         for part, rows in (("000000", table.slice(0, half)), ("000001", table.slice(half))):
             columns = {name: rows.column(name).to_numpy() for name in rows.column_names}
             write_part(run_dir, stream, cell_id, columns, part=part)
-    set_json(run_dir / "cells" / cell_id / "cell.json", files=take_inventory(run_dir, cell_id))
+    set_json(run_dir / "cells" / cell_id / "cell.json", files=to_json(take_inventory(run_dir, cell_id)))
 
 
 def part_of(run_dir: Path, cell_id: str, stream: str) -> Path:

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from runlog.files.clock import RunClock
-from runlog.files.documents import read_cell, read_json, read_manifest, write_cell, write_json, write_manifest
+from runlog.files.documents import read_json, write_json
 from runlog.files.lines import JsonlWriter, read_jsonl
 from runlog.files.paths import manifest_path
+from runlog.records.cell import CellRecord, CellStatus
+from runlog.records.codec import from_document
+from runlog.records.documents import read_cell, read_run_record, read_search_record, write_cell, write_run, write_search
+from runlog.records.run import RunRecord
+from runlog.records.search import Clause, SearchRecord
 
 
 def test_a_torn_last_line_is_ignored_and_writing_goes_on_after_it(tmp_path: Path) -> None:
@@ -29,19 +34,41 @@ def test_an_absent_file_has_no_events(tmp_path: Path) -> None:
 
 
 def test_documents_come_back_and_leave_no_temporary_file(tmp_path: Path) -> None:
-    write_manifest(tmp_path, {"run_id": "r", "t0_monotonic_ns": 5_000})
-    write_cell(tmp_path, {"cell_id": "c1", "outcome": {"status": "done"}})
-    assert read_cell(tmp_path, "c1")["outcome"] == {"status": "done"}
-    clock = RunClock(t0_monotonic_ns=read_manifest(tmp_path)["t0_monotonic_ns"])
+    write_run(tmp_path, from_document(RunRecord, {"run_id": "r", "t0_monotonic_ns": 5_000}))
+    write_cell(tmp_path, from_document(CellRecord, {"cell_id": "c1", "outcome": {"status": "done"}}))
+    assert read_cell(tmp_path, "c1").outcome.status is CellStatus.DONE
+    clock = RunClock(t0_monotonic_ns=read_run_record(tmp_path).t0_monotonic_ns or 0)
     assert clock.to_us(1_005_000) == 1_000
     assert clock.to_mono_ns(1_000) == 1_005_000
     assert [path for path in tmp_path.rglob("*.tmp")] == []
 
 
+def test_fields_of_another_version_stay_when_a_document_is_written_again(tmp_path: Path) -> None:
+    write_json(manifest_path(tmp_path), {"run_id": "r", "status": "running", "of_tomorrow": [1, {"a": 2}]})
+    write_run(tmp_path, read_run_record(tmp_path))
+    assert read_json(manifest_path(tmp_path))["of_tomorrow"] == [1, {"a": 2}]
+
+
+def test_what_a_document_is_cleaned_of_is_not_written(tmp_path: Path) -> None:
+    record = from_document(RunRecord, {"run_id": "r", "argv": ["--password", "hush"]})
+    write_run(tmp_path, record, clean=lambda document: {**document, "argv": ["--password", "(not shown)"]})
+    assert read_run_record(tmp_path).argv == ("--password", "(not shown)")
+
+
+def test_a_search_of_another_version_is_none(tmp_path: Path) -> None:
+    assert read_search_record(tmp_path) is None
+    found = from_document(SearchRecord, {"schema_version": 1, "limited_by": ["p99", "of tomorrow"]})
+    write_search(tmp_path, found)
+    assert read_search_record(tmp_path) == found
+    assert found.limited_by == (Clause.LATENCY,)
+    (tmp_path / "search.json").write_text('{"schema_version": 9}')
+    assert read_search_record(tmp_path) is None
+
+
 def test_a_broken_document_is_named(tmp_path: Path) -> None:
     manifest_path(tmp_path).write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match=r"manifest\.json is not JSON"):
-        read_manifest(tmp_path)
+        read_run_record(tmp_path)
 
 
 def test_lines_without_the_text_are_passed_over_and_torn_ones_left_out(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runlog.records.codec import to_json
 from runlog.streams.inventory import CellFiles, check_files, take_inventory
 from runlog.streams.parquet import write_part
 from runlog.streams.schema import RECV, SEND
@@ -38,7 +39,7 @@ def run_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def listed(run_dir: Path) -> Any:
-    return json.loads(json.dumps(take_inventory(run_dir, "c")))
+    return json.loads(json.dumps(to_json(take_inventory(run_dir, "c"))))
 
 
 def send_part(run_dir: Path) -> Path:

@@ -18,8 +18,8 @@ import docker
 from docker.errors import DockerException, ImageNotFound
 
 from chaos.lease import ProcessIdentity, is_alive, read_identity
-from chaos.place import Place, here
 from harness.errors import EnvironmentFault
+from runlog.files.place import Place, here
 
 IMAGE_VARIABLE: Final = "HARNESS_DOCKER_IMAGE"
 DEFAULT_IMAGE: Final = "kafka-harness:local"
