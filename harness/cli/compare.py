@@ -17,17 +17,18 @@ from harness.run.stop import StopFlag, signals_set
 from reports.figures.compare.comparison import Row, compare, pair_up, search_row
 from reports.figures.compare.likeness import Likeness, compare_surroundings
 from reports.figures.measurements import Measurement
-from reports.read.cell import Json
 from reports.read.search import read_search
 from reports.render.comparison import Compared, text, write
 from reports.render.measurements import MeasurementsError, read_analysis_id, read_measurements
 from runlog.files.documents import read_json
+from runlog.records.codec import from_document
+from runlog.records.run import RunRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
     directory: Path
-    manifest: Json
+    record: RunRecord
     cells: list[Measurement]
 
 
@@ -42,13 +43,18 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark_m
         raise UsageError(
             f"{base} and {new} have no cell in common: BASE has {_some(names[0])}, NEW has {_some(names[1])}"
         )
-    likeness = compare_surroundings(sides[0].manifest, sides[1].manifest, list(pairs.values()))
+    likeness = compare_surroundings(sides[0].record, sides[1].record, list(pairs.values()))
     if likeness.unlike and not force:
         raise UsageError(_refusal(likeness))
     compared = Compared(
         base=sides[0].directory.name,
         new=sides[1].directory.name,
-        comparison=compare(pairs, relevant=relevant, limit=_limit(sides[0].directory, sides[1].directory, relevant)),
+        comparison=compare(
+            pairs,
+            relevant=relevant,
+            limit=_limit(sides[0].directory, sides[1].directory, relevant),
+            unequal=likeness.unequal,
+        ),
         likeness=likeness,
         forced=force and bool(likeness.unlike),
         only_base=tuple(sorted(names[0] - names[1])),
@@ -73,7 +79,9 @@ def _read(directory: Path, spark_master: str | None) -> _Side:
         with signals_set(stop):
             make_report(directory, spark_master=spark_master, stop=stop, progress=Progress(0))
         cells = read_measurements(directory)
-    return _Side(directory=directory, manifest=read_json(directory / "manifest.json"), cells=cells)
+    return _Side(
+        directory=directory, record=from_document(RunRecord, read_json(directory / "manifest.json")), cells=cells
+    )
 
 
 def _limit(base: Path, new: Path, relevant: float) -> Row | None:

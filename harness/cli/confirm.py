@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from harness.cli.run import RUNS, RunOptions, run_suites
 from harness.designs import LATIN_HYPERCUBE
 from harness.errors import ExitCode, UsageError
 from harness.run.rundir import check_run_directory, new_run_path
 from harness.suite import Suite
-from reports.figures.compare.confirm import CompilerAside, Confirmation, compiler_aside, confirm, exit_code, values_of
+from reports.figures.compare.confirm import (
+    CompilerAside,
+    Confirmation,
+    PredictedFigure,
+    compiler_aside,
+    confirm,
+    exit_code,
+    predicted_figures,
+    values_of,
+)
 from reports.figures.measurements import configuration_name
 from reports.render.measurements import read_analysis_id, read_measurements
 from runlog.files.documents import read_json, write_json
@@ -33,7 +41,7 @@ class Recommended:
     engine: str
     client: str
     seed: int
-    predicted: Mapping[str, Any]
+    predicted: Mapping[str, PredictedFigure]
     analysis_id: str = ""  # that recommended it
 
 
@@ -68,7 +76,7 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
         client=str(manifest["client"]),
         # Other payloads and another order; a Latin hypercube would have other points as well.
         seed=int(manifest["seed"]) + (document["sweep"].get("design") != LATIN_HYPERCUBE),
-        predicted=recommendation["predicted"],
+        predicted=predicted_figures(recommendation["predicted"]),
         analysis_id=str(sweep.get("analysis_id", "")),
     )
 
@@ -104,16 +112,16 @@ def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitC
     return code if code is ExitCode.FAIL else ExitCode(exit_code(found))
 
 
-def basis(predicted: Mapping[str, Mapping[str, Any]]) -> str:
+def basis(predicted: Mapping[str, PredictedFigure]) -> str:
     """What the intervals of the prediction hold."""
-    forks = max((int(one.get("forks", 1)) for one in predicted.values()), default=1)
+    forks = max((one.forks for one in predicted.values()), default=1)
     if forks == 1:
         return "predicted from one cluster: another one may differ by more than its intervals say"
     return f"predicted for one more cluster, from {forks}, 19 times in 20"
 
 
 def text(
-    name: str, found: list[Confirmation], predicted: Mapping[str, Any], aside: CompilerAside | None = None
+    name: str, found: list[Confirmation], predicted: Mapping[str, PredictedFigure], aside: CompilerAside | None = None
 ) -> list[str]:
     repetitions = max((each.repetitions for each in found), default=0)
     lines = [f"{name}, {repetitions} repetitions on one cluster; {basis(predicted)}"]

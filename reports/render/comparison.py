@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from reports.figures.compare.comparison import CORRECTNESS, UNDECIDED, Comparison, Row
+from reports.figures.compare.folding import fold
 from reports.figures.compare.likeness import Likeness
 from reports.figures.sweep.recommend import change as change_text
 from reports.figures.sweep.recommend import significant
@@ -86,7 +87,7 @@ def text(compared: Compared) -> list[str]:
     for name, side in ((compared.only_base, "BASE"), (compared.only_new, "NEW")):
         if name:
             lines.append(f"  only in {side}: {', '.join(name)}")
-    shown = [row for row in compared.comparison.rows if row.measure != CORRECTNESS or row.result != "same"]
+    folded = fold(compared.comparison.rows)
     table = [("cell", "figure", "BASE", "NEW", "change", "n", "result", "why")]
     table += [
         (
@@ -99,10 +100,12 @@ def text(compared: Compared) -> list[str]:
             f"{_SIGNS[row.result]} {row.result}",
             row.reason,
         )
-        for row in shown
+        for row in folded.shown
     ]
     widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
     lines += ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table]
+    if folded.line:
+        lines.append(f"{_SIGNS[UNDECIDED]} {folded.line}")
     return [*lines, f"result: {compared.comparison.result}"]
 
 
@@ -136,6 +139,7 @@ def write(directory: Path, compared: Compared) -> Path:
 
 def render(compared: Compared) -> str:
     rows = compared.comparison.rows
+    folded = fold(rows)
     measures = list(dict.fromkeys(row.measure for row in rows if row.measure != CORRECTNESS))
     charts = {name: _chart([row for row in rows if row.measure == name]) for name in measures}
     charts = {name: chart for name, chart in charts.items() if chart["data"]["effects"]["label"]}
@@ -147,10 +151,9 @@ def render(compared: Compared) -> str:
         .render(
             compared=compared,
             charts=list(charts),
-            rows=[
-                {**dict(zip(_HEADER, _cells(row), strict=True)), "title": row.title, "text": _change(row)}
-                for row in rows
-            ],
+            rows=[_table_row(row) for row in folded.shown],
+            folded=folded.line,
+            folded_rows=[_table_row(row) for row in folded.rows],
             signs=_SIGNS,
             payload=payload,
             vega=vega(),
@@ -158,20 +161,24 @@ def render(compared: Compared) -> str:
     )
 
 
+def _table_row(row: Row) -> Json:
+    return {**dict(zip(_HEADER, _cells(row), strict=True)), "title": row.title, "text": _change(row)}
+
+
 def _limits(rows: Sequence[Row]) -> tuple[float, float]:
-    ratios = [row.change.ratio for row in rows if row.change is not None]
+    ratios = [row.change.ratio for row in rows if row.change is not None and row.change.is_bounded]
     low = min([0.8, *(max(lower, value / 3) for value, lower, _ in ratios)])
     high = max([1.25, *(min(upper, value * 3) for value, _, upper in ratios)])
     return low * 0.95, high * 1.05
 
 
 def _chart(rows: Sequence[Row]) -> Json:
-    """Columns of the effect chart: NEW over BASE."""
+    """Columns of the effect chart: NEW over BASE. A change without an interval is in the table alone."""
     shown: list[Mapping[str, object]] = []
     for row in rows:
-        if row.change is None:
+        if row.change is None or not row.change.is_bounded:
             continue
-        ratio, low, high = row.change.ratio if row.change.df > 0 else (row.change.ratio[0],) * 3
+        ratio, low, high = row.change.ratio
         shown.append(
             {
                 "label": row.cell,

@@ -13,7 +13,7 @@ from harness.errors import ExitCode, UsageError
 from harness.plan import build_plan
 from harness.scenarios import cases_of
 from harness.suite import load_suite
-from reports.figures.compare.confirm import confirm, exit_code
+from reports.figures.compare.confirm import confirm, exit_code, predicted_figures
 from reports.render.measurements import read_measurements
 
 SUITE = """\
@@ -97,7 +97,7 @@ def test_a_recommendation_is_run_again_and_judged(tmp_path: Path, capsys: pytest
     measured = read_measurements(tmp_path / "new")
     assert [(cell.name, cell.properties["linger.ms"]) for cell in measured] == [("sweep-baseline", "5")] * 2
     values = {name: [cell.values[name] for cell in measured if name in cell.values] for name in predicted}
-    expected = confirm(predicted, values)
+    expected = confirm(predicted_figures(predicted), values)
     document = json.loads((tmp_path / "new" / "results" / "confirm.json").read_text())
     assert [each["result"] for each in document["measures"]] == [each.result for each in expected]
     assert code == exit_code(expected)

@@ -82,7 +82,15 @@ def forked_run(
 def forked_trial(seed: int, *, without_p99: Collection[tuple[int, int]] = ()) -> Comparison:
     """A/A on four clusters a side, which scatter by far more than their cells; BASE lacks some figures."""
     base = forked_run(2 * seed, forks=4, between=0.15, without_p99=without_p99)
-    return compare(pair_up(base, forked_run(2 * seed + 1, forks=4, between=0.15)), seed=seed + 1)
+    return compare(pair_up(base, forked_run(2 * seed + 1, forks=4, between=0.15)))
+
+
+def rounds_trial(seed: int, *, rounds: int) -> Comparison:
+    """A/A of rounds on one cluster each, whose host was now slower and now faster, for all cells of a round alike."""
+    base, new = (
+        [replace(cell, fork=1) for cell in forked_run(2 * seed + side, forks=rounds, between=0.15)] for side in (0, 1)
+    )
+    return compare(pair_up(base, new))
 
 
 def trial(
@@ -101,4 +109,4 @@ def trial(
         2 * seed + 1, cells=cells, repetitions=repetitions, noise=noise, change=change, changed_cells=changed_cells,
         unequal=unequal,
     )  # fmt: skip
-    return compare(pair_up(base, new), seed=seed + 1)
+    return compare(pair_up(base, new))

@@ -17,7 +17,7 @@ from reports.figures.compare.comparison import WHOLE_RUN, WORSE
 from reports.figures.sweep.cell_means import cell_means
 from reports.figures.sweep.effects import estimate_effects
 from reports.figures.sweep.observations import observe
-from tests.reports.comparison_trials import forked_trial, trial
+from tests.reports.comparison_trials import forked_trial, rounds_trial, trial
 from tests.reports.forked_trials import Truth, coverage
 from tests.reports.sweep_facts import BASELINE, Factors, one_at_a_time, planted_sweep
 
@@ -49,6 +49,8 @@ def _false_alarms(trials: int) -> Iterator[Claim]:
         ("6 cells, 4 repetitions", lambda seed: trial(seed, cells=6, repetitions=4, noise=0.03).result),
         ("2 cells, 6 repetitions", lambda seed: trial(seed, cells=2, repetitions=6, noise=0.08).result),
         ("12 cells, once each", lambda seed: trial(seed, cells=12, repetitions=1, noise=0.05).result),
+        ("8 cells in 2 rounds that scatter by 15 %", lambda seed: rounds_trial(seed, rounds=2).result),
+        ("8 cells in 4 rounds that scatter by 15 %", lambda seed: rounds_trial(seed, rounds=4).result),
         (
             "8 cells, 5 repetitions, some four times as noisy",
             lambda seed: trial(seed, cells=8, repetitions=5, noise=0.04, unequal=True).result,

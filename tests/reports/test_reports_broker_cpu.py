@@ -9,7 +9,7 @@ import pytest
 
 from reports.figures import generator
 from reports.figures.compare.comparison import compare, pair_up
-from reports.figures.compare.confirm import CONFIRMED, WORSE, compiler_aside, confirm, values_of
+from reports.figures.compare.confirm import CONFIRMED, WORSE, compiler_aside, confirm, predicted_figures, values_of
 from reports.figures.compare.likeness import compare_surroundings
 from reports.figures.measurements import measure
 from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
@@ -20,8 +20,12 @@ from reports.read.model import CellFacts
 from reports.render.measurements import read_measurements, write_measurements
 from reports.render.sweep_json import sweep_document
 from runlog.quality.criteria import Criteria
+from runlog.records.codec import from_document
+from runlog.records.run import RunRecord
 from tests.reports.cells import changed
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
+
+NOWHERE = from_document(RunRecord, {})
 
 
 def cell(
@@ -123,13 +127,14 @@ def test_a_confirmation_holds_like_against_like(tmp_path: Path) -> None:
     write_measurements(tmp_path, measure(judged(cells)))
     measured = read_measurements(tmp_path)
     assert [one.compiler_us_per_record for one in measured] == [pytest.approx(150)] * 3
-    told = {"broker_cpu": {"value": 60.0, "low": 55.0, "high": 65.0, "unit": "µs", "compiler": 20.0}}
+    figure = {"value": 60.0, "low": 55.0, "high": 65.0, "unit": "µs"}
+    told = predicted_figures({"broker_cpu": {**figure, "compiler": 20.0}})
     [found] = confirm(told, values_of(told, measured))
     assert found.result == CONFIRMED
     aside = compiler_aside(told, measured)
     assert aside is not None
     assert (aside.predicted, aside.measured) == (20.0, pytest.approx(150))
-    older = {"broker_cpu": {"value": 60.0, "low": 55.0, "high": 65.0, "unit": "µs"}}  # contains its compiler
+    older = predicted_figures({"broker_cpu": figure})  # contains its compiler
     [found] = confirm(older, values_of(older, measured))
     assert found.result == WORSE
     assert found.measured is not None
@@ -142,6 +147,8 @@ def test_a_run_is_compared_with_an_older_one_by_the_whole() -> None:
     for one, other, expected in ((base, new, (60, 90)), (new, base, (90, 60)), (new, new, (60, 60))):
         [row] = [row for row in compare(pair_up(one, other)).rows if row.measure == "broker_cpu"]
         assert (row.base, row.new) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
-    warnings = compare_surroundings({}, {}, [(base, new)]).warnings
+    warnings = compare_surroundings(NOWHERE, NOWHERE, [(base, new)]).warnings
     assert any("broker CPU of both runs contains" in line for line in warnings)
-    assert not any("broker CPU" in line for line in compare_surroundings({}, {}, [(new, new), (base, base)]).warnings)
+    assert not any(
+        "broker CPU" in line for line in compare_surroundings(NOWHERE, NOWHERE, [(new, new), (base, base)]).warnings
+    )

@@ -13,15 +13,17 @@ from reports.figures.compare.confirm import (
     UNKNOWN,
     WORSE,
     Confirmation,
+    PredictedFigure,
     confirm,
     exit_code,
+    predicted_figures,
 )
 
 P99 = {"p99": {"value": 10.0, "low": 9.5, "high": 10.5, "unit": "ms"}}
 
 
 def judged(*p99_us: float) -> Confirmation:
-    [found] = confirm(P99, {"p99": p99_us})
+    [found] = confirm(predicted_figures(P99), {"p99": p99_us})
     return found
 
 
@@ -43,7 +45,7 @@ def test_a_latency_is_judged_by_both_intervals_and_by_direction(p99_us: tuple[fl
 
 def test_more_throughput_is_better() -> None:
     predicted = {"throughput": {"value": 1_000.0, "low": 990.0, "high": 1_010.0, "unit": "records/s"}}
-    [found] = confirm(predicted, {"throughput": [1_300.0, 1_301.0]})
+    [found] = confirm(predicted_figures(predicted), {"throughput": [1_300.0, 1_301.0]})
     assert found.result == BETTER
     assert found.measured is not None
     assert found.measured[0] == pytest.approx(1_300.5, rel=1e-4)
@@ -74,11 +76,13 @@ def test_a_run_of_what_was_predicted_is_confirmed_95_times_of_100() -> None:
     for seed in range(400):
         rng = random.Random(seed)
         base = [rng.lognormvariate(0.0, 0.2) for _ in range(4)]
-        [first] = confirm({"p99": {"value": 1.0, "low": 1.0, "high": 1.0}}, {"p99": [1e3 * value for value in base]})
+        [first] = confirm(
+            {"p99": PredictedFigure(value=1.0, low=1.0, high=1.0)}, {"p99": [1e3 * value for value in base]}
+        )
         assert first.measured is not None
         value, low, high = first.measured
         new = [1e3 * rng.lognormvariate(0.0, 0.2) for _ in range(4)]
-        [found] = confirm({"p99": {"value": value, "low": low, "high": high}}, {"p99": new})
+        [found] = confirm({"p99": PredictedFigure(value=value, low=low, high=high)}, {"p99": new})
         confirmed += found.result == CONFIRMED
     assert confirmed >= 0.95 * 400 - 3 * (0.95 * 0.05 * 400) ** 0.5
 
@@ -87,11 +91,11 @@ def test_a_run_of_what_was_predicted_is_confirmed_95_times_of_100() -> None:
 def test_a_prediction_for_one_more_cluster_alone_decides(of_clusters: int, result: str) -> None:
     """Two repetitions have an interval of many times themselves; that says nothing against a narrow prediction."""
     predicted = {"p99": {**P99["p99"], "forks": of_clusters, "rounds": 1}}
-    [found] = confirm(predicted, {"p99": (9_300, 10_700)})
+    [found] = confirm(predicted_figures(predicted), {"p99": (9_300, 10_700)})
     assert found.result == result
 
 
 def test_a_prediction_without_an_interval_confirms_nothing_and_is_shown_without_one() -> None:
     predicted = {"wire_bytes": {"value": 500.0, "low": None, "high": None, "unit": "B"}}
-    [found] = confirm(predicted, {"wire_bytes": (500, 501, 499)})
+    [found] = confirm(predicted_figures(predicted), {"wire_bytes": (500, 501, 499)})
     assert (found.result, found.predicted) == (UNDECIDED, (500.0, None, None))

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.figures.compare.confirm import CONFIRMED, WORSE, confirm
+from reports.figures.compare.confirm import CONFIRMED, WORSE, PredictedFigure, confirm
 from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.figures.sweep.cell_means import cell_means
 from reports.figures.sweep.figures import sweep_figures
@@ -131,14 +131,14 @@ def test_where_every_cluster_chooses_the_same_nothing_is_taken_away() -> None:
 
 
 def test_a_prediction_for_one_more_cluster_is_judged_by_its_own_interval() -> None:
-    predicted = {"p99": {"value": 10.0, "low": 8.0, "high": 12.5, "forks": 4, "rounds": 1}}
+    predicted = {"p99": PredictedFigure(value=10.0, low=8.0, high=12.5, forks=4)}
     cells = [12_000.0, 12_100.0, 11_900.0, 12_000.0]
     assert [one.result for one in confirm(predicted, {"p99": cells})] == [CONFIRMED]
     assert [one.result for one in confirm(predicted, {"p99": [1.1 * cell for cell in cells]})] == [WORSE]
     # The scatter of the cells of one cluster is no excuse: the interval holds a cluster's.
     scattered = [9_000.0, 20_000.0, 11_000.0, 17_000.0]
     assert [one.result for one in confirm(predicted, {"p99": scattered})] == [WORSE]
-    of_one_cluster = {"p99": {**predicted["p99"], "forks": 1, "rounds": 0}}
+    of_one_cluster = {"p99": replace(predicted["p99"], forks=1, rounds=0)}
     assert [one.result for one in confirm(of_one_cluster, {"p99": scattered})] == [CONFIRMED]
 
 

@@ -1,4 +1,4 @@
-"""Distributions against printed tables, shared variances, bootstrap and permutation on generated data."""
+"""Distributions against printed tables, shared variances, bootstrap and discoveries on generated data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from reports.figures.statistics.bootstrap import block_length, mean_draws
+from reports.figures.statistics.discoveries import benjamini_hochberg, comparisons_of
 from reports.figures.statistics.distributions import digamma, t_cdf, t_quantile, trigamma, trigamma_inverse
-from reports.figures.statistics.permutation import benjamini_hochberg, labellings, pooled_p_values, stratified_p_value
 from reports.figures.statistics.variance import moderate, repetitions_for, smallest_effect
 
 
@@ -67,27 +67,10 @@ def test_adjusted_p_values_are_those_of_benjamini_and_hochberg() -> None:
     assert benjamini_hochberg(np.zeros(0)).tolist() == []
 
 
-def test_the_true_labelling_comes_first_and_all_are_there() -> None:
-    rows = labellings(3, 2, np.random.default_rng(0))
-    assert rows.shape == (10, 5)
-    assert rows[0].tolist() == [False, False, False, True, True]
-    assert len({tuple(row) for row in rows.tolist()}) == 10
-
-
-def test_four_repetitions_can_be_judged_and_three_cannot() -> None:
-    generator = np.random.default_rng(4)
-    base, new = generator.normal(0, 0.01, 4), generator.normal(0.2, 0.01, 4)
-    assert pooled_p_values([(base, new)], seed=1)[0] == pytest.approx(2 / 70)
-    assert np.isnan(pooled_p_values([(base[:3], new[:3])], seed=1)[0])
-
-
-def test_labels_exchanged_within_cells_find_a_shift_of_the_whole_run() -> None:
-    generator = np.random.default_rng(5)
-    levels = generator.normal(0, 2, 12)
-    shifted = [(np.array([level]), np.array([level + 0.1 + generator.normal(0, 0.02)])) for level in levels]
-    alike = [(np.array([level]), np.array([level + generator.normal(0, 0.02)])) for level in levels]
-    assert stratified_p_value(shifted, seed=1) < 0.01
-    assert stratified_p_value(alike, seed=1) > 0.05
+def test_intervals_are_widened_by_tests_over_discoveries() -> None:
+    assert comparisons_of(np.array([0.01, 0.05, 0.2, 0.9])) == 2.0
+    assert comparisons_of(np.array([0.2, 0.9])) == 2.0
+    assert comparisons_of(np.array([0.01, 0.01])) == 1.0
 
 
 def test_more_repetitions_see_smaller_effects() -> None:

@@ -1,10 +1,13 @@
 """Better, worse, same or undecided, cell by cell and for the whole run, with false discoveries controlled. Pure.
 
 The unit is the repetition: what happens inside one run says nothing of the next run. In a sweep on several clusters it
-is the cluster: its repetitions of a cell become one, and its cells share its shift, so that the whole run is judged by
-clusters or not at all (reports/figures/compare/clusters.py, docs/decisions/0007-forks.md). A cell needs four
-repetitions a side to be judged alone; the whole run is judged over all cells together. Shown by
-tests/reports/test_reports_comparison.py; `make prove` runs hundreds of A/A and planted comparisons.
+is the cluster: its repetitions of a cell become one. A cell needs four repetitions a side to be judged alone. The whole
+run is judged over all cells together, by clusters or else by rounds, because all cells of one share its shift
+(reports/figures/compare/blocks.py, docs/decisions/0007-forks.md). So a run that ran once decides nothing.
+
+Test and interval are one model, Student's t: a change is called by its name only where its interval excludes none.
+Shown by tests/reports/test_reports_comparison.py and test_reports_one_model.py; `make prove` runs hundreds of A/A and
+planted comparisons, `make prove-same` runs real ones.
 """
 
 from __future__ import annotations
@@ -16,25 +19,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from reports.figures.compare.clusters import ClusterLevels, cluster_levels
+from reports.figures.compare.blocks import block_levels, blocks_of
 from reports.figures.measurements import Measurement, knows_compiler, with_compiler
+from reports.figures.statistics.discoveries import benjamini_hochberg, comparisons_of
 from reports.figures.statistics.distributions import t_cdf
-from reports.figures.statistics.permutation import (
-    REPETITIONS_MIN,
-    benjamini_hochberg,
-    pooled_p_values,
-    stratified_p_value,
-)
 from reports.figures.statistics.variance import Estimate, FloatArray, interval, moderate, repetitions_for, unbounded
 from reports.figures.sweep.observations import MEASURES, NOT_SUSTAINED, Measure
 
 BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "same", "undecided"
-FALSE_DISCOVERIES: Final = 0.05
 RELEVANT: Final = 0.05  # a smaller change does not matter, unless the caller says otherwise
 WHOLE_RUN: Final = "whole run"
 GAP: Final = Measure(name="gap", title="longest gap without acknowledgement", unit="ms", more_is_better=False)
 SUSTAINED: Final = Measure(name="sustained_rate", title="sustained rate", unit="records/s", more_is_better=True)
 CORRECTNESS: Final = "correctness"
+TOO_NOISY: Final = "too noisy"
+REPETITIONS_MIN: Final = 4  # of a cell on each side: the scatter of fewer is hardly known
 _CELLS_MIN: Final = 3  # fewer cells make no whole
 _ROUNDING: Final = 1e-9  # of logarithms that are equal, as throughput is where every cell carried its rate
 
@@ -47,7 +46,7 @@ class Row:
     unit: str
     base: float | None
     new: float | None
-    change: Estimate | None  # ln(new / base)
+    change: Estimate | None  # ln(new / base); its interval holds together with those of its family
     repetitions: tuple[int, int]
     p: float | None
     q: float | None  # p adjusted for all tests of its family
@@ -87,13 +86,16 @@ def _alike(
     return [with_compiler(cell) for cell in base], [with_compiler(cell) for cell in new]
 
 
-def compare(pairs: Pairs, *, relevant: float = RELEVANT, seed: int = 1, limit: Row | None = None) -> Comparison:
-    """`limit` is the row of a rate search, if both runs hold one (search_row)."""
+def compare(
+    pairs: Pairs, *, relevant: float = RELEVANT, limit: Row | None = None, unequal: Sequence[str] = ()
+) -> Comparison:
+    """`limit` is the row of a rate search, if both runs hold one (search_row). `unequal` says why the hosts were not
+    alike while the runs were measured: then no figure decides."""
     pairs = {name: _alike(*sides) for name, sides in pairs.items()}
     cell_rows: list[Row] = []
     whole_rows: list[Row] = []
     for measure in (*MEASURES, GAP):
-        cells, whole = _measure(measure, pairs, relevant, seed)
+        cells, whole = _measure(measure, pairs, relevant)
         cell_rows += cells
         whole_rows += whole
     # Two families: the cells are the same data once more, and their number is not to decide whether a change of the
@@ -101,9 +103,11 @@ def compare(pairs: Pairs, *, relevant: float = RELEVANT, seed: int = 1, limit: R
     # most 5 of 100 comparisons (`make prove`): they mostly find the same, and half of it is better.
     cell_rows = _adjusted(cell_rows, relevant)
     whole_rows = _adjusted(whole_rows, relevant)
-    correctness = [_correctness(name, base, new) for name, (base, new) in pairs.items()]
     if limit is not None:
         whole_rows.append(limit)
+    if unequal:
+        cell_rows, whole_rows = ([_open(row, unequal) for row in rows] for rows in (cell_rows, whole_rows))
+    correctness = [_correctness(name, base, new) for name, (base, new) in pairs.items()]
     rows = (*whole_rows, *correctness, *cell_rows)
     return Comparison(
         rows=rows,
@@ -177,16 +181,16 @@ def _values(measure: Measure, cells: Sequence[Measurement]) -> FloatArray:
     return np.array([value for own in by_cluster.values() for value in own], dtype=np.float64)
 
 
-def _measure(measure: Measure, pairs: Pairs, relevant: float, seed: int) -> tuple[list[Row], list[Row]]:
+def _measure(measure: Measure, pairs: Pairs, relevant: float) -> tuple[list[Row], list[Row]]:
+    """Rows of the cells and of the whole run, not judged yet."""
     sides = {name: (_values(measure, base), _values(measure, new)) for name, (base, new) in pairs.items()}
     told = [name for name, (base, new) in sides.items() if len(base) or len(new)]
     usable = [name for name in told if len(sides[name][0]) and len(sides[name][1])]
-    p_values = dict(zip(usable, pooled_p_values([sides[name] for name in usable], seed), strict=True))
     estimates = dict(zip(usable, _estimates([sides[name] for name in usable]), strict=True))
     rows = []
     for name in told:
         base, new = sides[name]
-        p = p_values.get(name, math.nan)
+        change = estimates.get(name)
         rows.append(
             Row(
                 cell=name,
@@ -195,24 +199,29 @@ def _measure(measure: Measure, pairs: Pairs, relevant: float, seed: int) -> tupl
                 unit=measure.unit,
                 base=_level(base, measure),
                 new=_level(new, measure),
-                change=estimates.get(name),
+                change=change,
                 repetitions=(len(base), len(new)),
-                p=None if math.isnan(p) else float(p),
+                p=None if change is None else _p_value(change),
                 q=None,
                 result=UNDECIDED,
-                reason=_why_untested(measure, *pairs[name], len(base), len(new), estimates.get(name), relevant),
+                reason=_why_open(measure, *pairs[name], len(base), len(new), change, relevant),
             )
         )
     if len(usable) < _CELLS_MIN:
         return rows, []
-    return rows, [_whole(measure, {name: pairs[name] for name in usable}, [sides[name] for name in usable], seed)]
+    return rows, [_whole(measure, {name: pairs[name] for name in usable}, estimates)]
+
+
+def _p_value(change: Estimate) -> float | None:
+    """Two-sided, of no change; None where nothing tells how far the change may be off."""
+    return 2 * (1 - t_cdf(abs(change.value) / change.standard_error, change.df)) if change.is_bounded else None
 
 
 def _level(values: FloatArray, measure: Measure) -> float | None:
     return math.exp(float(values.mean())) * measure.scale if len(values) else None
 
 
-def _why_untested(
+def _why_open(
     measure: Measure,
     base: Sequence[Measurement],
     new: Sequence[Measurement],
@@ -228,115 +237,85 @@ def _why_untested(
             return f"{side} has no figure: {why}"
     if min(n_base, n_new) < REPETITIONS_MIN:
         return f"{n_base} and {n_new} repetitions; {REPETITIONS_MIN} a side are needed to judge a cell alone"
-    if change is not None and change.standard_error > 0:
+    if change is not None and change.is_bounded:
         scatter = change.standard_error / math.sqrt(1 / n_base + 1 / n_new)
         needed = repetitions_for(math.log1p(relevant), scatter**2, groups=2)
-        return f"too noisy; {needed or 'more than 10,000'} repetitions a side would show {relevant:.0%}"
+        return f"{TOO_NOISY}; {needed or 'more than 10,000'} repetitions a side would show {relevant:.0%}"
     return ""
 
 
-def _estimates(sides: Sequence[tuple[FloatArray, FloatArray]]) -> list[Estimate | None]:
-    """Differences with intervals; the variance of each cell is drawn towards that of all."""
+def _estimates(sides: Sequence[tuple[FloatArray, FloatArray]]) -> list[Estimate]:
+    """Differences; the variance of each cell is drawn towards that of all. Unbounded where a cell has too few
+    repetitions to be judged alone."""
+    if not sides:
+        return []
     dfs = np.array([max(len(base) + len(new) - 2, 0) for base, new in sides], dtype=np.float64)
-    spreads = np.array(
-        [
-            (((base - base.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum()) / max(len(base) + len(new) - 2, 1)
-            for base, new in sides
-        ]
-    )
-    moderated = moderate(spreads, dfs) if len(sides) else None
-    result: list[Estimate | None] = []
+    squares = [((base - base.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum() for base, new in sides]
+    moderated = moderate(np.array(squares) / np.maximum(dfs, 1.0), dfs)
+    result: list[Estimate] = []
     for place, (base, new) in enumerate(sides):
-        assert moderated is not None
         value = float(new.mean() - base.mean())
-        if not dfs.any():
+        if min(len(base), len(new)) < REPETITIONS_MIN:
             result.append(unbounded(value))
             continue
         error = math.sqrt(float(moderated.variances[place]) * (1 / len(base) + 1 / len(new)))
-        result.append(interval(value, error, float(moderated.dfs[place])))
+        result.append(interval(value, max(error, _ROUNDING), float(moderated.dfs[place])))
     return result
 
 
-def _whole(measure: Measure, pairs: Pairs, sides: Sequence[tuple[FloatArray, FloatArray]], seed: int) -> Row:
-    """The mean change over all cells, judged by clusters where one of the runs had several, else by cells."""
-    changes = np.array([new.mean() - base.mean() for base, new in sides])
+def _whole(measure: Measure, pairs: Pairs, estimates: Mapping[str, Estimate]) -> Row:
+    """The change over all cells: Student's t over the levels of the runs' blocks. All cells of a block share its shift,
+    so that to count cells would take one block's luck for as many findings as it has cells. Where blocks cannot be
+    told apart, or there is one alone, the row stays open with neither p nor interval."""
+    runs = [[cell for pair in pairs.values() for cell in pair[side]] for side in (0, 1)]
+    blocks = blocks_of(runs)
+    base, new = (block_levels(_figures(measure, run), blocks) for run in runs)
     row = Row(
-        cell=WHOLE_RUN,
-        title=f"{WHOLE_RUN}, {len(sides)} cells",
-        measure=measure.name,
-        unit=measure.unit,
-        base=None,
-        new=None,
-        change=unbounded(float(changes.mean())),
-        repetitions=(sum(len(base) for base, _ in sides), sum(len(new) for _, new in sides)),
-        p=None,
-        q=None,
-        result=UNDECIDED,
-        reason="",
-    )
-    base, new = ([cell for pair in pairs.values() for cell in pair[side]] for side in (0, 1))
-    if any(len({cell.fork for cell in run}) > 1 for run in (base, new)):
-        levels = [cluster_levels(_figures(measure, run)) for run in (base, new)]
-        return _whole_by_clusters(row, levels[0], levels[1])
-    return _whole_by_cells(row, changes, stratified_p_value(sides, seed))
-
-
-def _whole_by_cells(row: Row, changes: FloatArray, p: float) -> Row:
-    """The interval is made of how much the cells differ among themselves."""
-    error = float(changes.std(ddof=1)) / math.sqrt(len(changes))
-    return replace(
-        row,
-        change=interval(float(changes.mean()), error, len(changes) - 1),
-        p=p,
-        reason=f"the {len(changes)} cells differ too much among themselves",
-    )
-
-
-def _whole_by_clusters(row: Row, base: ClusterLevels, new: ClusterLevels) -> Row:
-    """Student's t over the clusters' levels: all cells of a cluster share its shift, so that exchanging labels cell by
-    cell would take one cluster's luck for as many findings as it has cells. Where clusters cannot be told apart the
-    row stays open, with neither p nor interval."""
-    row = replace(row, repetitions=(base.count, new.count))
+        cell=WHOLE_RUN, title=f"{WHOLE_RUN}, {len(pairs)} cells", measure=measure.name, unit=measure.unit, base=None,
+        new=None, change=unbounded(float(np.mean([estimates[name].value for name in pairs]))),
+        repetitions=(base.count, new.count), p=None, q=None, result=UNDECIDED, reason="",
+    )  # fmt: skip
     unknown = [f"{name} {side.unknown}" for name, side in (("BASE", base), ("NEW", new)) if side.unknown]
     if unknown:
         return replace(row, reason="; ".join(unknown))
     df = base.count + new.count - 2
     squares = sum(float(((side.levels - side.levels.mean()) ** 2).sum()) for side in (base, new))
     error = max(math.sqrt(squares / df * (1 / base.count + 1 / new.count)), _ROUNDING)
-    value = float(new.levels.mean() - base.levels.mean())
-    return replace(
-        row,
-        change=interval(value, error, df),
-        p=2 * (1 - t_cdf(abs(value) / error, df)),
-        reason=f"{base.count} and {new.count} clusters scatter too much",
-    )
+    change = interval(float(new.levels.mean() - base.levels.mean()), error, df)
+    reason = f"{base.count} and {new.count} {blocks.name} scatter too much"
+    return replace(row, change=change, p=_p_value(change), reason=reason)
 
 
 def _adjusted(rows: Sequence[Row], relevant: float) -> list[Row]:
-    """The family's false discoveries controlled, and each row judged."""
+    """The family's false discoveries controlled, its intervals widened accordingly, and each row judged."""
     tested = [row for row in rows if row.p is not None]
     adjusted = benjamini_hochberg(np.array([row.p for row in tested], dtype=np.float64))
+    comparisons = comparisons_of(adjusted)
     q_of = {id(row): float(q) for row, q in zip(tested, adjusted, strict=True)}
-    return [_judged(row, q_of.get(id(row)), relevant) for row in rows]
+    return [_judged(row, q_of[id(row)], comparisons, relevant) if id(row) in q_of else row for row in rows]
 
 
-def _judged(row: Row, q: float | None, relevant: float) -> Row:
-    result, reason = row.result, row.reason
-    change = row.change
+def _judged(row: Row, q: float, comparisons: float, relevant: float) -> Row:
+    assert row.change is not None, "a row was tested"
+    change = interval(row.change.value, row.change.standard_error, row.change.df, comparisons)
+    row = replace(row, change=change, q=q)
     margin = math.log1p(relevant)
-    if change is not None:
-        more_is_better = next((m.more_is_better for m in (*MEASURES, GAP) if m.name == row.measure), False)
-        if q is not None and q <= FALSE_DISCOVERIES and abs(change.value) >= margin:
-            result = BETTER if (change.value > 0) == more_is_better else WORSE
-            reason = f"q = {q:.3g}"
-        elif -margin <= change.low and change.high <= margin:
-            result, reason = SAME, f"the interval lies within ±{relevant:.0%}"
-        elif q is not None and q <= FALSE_DISCOVERIES:
-            reason = f"there is a difference (q = {q:.3g}), but whether it reaches {relevant:.0%} is open"
-    return Row(
-        cell=row.cell, title=row.title, measure=row.measure, unit=row.unit, base=row.base, new=row.new,
-        change=change, repetitions=row.repetitions, p=row.p, q=q, result=result, reason=reason,
-    )  # fmt: skip
+    more_is_better = next((m.more_is_better for m in (*MEASURES, GAP) if m.name == row.measure), False)
+    if -margin <= change.low and change.high <= margin:
+        return replace(row, result=SAME, reason=f"the interval lies within ±{relevant:.0%}")
+    if not change.excludes_zero:
+        return row
+    if abs(change.value) < margin:
+        return replace(row, reason=f"there is a difference, but whether it reaches {relevant:.0%} is open")
+    result = BETTER if (change.value > 0) == more_is_better else WORSE
+    return replace(row, result=result, reason="the interval excludes no change")
+
+
+def _open(row: Row, unequal: Sequence[str]) -> Row:
+    """A host that was busier in one of the runs looks like a change, and hides one."""
+    if row.result == UNDECIDED:
+        return row
+    return replace(row, result=UNDECIDED, reason=f"the hosts were not alike: {'; '.join(unequal)}")
 
 
 def _correctness(name: str, base: Sequence[Measurement], new: Sequence[Measurement]) -> Row:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from reports.figures.measurements import Measurement, with_compiler
 from reports.figures.statistics.variance import interval
-from reports.figures.sweep.observations import BY_NAME, MEASURES
+from reports.figures.sweep.observations import BROKER_CPU, BY_NAME, MEASURES
+from runlog.records.codec import from_document
 
 RELEVANT: Final = 0.05
 CONFIRMED, BETTER, WORSE, UNDECIDED, UNKNOWN = "confirmed", "better", "worse", "undecided", "not measured"
@@ -39,9 +40,27 @@ class Confirmation:
     result: str
 
 
-def values_of(predicted: Mapping[str, Mapping[str, Any]], cells: Sequence[Measurement]) -> dict[str, list[float]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedFigure:
+    """One measure of `recommendation.predicted` in sweep.json, in its unit."""
+
+    value: float
+    low: float | None  # None: the sweep could not tell
+    high: float | None
+    forks: int = 1  # clusters that it is from
+    rounds: int = 1  # on each
+    compiler: float | None = None  # of broker CPU: the compilers' part beside it. None: it is in it, or there is none
+
+
+def predicted_figures(document: Mapping[str, object]) -> dict[str, PredictedFigure]:
+    """By measure; `document` is `recommendation.predicted` of sweep.json."""
+    return {name: from_document(PredictedFigure, figure) for name, figure in document.items()}
+
+
+def values_of(predicted: Mapping[str, PredictedFigure], cells: Sequence[Measurement]) -> dict[str, list[float]]:
     """Measure -> what each cell of the new run has; broker CPU contains the compilers' part if the prediction does."""
-    contained = "compiler" not in predicted.get("broker_cpu", {})
+    cpu = predicted.get(BROKER_CPU)
+    contained = cpu is None or cpu.compiler is None
     values: dict[str, list[float]] = {}
     for cell in cells:
         for measure, value in (with_compiler(cell) if contained else cell).values.items():
@@ -57,19 +76,19 @@ class CompilerAside:
     measured: float | None
 
 
-def compiler_aside(predicted: Mapping[str, Mapping[str, Any]], cells: Sequence[Measurement]) -> CompilerAside | None:
+def compiler_aside(predicted: Mapping[str, PredictedFigure], cells: Sequence[Measurement]) -> CompilerAside | None:
     """None if the prediction does not tell."""
-    of_sweep = predicted.get("broker_cpu", {}).get("compiler")
-    if of_sweep is None:
+    cpu = predicted.get(BROKER_CPU)
+    if cpu is None or cpu.compiler is None:
         return None
     found = [cell.compiler_us_per_record for cell in cells if cell.compiler_us_per_record is not None]
-    return CompilerAside(predicted=float(of_sweep), measured=sum(found) / len(found) if found else None)
+    return CompilerAside(predicted=cpu.compiler, measured=sum(found) / len(found) if found else None)
 
 
 def confirm(
-    predicted: Mapping[str, Mapping[str, Any]], measured: Mapping[str, Sequence[float]], *, relevant: float = RELEVANT
+    predicted: Mapping[str, PredictedFigure], measured: Mapping[str, Sequence[float]], *, relevant: float = RELEVANT
 ) -> list[Confirmation]:
-    """`predicted` is `recommendation.predicted` of sweep.json; `measured` has the values of measurements.json."""
+    """`measured` has the values of measurements.json."""
     return [
         _one(measure.name, predicted[measure.name], measured, relevant)
         for measure in MEASURES
@@ -86,10 +105,10 @@ def exit_code(confirmations: Sequence[Confirmation]) -> int:
 
 
 def _one(
-    name: str, predicted: Mapping[str, Any], measured: Mapping[str, Sequence[float]], relevant: float
+    name: str, predicted: PredictedFigure, measured: Mapping[str, Sequence[float]], relevant: float
 ) -> Confirmation:
     measure = BY_NAME[name]
-    expected = (float(predicted["value"]), _number(predicted["low"]), _number(predicted["high"]))
+    expected = (predicted.value, predicted.low, predicted.high)
     values = [value * measure.scale for value in measured.get(name, ()) if value > 0]
     if len(values) < _REPETITIONS_MIN or expected[0] <= 0:
         return Confirmation(
@@ -102,7 +121,7 @@ def _one(
     value, low, high = found.ratio
     difference = found.value - math.log(expected[0])
     measured_half, predicted_half = (found.high - found.low) / 2, _half_width(expected[1], expected[2])
-    of_new_cluster = int(predicted.get("forks", 1)) > 1 and len(values) >= int(predicted.get("rounds", 1))
+    of_new_cluster = predicted.forks > 1 and len(values) >= predicted.rounds
     allowed = predicted_half if of_new_cluster else math.hypot(measured_half, predicted_half)
     if abs(difference) <= max(allowed, math.log1p(relevant)):
         result = CONFIRMED if allowed <= _DOUBT_MAX else UNDECIDED
@@ -112,10 +131,6 @@ def _one(
         measure=name, title=measure.title, unit=measure.unit, predicted=expected, measured=(value, low, high),
         repetitions=len(values), result=result,
     )  # fmt: skip
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _half_width(low: float | None, high: float | None) -> float:

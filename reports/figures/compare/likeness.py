@@ -10,17 +10,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.measurements import Measurement, knows_compiler
-from reports.read.cell import Json
+from runlog.records.run import HostRecord, RunRecord
 
-_HOST: Final = ("system", "machine", "cpu", "cores", "memory_bytes")
 _MEMORY_TOLERANCE: Final = 0.02  # kernels reserve a little more or less
 # How the load is asked for, not how it is made.
 _LOAD: Final = (
     "rate_per_s", "record_size_bytes", "compressibility", "producers", "consumers", "keys", "key_count", "measure_ms",
     "schedule",
 )  # fmt: skip
+_ONE_AFTER_THE_OTHER: Final = (
+    "BASE and NEW were measured one after the other: what changed on the host in between counts as difference too"
+)
 _NOISE_FACTOR: Final = 2.0
-_NOISE_MIN: Final = {"psi_cpu_some_avg10": 10.0, "steal_share": 0.02, "foreign_share": 0.1}
+# Pressure is told and does not decide: on a small host the measured processes cause it themselves.
+_PRESSURE_MIN: Final = {"psi_cpu_some_avg10": 10.0}
+_TAKEN_MIN: Final = {"steal_share": 0.02, "foreign_share": 0.1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +32,15 @@ class Likeness:
     unlike: tuple[str, ...]  # reasons to refuse
     differs: tuple[str, ...]  # what is compared
     warnings: tuple[str, ...]
+    unequal: tuple[str, ...] = ()  # how much more others took from the host in one run: no figure decides then
 
 
 def compare_surroundings(
-    base_manifest: Json, new_manifest: Json, pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]]
+    base_run: RunRecord, new_run: RunRecord, pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]]
 ) -> Likeness:
     """`pairs` are the cells of both runs that have one name."""
-    unlike = _hosts(base_manifest, new_manifest)
-    differs = _versions(base_manifest, new_manifest)
+    unlike = _hosts(base_run.host, new_run.host)
+    differs = _versions(base_run.versions, new_run.versions)
     for base, new in pairs:
         one, other = base[0], new[0]
         unlike += _different("engine", one.engine, other.engine)
@@ -52,8 +57,13 @@ def compare_surroundings(
         ]
         differs += _different("client", one.client, other.client)
         differs += _settings(one.properties, other.properties)
+    unequal = _noise(pairs, _TAKEN_MIN)
+    noise = [f"the host was not equally quiet: {line}" for line in (*unequal, *_noise(pairs, _PRESSURE_MIN))]
     return Likeness(
-        unlike=_once(unlike), differs=_once(differs), warnings=(*_noise(pairs), *_clusters(pairs), *_compilers(pairs))
+        unlike=_once(unlike),
+        differs=_once(differs),
+        warnings=(_ONE_AFTER_THE_OTHER, *noise, *_clusters(pairs), *_compilers(pairs)),
+        unequal=unequal,
     )
 
 
@@ -65,28 +75,27 @@ def _different(name: str, base: object, new: object) -> list[str]:
     return [] if str(base) == str(new) else [f"{name}: BASE {base}, NEW {new}"]
 
 
-def _hosts(base: Json, new: Json) -> list[str]:
-    hosts: list[Json] = [manifest.get("host") or {} for manifest in (base, new)]
-    lines: list[str] = []
-    for name in _HOST:
-        one, other = (host.get(name) for host in hosts)
-        if name != "memory_bytes" or not _nearly_equal(one, other):
-            lines += _different(f"host, {name}", one, other)
+def _hosts(base: HostRecord, new: HostRecord) -> list[str]:
+    lines = [
+        *_different("host, system", base.system, new.system),
+        *_different("host, machine", base.machine, new.machine),
+        *_different("host, cpu", base.cpu, new.cpu),
+        *_different("host, cores", base.cores, new.cores),
+    ]
+    if not _nearly_equal(base.memory_bytes, new.memory_bytes):
+        lines += _different("host, memory_bytes", base.memory_bytes, new.memory_bytes)
     return lines
 
 
-def _nearly_equal(base: object, new: object) -> bool:
-    if not isinstance(base, int) or not isinstance(new, int):
-        return False
-    return abs(base - new) <= _MEMORY_TOLERANCE * max(base, new)
+def _nearly_equal(base: int | None, new: int | None) -> bool:
+    return base is not None and new is not None and abs(base - new) <= _MEMORY_TOLERANCE * max(base, new)
 
 
-def _versions(base: Json, new: Json) -> list[str]:
-    one, other = (manifest.get("versions") or {} for manifest in (base, new))
+def _versions(base: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     return [
         line
-        for name in sorted({*one, *other})
-        for line in _different(f"version of {name}", one.get(name, "none"), other.get(name, "none"))
+        for name in sorted({*base, *new})
+        for line in _different(f"version of {name}", base.get(name, "none"), new.get(name, "none"))
     ]
 
 
@@ -98,12 +107,12 @@ def _settings(base: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _noise(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]]) -> tuple[str, ...]:
-    """The two runs were made one after the other: a host that was busier in one of them looks like a change."""
-    lines = [
-        "BASE and NEW were measured one after the other: what changed on the host in between counts as difference too"
-    ]
-    for name, least in _NOISE_MIN.items():
+def _noise(
+    pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]], least_of: Mapping[str, float]
+) -> tuple[str, ...]:
+    """Where one run saw much more of it than the other."""
+    lines = []
+    for name, least in least_of.items():
         means = []
         for side in (0, 1):
             found = [item.noise[name] for pair in pairs for item in pair[side] if name in item.noise]
@@ -112,7 +121,7 @@ def _noise(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]])
         if base is None or new is None or max(base, new) < least:
             continue
         if max(base, new) > _NOISE_FACTOR * max(min(base, new), least / 10):
-            lines.append(f"the host was not equally quiet: {name} {base:.3g} in BASE, {new:.3g} in NEW")
+            lines.append(f"{name} {base:.3g} in BASE, {new:.3g} in NEW")
     return tuple(lines)
 
 

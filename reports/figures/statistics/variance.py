@@ -87,7 +87,7 @@ def unbounded(value: float) -> Estimate:
     return Estimate(value=value, low=-math.inf, high=math.inf, standard_error=math.inf, df=0.0)
 
 
-def interval(value: float, standard_error: float, df: float, comparisons: int = 1) -> Estimate:
+def interval(value: float, standard_error: float, df: float, comparisons: float = 1) -> Estimate:
     """Student's interval; with several comparisons it holds for all of them together (Bonferroni)."""
     half = t_quantile(1 - 0.025 / comparisons, df) * standard_error if standard_error > 0 else 0.0
     return Estimate(value=value, low=value - half, high=value + half, standard_error=standard_error, df=df)
