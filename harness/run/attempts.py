@@ -20,7 +20,7 @@ import numpy.typing as npt
 from runlog.files.paths import cell_directory, events_path
 from runlog.quality.criteria import Criteria
 from runlog.quality.noise import disturbance_of
-from runlog.quality.steadiness import CHANGING_KINDS, CONSTANT, steady_ratio
+from runlog.quality.steadiness import CHANGING_KINDS, CLOSED, CONSTANT, backlog_reason, backlog_share, steady_ratio
 from runlog.records.lines import STATS, read_lines
 from runlog.streams.parquet import partition_directory, read_stream
 from runlog.streams.schema import STREAMS
@@ -55,11 +55,13 @@ def why_again(
     schedule_kind: str = CONSTANT,
 ) -> str | None:
     """Why the cell is to be run once more; None if its figures stand, or if it stays as it is, marked by the report.
-    `may_repeat` is asked only for a cell that others disturbed."""
+    `may_repeat` is asked only for a cell that others disturbed, or whose window began with a backlog: that may be the
+    configuration's own, and then every attempt has it."""
     why = unsteady(run_dir, cell_id, acks=acks, started_us=started_us, window_us=window_us, schedule_kind=schedule_kind)
     if why is not None:
         return why
-    taken = disturbed(run_dir, cell_id, window_us)
+    is_asked = acks != "0" and schedule_kind != CLOSED
+    taken = (backlog(run_dir, cell_id, window_us) if is_asked else None) or disturbed(run_dir, cell_id, window_us)
     return taken if taken and may_repeat() else None
 
 
@@ -69,6 +71,22 @@ def disturbed(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) ->
     if window_us is None or not path.exists():
         return None
     return disturbance_of(read_lines(path, STATS).records, window_us, Criteria()) or None
+
+
+def backlog(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) -> str | None:
+    """How much the window had to work off from the warm-up; None if little, or if the window is too short to tell."""
+    criteria = Criteria()
+    if window_us is None or window_us[1] - window_us[0] < criteria.steady_window_us_min:
+        return None
+    send = read_stream(run_dir, "send", cell_id)
+    intended_us, acked_us = send["intended_us"].to_numpy(), send["acked_us"].to_numpy()
+    is_acked = send["status"].to_numpy() == 0
+
+    def inside(times_us: npt.NDArray[np.int64]) -> int:
+        return int(((times_us >= window_us[0]) & (times_us < window_us[1])).sum())
+
+    share = backlog_share(inside(acked_us[is_acked]), inside(intended_us))
+    return backlog_reason(share, criteria.backlog_share_max) or None
 
 
 def unsteady(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reports.read.cell import Cell
 from reports.read.model import CellFacts
-from runlog.quality.steadiness import CLOSED, CONSTANT
+from runlog.quality.steadiness import CLOSED, CONSTANT, backlog_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +44,14 @@ def achieved_ratio(facts: CellFacts) -> float | None:
     else:
         due = float(inside["intended"].sum()) + unsent(facts.cell)
     return float(inside["sent"].sum()) / due if due > 0 else None
+
+
+def warm_up_backlog(facts: CellFacts) -> float | None:
+    """What the measured window had to work off from before it began, as a share of what was due in it; None for a
+    closed loop, which is asked for nothing, and with acks=0."""
+    if schedule_kind(facts.cell) == CLOSED or facts.throughput_basis != "acknowledged":
+        return None
+    return backlog_share(facts.counts.acks_in_window, facts.counts.sent + unsent(facts.cell))
 
 
 def _constant_rate(facts: CellFacts) -> float | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reports.read.cell import Cell, Json
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 QUANTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999))
-LATENCY_KINDS: tuple[str, ...] = ("corrected", "uncorrected", "end_to_end", "schedule_lag")
+CORRECTED: Final = "corrected"  # from the intended time of a record to its acknowledgement
+LATENCY_KINDS: tuple[str, ...] = (CORRECTED, "uncorrected", "end_to_end", "schedule_lag")
 PREDICTED_KINDS: tuple[str, ...] = ("lost", "duplicated", "reordered")
 DELIVERY_KINDS: tuple[str, ...] = (
     "dup_delivered",
@@ -163,6 +164,10 @@ class Latency:
     p99_interval_us: tuple[float, float] | None = None  # 95 % block bootstrap
     curve: tuple[tuple[float, float], ...] = ()  # (quantile, us) up to what the sample carries
     negative: int = 0  # latencies below zero: the clocks disagree
+
+    @property
+    def p99_us(self) -> float | None:
+        return self.quantiles.get("p99")
 
     @property
     def quantile_of_maximum(self) -> float:

@@ -25,6 +25,9 @@ class Criteria:
     schedule_lag_us_p99_max: int = 20_000
     # Acknowledged rate of the slower third of the window over the faster third; a calm open loop has 1.0.
     steady_ratio_min: float = 0.6
+    # Records that a window works off from before it began, over those due in it. A cell may fall as far short of its
+    # rate and still count as having carried it.
+    backlog_share_max: float = 0.05
     # Share of all cores that other programs, or other guests of the machine, may take while a cell is measured.
     foreign_share_max: float = 0.15
     steal_share_max: float = 0.05

@@ -1,4 +1,4 @@
-"""Was the rate of a cell the same all along? Pure."""
+"""Was the rate of a cell the same all along, and was it that of the window alone? Pure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,26 @@ CLOSED: Final = "closed"
 CHANGING_KINDS: Final = frozenset({"ramp", "steps", "spike", "sine", "replay"})
 # Of all that was due. A third in which less was due tells by its few records only of their latency.
 _DUE_SHARE_MIN: Final = 0.05
+
+
+def backlog_share(acknowledged: int, due: int) -> float | None:
+    """What a window had to work off from before it began, as a share of what was due in it; None if nothing was due.
+
+    Both are counts of the window: acknowledgements that came in it, and records that were due in it. A load that falls
+    behind in its warm-up has acknowledgements left over when the window begins. Then the window shows a higher rate
+    than was asked for, and latencies that hold a wait for the warm-up's records.
+    """
+    return max(acknowledged - due, 0) / due if due > 0 else None
+
+
+def backlog_reason(share: float | None, share_max: float) -> str:
+    """Why such a window is not steady; empty if it is."""
+    if share is None or share <= share_max:
+        return ""
+    return (
+        f"unsteady: the window began with a backlog of the warm-up; {share:.1%} more records were acknowledged in it "
+        f"than were due (limit {share_max:.0%})"
+    )
 
 
 def steady_ratio(per_slot: FloatArray, due_per_slot: FloatArray | None = None) -> float | None:

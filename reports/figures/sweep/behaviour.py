@@ -1,33 +1,40 @@
 """What client and brokers did in a cell: batches, fill, requests, waits, retries, CPU. It explains why a setting acts.
 
-Clients name their figures differently; the table below is the only place that knows. Pure.
+Clients name their figures differently; `client_figures` is the only place that knows. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from reports.figures.statistics.bootstrap import log_standard_error
 from reports.judge.broker_cpu import BrokerCpu, broker_cpu
-from reports.read.cell import Json
 from reports.read.model import CellFacts
+from runlog.records.stats import ClientSample
 
-# Our name -> the names that clients give it; figures of several producers are added up, unless named in _AVERAGES.
-_NAMES: Mapping[str, tuple[str, ...]] = {
-    "records": ("record-send-total", "records_sent"),
-    "requests": ("request-total", "requests"),
-    "retries": ("record-retry-total", "retries"),
-    "batches": ("batch-total", "batches"),
-    "bytes": ("outgoing-byte-total", "bytes_sent"),
-    "queue_ms": ("record-queue-time-avg",),
-    "request_ms": ("request-latency-avg",),
-    "batch_bytes": ("batch-size-avg", "batch_size_bytes_avg"),
-    "buffer_wait_ns": ("bufferpool-wait-time-ns-total",),
-}
-_AVERAGES = ("queue_ms", "request_ms", "batch_bytes")
+BATCH_SIZE: Final = "batch.size"
+_ACCUMULATED_RECORDS: Final = "record-accumulate-total"
+_ACCUMULATED_MS: Final = "record-accumulate-time-total"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFigures:
+    """The last figures of all producers of a cell; None where no client tells. Counts are added up over producers."""
+
+    records: float | None
+    requests: float | None
+    retries: float | None
+    batches: float | None
+    bytes: float | None
+    buffer_wait_ns: float | None
+    # Means over the producers.
+    queue_ms: float | None
+    request_ms: float | None
+    batch_bytes: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,33 +61,30 @@ class Behaviour:
 
 
 def behaviour_of(facts: CellFacts) -> Behaviour:
-    client = client_figures(facts)
-    records, requests = client.get("records"), client.get("requests")
-    per_request = records / requests if records and requests else None
+    client, record = client_figures(facts), facts.cell.record
+    health = record.outcome.health
+    per_request = client.records / client.requests if client.records and client.requests else None
     cpu = broker_cpu(facts)
-    health = facts.cell.outcome.get("health") or {}
-    share = _float(health.get("cpu_share"))
-    rate = facts.throughput_records_per_s
-    batch_size = _float(facts.cell.effective_client.get("batch.size"))
-    batch_bytes = client.get("batch_bytes") or (facts.log_bytes / facts.batches if facts.batches else None)
+    share, rate = health.cpu_share, facts.throughput_records_per_s
+    batch_size = _float(facts.cell.effective_client.get(BATCH_SIZE))
+    batch_bytes = client.batch_bytes or (facts.log_bytes / facts.batches if facts.batches else None)
     in_log = facts.counts.log_total
-    wait_ns = client.get("buffer_wait_ns")
     return Behaviour(
         records_per_batch=facts.records_per_batch,
         fill=batch_bytes / batch_size if batch_bytes and batch_size else None,
         records_per_request=per_request,
         requests_per_s=rate / per_request if per_request and rate else None,
-        queue_ms=client.get("queue_ms"),
-        request_ms=client.get("request_ms"),
-        retries=client.get("retries"),
-        buffer_wait_ms=None if wait_ns is None else wait_ns / 1e6,
-        backpressure_sends=_float(health.get("backpressure_sends")),
+        queue_ms=client.queue_ms,
+        request_ms=client.request_ms,
+        retries=client.retries,
+        buffer_wait_ms=None if client.buffer_wait_ns is None else client.buffer_wait_ns / 1e6,
+        backpressure_sends=_float(health.backpressure_sends),
         compression_ratio=facts.compression_ratio,
         # The batches as they lie in the log are what crossed the wire, but for a few bytes a request.
         wire_bytes_per_record=facts.log_bytes / in_log if in_log and facts.log_bytes else None,
         broker_cpu_us_per_record=cpu.whole_us if cpu else None,
         broker_cpu_without_compiler_us_per_record=cpu.lasting_us if cpu else None,
-        broker_cpu_log_error=_cpu_log_error(cpu, int(facts.cell.document.get("seed") or 0)) if cpu else None,
+        broker_cpu_log_error=_cpu_log_error(cpu, record.seed) if cpu else None,
         compiler_us_per_record=cpu.compiler_us if cpu else None,
         collector_us_per_record=cpu.collector_us if cpu else None,
         client_cpu_us_per_record=share * 1e6 / rate if share and rate else None,
@@ -92,21 +96,27 @@ def _cpu_log_error(cpu: BrokerCpu, seed: int) -> float | None:
     return log_standard_error(np.array(cpu.lasting_s, dtype=np.float64), seed)
 
 
-def client_figures(facts: CellFacts) -> dict[str, float]:
-    """The last figures of all producers of the cell under our names."""
-    last: dict[str, Json] = {}
-    for line in facts.cell.stats:
-        if line.get("name") == "client" and isinstance(line.get("values"), dict):
-            source = str(line.get("source", ""))
-            for producer, values in line["values"].items():
-                if isinstance(values, dict):
-                    last[f"{source}/{producer}"] = values
-    result: dict[str, float] = {}
-    for name, aliases in _NAMES.items():
-        found = [value for values in last.values() if (value := _first(values, aliases)) is not None]
-        if found:
-            result[name] = float(np.mean(found)) if name in _AVERAGES else sum(found)
-    return result
+def client_figures(facts: CellFacts) -> ClientFigures:
+    last: dict[tuple[str, str], Mapping[str, object]] = {}
+    for sample in _client_samples(facts):
+        for producer, metrics in sample.by_producer().items():
+            last[sample.source, producer] = metrics
+
+    def told(*names: str) -> list[float]:
+        """Of each producer, the first that its client tells of the names that clients give the figure."""
+        return [value for metrics in last.values() if (value := _first(metrics, names)) is not None]
+
+    return ClientFigures(
+        records=_sum(told("record-send-total", "records_sent")),
+        requests=_sum(told("request-total", "requests")),
+        retries=_sum(told("record-retry-total", "retries")),
+        batches=_sum(told("batch-total", "batches")),
+        bytes=_sum(told("outgoing-byte-total", "bytes_sent")),
+        buffer_wait_ns=_sum(told("bufferpool-wait-time-ns-total")),
+        queue_ms=_mean(told("record-queue-time-avg")),
+        request_ms=_mean(told("request-latency-avg")),
+        batch_bytes=_mean(told("batch-size-avg", "batch_size_bytes_avg")),
+    )
 
 
 def mean_record_queue_us(facts: CellFacts) -> float | None:
@@ -117,20 +127,12 @@ def mean_record_queue_us(facts: CellFacts) -> float | None:
     the last sample before the window and of the first after it.
     """
     start_us, end_us = facts.cell.window_us()
-    samples: dict[str, list[tuple[int, float, float]]] = {}
-    for line in facts.cell.stats:
-        if line.get("name") != "client" or not isinstance(line.get("values"), dict):
-            continue
-        for producer, values in line["values"].items():
-            if not isinstance(values, dict):
-                continue
-            count, sum_ms = (
-                _float(values.get("record-accumulate-total")),
-                _float(values.get("record-accumulate-time-total")),
-            )
-            if count is not None and sum_ms is not None:
-                name = f"{line.get('source', '')}/{producer}"
-                samples.setdefault(name, []).append((int(line.get("t_us", -1)), count, sum_ms))
+    samples: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
+    for sample in _client_samples(facts):
+        for producer, metrics in sample.by_producer().items():
+            records, waited_ms = _float(metrics.get(_ACCUMULATED_RECORDS)), _float(metrics.get(_ACCUMULATED_MS))
+            if records is not None and waited_ms is not None:
+                samples.setdefault((sample.source, producer), []).append((sample.t_us, records, waited_ms))
     count, sum_ms = 0.0, 0.0
     for own in samples.values():
         own.sort()
@@ -141,11 +143,24 @@ def mean_record_queue_us(facts: CellFacts) -> float | None:
     return sum_ms / count * 1000 if count > 0 else None
 
 
-def _first(values: Mapping[str, object], aliases: tuple[str, ...]) -> float | None:
-    return next((number for alias in aliases if (number := _float(values.get(alias))) is not None), None)
+def _client_samples(facts: CellFacts) -> Iterator[ClientSample]:
+    return (sample for sample in facts.cell.samples if isinstance(sample, ClientSample))
+
+
+def _first(metrics: Mapping[str, object], names: Sequence[str]) -> float | None:
+    return next((number for name in names if (number := _float(metrics.get(name))) is not None), None)
+
+
+def _sum(values: Sequence[float]) -> float | None:
+    return sum(values) if values else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
 
 
 def _float(value: object) -> float | None:
+    """Metrics are numbers or texts, as each library gives them."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reports.evidence.asked import achieved_ratio, asked_per_s, unsent
+from reports.evidence.asked import achieved_ratio, asked_per_s, unsent, warm_up_backlog
 from reports.evidence.configuration import Configuration as Promised
 from reports.evidence.configuration import configuration_of
 from reports.figures.sweep.behaviour import Behaviour, behaviour_of
@@ -21,8 +21,9 @@ from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
 from reports.judge.noise import disturbance
 from reports.judge.verdict import FAIL
 from reports.read.cell import Cell
-from reports.read.model import CellFacts
+from reports.read.model import CORRECTED, CellFacts
 from runlog.quality.criteria import Criteria
+from runlog.records.cell import CellKind, CellStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +35,12 @@ class Measure:
     scale: float = 1.0  # value shown = value * scale
 
 
+THROUGHPUT, P99, BROKER_CPU, WIRE_BYTES = "throughput", "p99", "broker_cpu", "wire_bytes"
 MEASURES: Final = (
-    Measure(name="throughput", title="throughput", unit="records/s", more_is_better=True),
-    Measure(name="p99", title="p99 latency", unit="ms", more_is_better=False, scale=1e-3),
-    Measure(name="broker_cpu", title="broker CPU per record", unit="µs", more_is_better=False),
-    Measure(name="wire_bytes", title="wire bytes per record", unit="B", more_is_better=False),
+    Measure(name=THROUGHPUT, title="throughput", unit="records/s", more_is_better=True),
+    Measure(name=P99, title="p99 latency", unit="ms", more_is_better=False, scale=1e-3),
+    Measure(name=BROKER_CPU, title="broker CPU per record", unit="µs", more_is_better=False),
+    Measure(name=WIRE_BYTES, title="wire bytes per record", unit="B", more_is_better=False),
 )
 BY_NAME: Final = {measure.name: measure for measure in MEASURES}
 
@@ -78,14 +80,14 @@ class Observation:
 def observe(judged: Sequence[Judged], criteria: Criteria | None = None) -> list[Observation]:
     """One observation a sweep cell, in the run's order."""
     criteria = criteria or Criteria()
-    sweep = [item for item in judged if item.facts.cell.kind == "sweep"]
+    sweep = [item for item in judged if item.facts.cell.kind is CellKind.SWEEP]
     factors = _factors([item.facts.cell for item in sweep])
     return [_observation(item, tuple(sorted(own.items())), criteria) for item, own in zip(sweep, factors, strict=True)]
 
 
 def _factors(cells: Sequence[Cell]) -> list[dict[str, str]]:
     """The swept settings of each cell. `factors` of cell.json says them; older cells only have the five knobs."""
-    declared = [{str(k): str(v) for k, v in (c.part("factors") or c.part("knobs")).items()} for c in cells]
+    declared = [cell.record.factors or cell.record.knobs for cell in cells]
     names = {name for one in declared for name in one}
     varying = {name for name in names if len({one.get(name) for one in declared}) > 1}
     return [{name: value for name, value in one.items() if name in varying} for one in declared]
@@ -96,15 +98,15 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
     cell = facts.cell
     behaviour = behaviour_of(facts)
     state, reason = _state(item, criteria)
-    values, errors = _values(facts, behaviour, state)
+    values, errors = _values(facts, behaviour, state, has_backlog=_has_backlog(facts, criteria))
     promised = configuration_of(cell)
     safety = {LAWFUL: MAY_LOSE, IMPOSSIBLE: NO_PROMISE}.get(rule("lost", promised).lawful, SAFE)
     return Observation(
         cell_id=cell.cell_id,
         title=cell.title,
         configuration=configuration,
-        round=int(cell.document.get("repetition") or 1),
-        baseline=cell.document.get("baseline") is True,
+        round=cell.record.repetition or 1,
+        baseline=cell.record.baseline,
         state=state,
         reason=reason,
         values=values,
@@ -115,11 +117,11 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         behaviour=behaviour,
         disturbed=disturbance(facts, criteria),
         warming=still_warming(facts, criteria),
-        compiler_unknown="broker_cpu" in values
+        compiler_unknown=BROKER_CPU in values
         and cell.record.engine in JVM_ENGINES
         and behaviour.compiler_us_per_record is None,
         note=cell.record.note,
-        fork=int(cell.document.get("fork") or 1),
+        fork=cell.record.fork or 1,
     )
 
 
@@ -139,14 +141,14 @@ def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
     facts = item.facts
     if item.verdict.result == FAIL:
         return FAILED, f"failed: {item.verdict.reasons[0]}"
-    if facts.cell.outcome.get("status") != "done":
+    if facts.cell.record.outcome.status is not CellStatus.DONE:
         return UNUSABLE, f"not measured: {item.verdict.reasons[0]}"
     if not facts.throughput_records_per_s:
         return UNUSABLE, "no acknowledgement came in the measured window"
     asked = asked_per_s(facts)
     reached = facts.throughput_records_per_s
     sent = achieved_ratio(facts)
-    share = _share_of_a_core(facts)
+    share = facts.cell.record.outcome.health.busiest_process_cpu_share
     bound = next((c.reason for c in item.verdict.checks if c.result != "pass" and "client-bound" in c.reason), "")
     if bound:
         return CLIENT_BOUND, bound
@@ -167,39 +169,36 @@ def _share_without_answer(facts: CellFacts) -> float:
     return (counts.failed + counts.unknown + never) / (counts.sent + never) if counts.sent else 0.0
 
 
-def _share_of_a_core(facts: CellFacts) -> float | None:
-    """CPU share of the busiest load process: one process can use one core."""
-    health = facts.cell.outcome.get("health") or {}
-    shares = health.get("cpu_share_by_process")
-    if isinstance(shares, list) and shares and all(isinstance(share, int | float) for share in shares):
-        return float(max(shares))
-    share = health.get("cpu_share")
-    return float(share) if isinstance(share, int | float) else None
+def _has_backlog(facts: CellFacts, criteria: Criteria) -> bool:
+    return (warm_up_backlog(facts) or 0.0) > criteria.backlog_share_max
 
 
-def _values(facts: CellFacts, behaviour: Behaviour, state: str) -> tuple[dict[str, float], dict[str, float]]:
-    """Figures that may be compared. Behind a queue that grows without end a p99 only tells how long the run was; a
-    client at its limit tells nothing of the cluster; acks=0 has no acknowledgement whose latency could be compared.
-    More acknowledgements than records were asked for are a backlog of before the window, which is no merit."""
+def _values(
+    facts: CellFacts, behaviour: Behaviour, state: str, *, has_backlog: bool
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Figures that may be compared. Behind a queue that grows without end a p99 only tells how long the run was, and
+    behind the backlog of a warm-up how long that one was; a client at its limit tells nothing of the cluster; acks=0
+    has no acknowledgement whose latency could be compared. More acknowledgements than records were asked for are a
+    backlog of before the window, which is no merit."""
     if state in (*NO_FIGURES, CLIENT_BOUND):
         return {}, {}
     asked = asked_per_s(facts)
-    values = {"throughput": min(facts.throughput_records_per_s, asked or math.inf)}
+    values = {THROUGHPUT: min(facts.throughput_records_per_s, asked or math.inf)}
     errors: dict[str, float] = {}
     if facts.throughput_interval:
-        errors["throughput"] = _log_error(*facts.throughput_interval)
-    latency = facts.latency.get("corrected")
-    p99 = latency.quantiles.get("p99") if latency else None
-    if latency and p99 and state != NOT_SUSTAINED and facts.throughput_basis == "acknowledged":
-        values["p99"] = p99
+        errors[THROUGHPUT] = _log_error(*facts.throughput_interval)
+    latency = facts.latency.get(CORRECTED)
+    p99 = latency.p99_us if latency else None
+    if latency and p99 and state != NOT_SUSTAINED and not has_backlog and facts.throughput_basis == "acknowledged":
+        values[P99] = p99
         if latency.p99_interval_us:
-            errors["p99"] = _log_error(*latency.p99_interval_us)
+            errors[P99] = _log_error(*latency.p99_interval_us)
     if behaviour.broker_cpu_without_compiler_us_per_record:
-        values["broker_cpu"] = behaviour.broker_cpu_without_compiler_us_per_record
+        values[BROKER_CPU] = behaviour.broker_cpu_without_compiler_us_per_record
         if behaviour.broker_cpu_log_error is not None:
-            errors["broker_cpu"] = behaviour.broker_cpu_log_error
+            errors[BROKER_CPU] = behaviour.broker_cpu_log_error
     if behaviour.wire_bytes_per_record:
-        values["wire_bytes"] = behaviour.wire_bytes_per_record
+        values[WIRE_BYTES] = behaviour.wire_bytes_per_record
     return values, errors
 
 
