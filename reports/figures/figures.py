@@ -21,6 +21,7 @@ from reports.figures.settings import Settings, settings_of
 from reports.figures.sweep.analysis import analyse_sweep
 from reports.figures.sweep.figures import RatioLimits, SweepFigures, ratio_limits, sweep_figures
 from reports.figures.sweep.observations import observe
+from reports.figures.sweep.telling import carried_all
 from reports.figures.waterfall import WaterfallFigures, waterfall_figures
 from reports.judge.judged import Judged, exit_code, overall
 from reports.read.cell import Json, Run
@@ -52,6 +53,7 @@ class Figures:
     cells: tuple[CellFigures, ...]
     headline: Headline
     price: tuple[PricePoint, ...]
+    throughput_tells: bool  # whether a sweep cell fell short of its rate: else throughput is what was asked for
     knobs: Mapping[str, tuple[KnobRow, ...]]
     knob_limits: Limits
     sweep: SweepFigures | None
@@ -75,6 +77,7 @@ def figures_of(run: Run, judged: Sequence[Judged], search: Json | None = None) -
         cells=tuple(cell_figures(item) for item in judged),
         headline=headline_of(judged, analysis),
         price=price_of_safety(judged),
+        throughput_tells=not carried_all(observations),
         knobs=knobs,
         knob_limits=limits_of(knobs),
         sweep=sweep,

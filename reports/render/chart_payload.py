@@ -46,10 +46,10 @@ def payload(figures: Figures, drawn: Mapping[str, Chart]) -> Json:
 def charts_of(figures: Figures) -> dict[str, Chart]:
     """Name on the page -> chart."""
     found: dict[str, Chart] = {}
-    if figures.price:
+    if figures.price and figures.throughput_tells:
         found["price"] = Chart(specification="price", data={"price": columns(figures.price)})
     for knob, rows in figures.knobs.items():
-        for measure in _MEASURES:
+        for measure in knob_measures(figures):
             found[f"sweep-{measure}-{knob}"] = Chart(specification=f"sweep_{measure}", data={"sweep": columns(rows)})
     for cell in figures.cells:
         found |= _of_cell(cell)
@@ -63,6 +63,11 @@ def charts_of(figures: Figures) -> dict[str, Chart]:
     for cell in figures.cells:
         found |= _waterfall(f"stages-{cell.id}", cell.stages.bars)
     return found | (_of_search(figures.search) if figures.search is not None else {})
+
+
+def knob_measures(figures: Figures) -> tuple[str, ...]:
+    """What is drawn of each knob."""
+    return tuple(name for name in _MEASURES if name != "throughput" or figures.throughput_tells)
 
 
 def columns(rows: Sequence[DataclassInstance]) -> Json:

@@ -18,7 +18,7 @@ from reports.figures.waterfall import SERIES
 from reports.judge.anomalies import ANOMALIES
 from reports.judge.lawful import TYPICAL, table
 from reports.read.model import PREDICTED_KINDS
-from reports.render.chart_payload import charts_of, payload
+from reports.render.chart_payload import charts_of, knob_measures, payload
 from reports.render.files import replace_text
 from reports.render.narrative import verdict_sentences
 from reports.render.publication import PAGE
@@ -76,7 +76,8 @@ def render(figures: Figures) -> str:
             cells=figures.cells,
             charts=charts,
             kinds=PREDICTED_KINDS,
-            price=figures.price,
+            price=figures.price if figures.throughput_tells else (),
+            knob_measures=knob_measures(figures),
             sweep=figures.knobs,
             anomalies=ANOMALIES,
             typical=TYPICAL,

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from reports.evidence.asked import schedule_kind
 from reports.figures.sweep.cell_means import CellMeans, cell_means
 from reports.figures.sweep.effects import FACTORIAL, Effects, estimate_effects, smooth
 from reports.figures.sweep.fork_scatter import ForkScatter, fork_scatters
 from reports.figures.sweep.front import Point, surface
-from reports.figures.sweep.observations import MEASURES, OK, Configuration, Observation, observe
+from reports.figures.sweep.observations import MEASURES, OK, P99, THROUGHPUT, Configuration, Observation, observe
 from reports.figures.sweep.recommend import Inputs, Recommendation, choose, recommend, significant
 from reports.figures.sweep.sensitivity import Sensitivity, sensitivities
+from reports.figures.sweep.telling import carried_all, telling
 from reports.judge.judged import Judged
 from runlog.quality.criteria import Criteria
 from runlog.quality.steadiness import CHANGING_KINDS, CLOSED
+from runlog.records.cell import CellKind
+
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,7 @@ class SweepAnalysis:
     fork_scatters: tuple[ForkScatter, ...]  # empty: one cluster
     recommendation: Recommendation
     warnings: tuple[str, ...]  # cells whose figures are not what they seem
+    telling: tuple[str, ...]  # measures in which the configurations can differ
 
     @property
     def design(self) -> str:
@@ -80,6 +85,7 @@ def analyse_sweep(
         fork_scatters=fork_scatters(means),
         recommendation=recommend(inputs),
         warnings=tuple(_warnings(observations)),
+        telling=telling(observations),
     )
 
 
@@ -95,7 +101,7 @@ def _estimate(
     effects = {name: estimate_effects(one, baseline) for name, one in means.items()}
     # A rate never exceeds what was asked for; a model of products would let it.
     smoothed = {
-        name: one if name == "throughput" else smooth(one, effects[name], baseline) for name, one in means.items()
+        name: one if name == THROUGHPUT else smooth(one, effects[name], baseline) for name, one in means.items()
     }
     return smoothed, effects
 
@@ -118,22 +124,23 @@ def _chosen_without(
 
 def _load(judged: Sequence[Judged]) -> str:
     """The load of the sweep in words; a figure that varies within the sweep is left out."""
-    workloads = [item.facts.cell.part("workload") for item in judged if item.facts.cell.kind == "sweep"]
-
-    def common(name: str) -> object:
-        values = {str(workload.get(name)) for workload in workloads}
-        return workloads[0].get(name) if len(values) == 1 else None
-
+    workloads = [item.facts.cell.record.workload for item in judged if item.facts.cell.kind is CellKind.SWEEP]
     parts = []
-    rate, size, compressibility = common("rate_per_s"), common("record_size_bytes"), common("compressibility")
-    kinds = {schedule_kind(item.facts.cell) for item in judged if item.facts.cell.kind == "sweep"}
-    if isinstance(rate, int | float):
-        parts.append(_rate_text(kinds, significant(rate)))
-    if isinstance(size, int):
+    rate = _common([workload.rate_per_s for workload in workloads])
+    size = _common([workload.record_size_bytes for workload in workloads])
+    compressibility = _common([workload.compressibility for workload in workloads])
+    if rate is not None:
+        parts.append(_rate_text({workload.schedule.kind for workload in workloads}, significant(rate)))
+    if size is not None:
         parts.append(f"{size:,} B a record")
-    if isinstance(compressibility, int | float):
+    if compressibility is not None:
         parts.append(f"of which a codec can take away {compressibility:.0%}")
     return ", ".join(parts) or "the loads of the cells"
+
+
+def _common(values: Sequence[N | None]) -> N | None:
+    """The one value that all have; None where they differ, or where nobody tells."""
+    return values[0] if len(set(values)) == 1 else None
 
 
 def _rate_text(kinds: set[str], rate: str) -> str:
@@ -173,13 +180,12 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
             "what the brokers' just-in-time compilers took was not recorded: broker CPU per record contains it and "
             "depends on the age of the brokers"
         )
-    carried = [item for item in observations if item.state == OK and item.asked_per_s]
-    if carried and len(carried) == len(observations):
+    if carried_all(observations):
         lines.append(
-            "every cell carried the rate that was asked for: throughput says nothing about capacity here, "
-            "compare p99, CPU and bytes"
+            "every cell that was measured carried the rate that was asked for: throughput says nothing about capacity "
+            "here and is not drawn, compare p99, CPU and bytes"
         )
-    no_p99 = [item for item in observations if item.state == OK and "p99" not in item.values]
+    no_p99 = [item for item in observations if item.state == OK and P99 not in item.values]
     lines += [f"{item.title}: its p99 is not compared: {_why_no_p99(item)}" for item in no_p99]
     return list(dict.fromkeys(lines))
 

@@ -12,7 +12,7 @@ from reports.figures.sweep.effects import judgement
 from reports.figures.sweep.fork_scatter import how_many_clusters, words
 from reports.figures.sweep.front import Damage, Point
 from reports.figures.sweep.levels import Level, PredictedLevel, level_of, predicted_levels
-from reports.figures.sweep.observations import BY_NAME, MEASURES, Measure, configuration_text
+from reports.figures.sweep.observations import BY_NAME, MEASURES, P99, Measure, configuration_text
 from reports.figures.sweep.recommend import change, effect_size, figure, significant
 from reports.figures.sweep.tables import Table, tables
 from reports.figures.sweep.why import explain
@@ -137,10 +137,10 @@ class SweepFigures:
     clusters: str
     fork_scatter: tuple[str, ...]
     repeated: bool
-    effects: Mapping[str, EffectBlock]  # by measure
+    effects: Mapping[str, EffectBlock]  # by measure, of those that say something
     interactions: tuple[InteractionRow, ...]
     why_no_interactions: str
-    surface: Mapping[str, tuple[SurfacePoint, ...]]  # by measure
+    surface: Mapping[str, tuple[SurfacePoint, ...]]  # by measure; one point alone is no surface
     surface_rows: tuple[SurfaceRow, ...]
     why: tuple[str, ...]
     behaviour: tuple[BehaviourRow, ...]
@@ -164,16 +164,18 @@ def sweep_figures(analysis: SweepAnalysis) -> SweepFigures:
         effects=_effects(analysis),
         interactions=_interactions(analysis),
         why_no_interactions="; ".join(dict.fromkeys(reasons)),
-        surface={m.name: points for m in MEASURES if (points := _surface(analysis, m))},
+        surface={m.name: points for m in MEASURES if len(points := _surface(analysis, m)) > 1},
         surface_rows=tuple(_surface_row(point) for point in analysis.points),
         why=tuple(explain(analysis.observations, analysis.baseline)),
         behaviour=_behaviour(analysis),
         sensitivity=_sensitivity(analysis),
         recommendation=_recommendation(analysis),
-        limits=ratio_limits([effect.estimate for one in analysis.effects.values() for effect in one.effects]),
+        limits=ratio_limits(
+            [one.estimate for name, own in analysis.effects.items() if name in analysis.telling for one in own.effects]
+        ),
         levels=tuple({name: level_of(one, name) for name, one in point.levels.items()} for point in analysis.points),
         predicted=predicted_levels(analysis),
-        combination_p99=level_of(combination.p99, "p99") if combination and combination.p99 else None,
+        combination_p99=level_of(combination.p99, P99) if combination and combination.p99 else None,
         tables=tables(analysis),
     )
 
@@ -198,7 +200,7 @@ def _effects(analysis: SweepAnalysis) -> dict[str, EffectBlock]:
             ),
         )
         for name, effects in analysis.effects.items()
-        if effects.effects
+        if effects.effects and name in analysis.telling
     }
 
 
@@ -215,15 +217,17 @@ def _interactions(analysis: SweepAnalysis) -> tuple[InteractionRow, ...]:
             inseparable=", ".join(item.inseparable) or "none",
             short=text.split(" (")[0] + (" ●" if item.estimate.excludes_zero else ""),
         )
-        for effects in analysis.effects.values()
+        for name, effects in analysis.effects.items()
+        if name in analysis.telling
         for item in effects.interactions
         for text in (change(item.estimate),)
     )
 
 
 def _surface(analysis: SweepAnalysis, measure: Measure) -> tuple[SurfacePoint, ...]:
+    """Empty for a measure that says nothing."""
     points: list[SurfacePoint] = []
-    for point in analysis.points:
+    for point in analysis.points if measure.name in analysis.telling else ():
         level = point.levels.get(measure.name)
         if level is None:
             continue

@@ -18,7 +18,16 @@ import numpy.typing as npt
 from reports.evidence.configuration import configuration_of
 from reports.figures.statistics.variance import Estimate, FloatArray
 from reports.figures.sweep.cell_means import CellMeans
-from reports.figures.sweep.observations import BY_NAME, MAY_LOSE, MEASURES, NO_PROMISE, SAFE, Configuration, Observation
+from reports.figures.sweep.observations import (
+    BY_NAME,
+    MAY_LOSE,
+    NO_PROMISE,
+    P99,
+    SAFE,
+    Configuration,
+    Observation,
+)
+from reports.figures.sweep.telling import telling
 from reports.judge.judged import Judged
 from reports.read.cell import Cell
 from reports.read.model import PREDICTED_KINDS, CellFacts
@@ -91,13 +100,14 @@ def surface(
         first.setdefault(item.configuration, item)
     cells = {item.facts.cell.cell_id: item.facts.cell for item in judged}
     chaos = [item.facts for item in judged if item.facts.cell.kind == "chaos"]
+    counted = telling(observations)
     rows = []
     for configuration, item in first.items():
         levels = {name: level for name, one in means.items() if (level := one.level(configuration)) is not None}
         standing = {name: own for name, one in means.items() if (own := one.standing(configuration)) is not None}
         if levels:
             rows.append((item, levels, standing, _damage(cells[item.cell_id], chaos)))
-    shares = _shares([(standing, item.safety, damage) for item, _, standing, damage in rows])
+    shares = _shares([(standing, item.safety, damage) for item, _, standing, damage in rows], counted)
     return tuple(
         Point(
             configuration=item.configuration,
@@ -108,7 +118,7 @@ def surface(
             safety=item.safety,
             contract=item.contract,
             damage=damage,
-            comparable="p99" in levels,
+            comparable=P99 in levels,
             share_on_front=share,
         )
         for (item, levels, standing, damage), share in zip(rows, shares, strict=True)
@@ -137,13 +147,13 @@ def _damage(cell: Cell, chaos: Sequence[CellFacts]) -> Damage:
     return Damage(cells=len({facts.cell.cell_id for group in like.values() for facts in group}), sent=sent, **counts)
 
 
-def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]]) -> list[float]:
-    """In what share of the draws each row is on the front. A figure that is missing is the worst of all; one whose
-    scatter is unknown stands as it was measured."""
+def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]], measures: Sequence[str]) -> list[float]:
+    """In what share of the draws each row is on the front of these measures. A figure that is missing is the worst of
+    all; one whose scatter is unknown stands as it was measured."""
     if not rows:
         return []
     generator = np.random.default_rng(20_240_917)
-    names = [measure.name for measure in MEASURES if any(measure.name in levels for levels, _, _ in rows)]
+    names = [name for name in measures if any(name in levels for levels, _, _ in rows)]
     count = np.zeros(len(rows))
     for _ in range(_DRAWS):
         table = np.full((len(rows), len(names) + 2), math.inf)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reports.figures.statistics.variance import Estimate
 from reports.figures.sweep.analysis import SweepAnalysis
-from reports.figures.sweep.observations import BY_NAME
+from reports.figures.sweep.observations import BROKER_CPU, BY_NAME
 from reports.figures.sweep.recommend import compiler_us
 
 
@@ -57,7 +57,7 @@ def predicted_levels(analysis: SweepAnalysis) -> dict[str, PredictedLevel]:
             rounds=own.rounds,
             flattery=round(math.exp(own.flattery), 6),
             level=level_of(point.levels[name], name),
-            compiler=round(compiler, 6) if name == "broker_cpu" and compiler is not None else None,
+            compiler=round(compiler, 6) if name == BROKER_CPU and compiler is not None else None,
         )
         for name, own in analysis.recommendation.predicted.items()
     }

@@ -21,12 +21,16 @@ from reports.figures.sweep.effects import ONE_AT_A_TIME, Effects
 from reports.figures.sweep.fork_scatter import how_many_clusters
 from reports.figures.sweep.front import MARGIN, Point
 from reports.figures.sweep.observations import (
+    BROKER_CPU,
     BY_NAME,
     FAILED,
     MAY_LOSE,
     NOT_SUSTAINED,
     OK,
+    P99,
     SAFE,
+    THROUGHPUT,
+    WIRE_BYTES,
     Configuration,
     Measure,
     Observation,
@@ -134,7 +138,7 @@ def choose(
     candidates = [point for point in points if _eligible(point, observations)]
     objective, contenders = _objective(candidates)
     if not candidates:
-        objective = BY_NAME["throughput"]
+        objective = BY_NAME[THROUGHPUT]
         contenders = [point for point in points if _eligible_by_rate(point, observations)]
     if not contenders:
         return None
@@ -186,9 +190,7 @@ def _eligible(point: Point, observations: Sequence[Observation]) -> bool:
 
 def _eligible_by_rate(point: Point, observations: Sequence[Observation]) -> bool:
     """Where no configuration carried the asked rate: those whose brokers, not the client, were the limit."""
-    return "throughput" in point.levels and _is_sound(
-        point, observations, usable=(OK, NOT_SUSTAINED), excluded=(FAILED,)
-    )
+    return THROUGHPUT in point.levels and _is_sound(point, observations, usable=(OK, NOT_SUSTAINED), excluded=(FAILED,))
 
 
 def _is_sound(
@@ -218,10 +220,10 @@ def _nothing(inputs: Inputs) -> str:
 
 def _objective(candidates: Sequence[Point]) -> tuple[Measure, list[Point]]:
     """Rate decides if the candidates differ in it; else p99 among all."""
-    rates = {id(point): point.levels["throughput"].value for point in candidates if "throughput" in point.levels}
+    rates = {id(point): point.levels[THROUGHPUT].value for point in candidates if THROUGHPUT in point.levels}
     best = max(rates.values(), default=0.0)
     near = [point for point in candidates if rates.get(id(point), -math.inf) >= best + math.log(_RATE_SHARE)]
-    return BY_NAME["p99"], near or list(candidates)
+    return BY_NAME[P99], near or list(candidates)
 
 
 def _goodness(point: Point, measure: Measure) -> float:
@@ -238,7 +240,7 @@ def _clearly_worse(point: Point, winner: Point, measure: Measure, means: Mapping
 
 def _cheapest(winner: Point, ties: Sequence[Point], means: Mapping[str, CellMeans]) -> Point:
     """A tie that needs clearly less broker CPU, else the winner."""
-    cpu = means.get("broker_cpu")
+    cpu = means.get(BROKER_CPU)
     if cpu is None:
         return winner
     cheaper = [
@@ -299,14 +301,14 @@ def _what(chosen: Point, certainty: float, inputs: Inputs, *, may_be_clear: bool
     word = next(word for least, word in words if certainty >= least)
     figures = [
         f"{BY_NAME[name].title} {figure(level, BY_NAME[name])}"
-        for name in ("throughput", "p99", "broker_cpu", "wire_bytes")
+        for name in (THROUGHPUT, P99, BROKER_CPU, WIRE_BYTES)
         if (level := chosen.levels.get(name)) is not None
     ]
     return f"{word}: run {configuration_text(chosen.configuration)}: {'; '.join(figures)}, at {inputs.load}."
 
 
 def _no_p99(objective: Measure) -> list[str]:
-    if objective.name == "p99":
+    if objective.name == P99:
         return []
     return [
         "No safe configuration carried the asked rate every time, so they are ranked by the rate that they did carry; "
@@ -319,7 +321,7 @@ def _why_not_the_best(chosen: Point, winner: Point, measure: Measure, inputs: In
     """A reader sees a better figure in the table and must hear why it was passed over."""
     if chosen is winner:
         return []
-    saved = inputs.means["broker_cpu"].between(winner.configuration, chosen.configuration)
+    saved = inputs.means[BROKER_CPU].between(winner.configuration, chosen.configuration)
     assert saved is not None, "broker CPU is why it was chosen"
     best = winner.title.split(" (")[0]
     return [
@@ -344,16 +346,14 @@ def _against_baseline(chosen: Point, inputs: Inputs) -> list[str]:
 
 def compiler_us(configuration: Configuration, observations: Sequence[Observation]) -> float | None:
     """What the brokers' compilers took per record, on average over the cells of a configuration; None: not recorded."""
-    own = [
-        item.behaviour for item in observations if item.configuration == configuration and "broker_cpu" in item.values
-    ]
+    own = [item.behaviour for item in observations if item.configuration == configuration and BROKER_CPU in item.values]
     found = [each.compiler_us_per_record for each in own if each.compiler_us_per_record is not None]
     return sum(found) / len(found) if found else None
 
 
 def _compiler_aside(chosen: Point, inputs: Inputs) -> list[str]:
     found = compiler_us(chosen.configuration, inputs.observations)
-    if found is None or "broker_cpu" not in chosen.levels:
+    if found is None or BROKER_CPU not in chosen.levels:
         return []
     return [
         f"Broker CPU is without the just-in-time compilers of the brokers, which grow idle with their age: beside it "
@@ -407,10 +407,10 @@ def _how_sure(
 def _changes(chosen: Point, inputs: Inputs) -> list[str]:
     """What another priority or another load would choose."""
     parts: list[str] = []
-    p99 = inputs.means.get("p99")
-    loose = [point for point in inputs.points if point.safety == MAY_LOSE and "p99" in point.levels]
+    p99 = inputs.means.get(P99)
+    loose = [point for point in inputs.points if point.safety == MAY_LOSE and P99 in point.levels]
     if p99 is not None and loose:
-        best = min(loose, key=lambda point: point.levels["p99"].value)
+        best = min(loose, key=lambda point: point.levels[P99].value)
         difference = p99.between(chosen.configuration, best.configuration)
         if difference is not None and difference.high < 0:
             harm = f" (under faults: {best.damage.text()})" if best.damage.cells else ""
@@ -421,7 +421,7 @@ def _changes(chosen: Point, inputs: Inputs) -> list[str]:
         else:
             parts.append("giving up acks=all bought no p99 that this run could see")
     safe = [point for point in inputs.points if point.safety == SAFE and point is not chosen]
-    for name, words in (("broker_cpu", "if broker CPU counts most"), ("wire_bytes", "if bytes on the wire count most")):
+    for name, words in ((BROKER_CPU, "if broker CPU counts most"), (WIRE_BYTES, "if bytes on the wire count most")):
         means = inputs.means.get(name)
         offers = [point for point in safe if name in point.levels]
         if means is None or not offers:
@@ -441,7 +441,7 @@ def _changes(chosen: Point, inputs: Inputs) -> list[str]:
 
 def _combination(inputs: Inputs) -> Combination | None:
     """One factor at a time: the safe level of each setting with clearly lower p99, put together."""
-    own, p99 = inputs.effects.get("p99"), inputs.means.get("p99")
+    own, p99 = inputs.effects.get(P99), inputs.means.get(P99)
     if own is None or p99 is None or own.design != ONE_AT_A_TIME or inputs.baseline is None:
         return None
     safe = {point.configuration for point in inputs.points if point.safety == SAFE and point.damage.total == 0}

@@ -66,6 +66,7 @@
     spec.config = theme();
     if (chart.spec === "price") spec.config.legend.symbolType = undefined, spec.config.legend.columns = 1;
     dropEmpty(spec);
+    layersOf(spec).forEach(view => dropAbsent(view, spec.datasets));
     fit(spec, element.clientWidth);
     const old = views.get(element);
     if (old) old.finalize();
@@ -73,6 +74,19 @@
     element.dataset.drawn = String(element.clientWidth);
   };
 
+  // The specification of a chart is shared: its legends name all series that there may be. Those that this chart's own data
+  // do not have are left out. Their colours and shapes stay with their names.
+  const layersOf = spec => (spec.vconcat || [spec]).flatMap(view => view.layer || [view]);
+  const dropAbsent = (layer, datasets) => {
+    const data = layer.data && datasets[layer.data.name];
+    if (!data || !layer.encoding) return;
+    Object.values(layer.encoding).forEach(channel => {
+      const names = channel.scale && channel.scale.domain;
+      if (channel.type !== "nominal" || channel.legend === null || !Array.isArray(names)) return;
+      const there = new Set(data.map(row => row[channel.field]));
+      channel.legend = {...channel.legend, values: names.filter(name => there.has(name))};
+    });
+  };
   // A lane chart without lanes would only be a riddle: panels whose own data are empty are left out. So are empty layers
   // of the panels that stay, because Vega warns of each. The zoom hangs on the name of the first layer of all.
   const dropEmpty = spec => {

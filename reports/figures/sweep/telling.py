@@ -1,0 +1,22 @@
+"""Which figures of a sweep say something about its configurations. Pure.
+
+Where every cell carried the rate that was asked for, throughput is that rate: a chart of it would plot noise, and a
+front that counts it would be made of noise. The tables keep the figure. Shown by tests/reports/test_reports_telling.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reports.figures.sweep.observations import MEASURES, NOT_SUSTAINED, THROUGHPUT, Observation
+
+
+def carried_all(observations: Sequence[Observation]) -> bool:
+    """Whether each cell that has a rate carried the one that was asked for."""
+    measured = [item for item in observations if THROUGHPUT in item.values]
+    return bool(measured) and all(item.asked_per_s and item.state != NOT_SUSTAINED for item in measured)
+
+
+def telling(observations: Sequence[Observation]) -> tuple[str, ...]:
+    """Names of the measures in which configurations can differ."""
+    return tuple(one.name for one in MEASURES if one.name != THROUGHPUT or not carried_all(observations))
