@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from harness.errors import UsageError
 from harness.plan import PlannedCell
+from harness.suite import Suite
+from harness.suite_source import nearest
 from runlog.quality.criteria import Criteria
 from workloads.model import Closed, Constant, Poisson, Replay, Workload
 from workloads.schedule import build
@@ -37,6 +40,16 @@ class Finding:
             more = f" and {len(self.cells) - 3} more" if len(self.cells) > 3 else ""
             where = f" [{', '.join(self.cells[:3])}{more}]"
         return f"{self.rule}: {self.message}{where}"
+
+
+def findings_of(suite: Suite, cells: Sequence[PlannedCell], *, is_own_cluster: bool = True) -> list[Finding]:
+    """Without those that the suite accepts, each for a reason. UsageError for one that is no rule."""
+    for rule in suite.accepted_findings:
+        if rule not in rule_names():
+            place = suite.source.place_of(("accepted_findings", rule)) if suite.source is not None else suite.name
+            raise UsageError(f"{place}: accepted_findings: {rule} is no rule of the lint{nearest(rule, rule_names())}")
+    found = lint(cells, is_own_cluster=is_own_cluster)
+    return [finding for finding in found if finding.rule not in suite.accepted_findings]
 
 
 def lint(cells: Sequence[PlannedCell], *, is_own_cluster: bool = True) -> list[Finding]:

@@ -68,6 +68,11 @@ class ClusterSpec(_Strict):
         default="127.0.0.1", description="where brokers and proxies of --cluster reference listen"
     )
     settings: KafkaSettings = Field(default_factory=dict)
+    warm_up_ms_max: int = Field(
+        default=180_000,
+        ge=0,
+        description="no warm-up round of a cluster on a JVM begins after it; cells on one that is not warm are marked",
+    )
 
 
 class TopicSpec(_Strict):
@@ -127,6 +132,12 @@ class Sweep(_Strict):
         ge=1,
         le=100,
         description="clusters that the repetitions are dealt over, each started (and, on a JVM, warmed up) anew",
+    )
+    repeat_share: float = Field(
+        default=0.1,
+        ge=0,
+        le=10,
+        description="of the planned time may go into running cells again that a busy host spoilt; then they are marked",
     )
     proxied: bool = Field(
         default=False, description="through the proxies: costs throughput, only to compare with chaos"
@@ -243,6 +254,9 @@ class Suite(_Strict):
     sweep: Sweep | None = None
     chaos: list[ChaosEntry] = Field(default_factory=list)
     search: Search | None = None
+    accepted_findings: dict[str, str] = Field(
+        default_factory=dict, description="rules of the lint that this suite breaks, each with the reason"
+    )
     limits: list[Annotated[LimitEntry, BeforeValidator(_limit_entry)]] = Field(
         default_factory=list, description="what figures of the cells must keep; a broken one is a failure"
     )

@@ -12,7 +12,7 @@ from chaos.model import Scenario, builtin_scenarios
 from harness.cli.fault_words import fault_lines
 from harness.cli.run import extra_cells
 from harness.errors import ExitCode, UsageError
-from harness.lint import lint
+from harness.lint import findings_of
 from harness.plan import build_plan, first_try
 from harness.run.tables import Column, stdout_width, table_lines, wrapped_line
 from harness.scenarios import cases_of, load_scenario
@@ -58,7 +58,7 @@ def _describe(name: str) -> str:
     suite = validate(source, Suite)
     cells = build_plan(suite, cases_of, seed=suite.seed, client=suite.client)
     check_settings(source, suite.client, [*cells, *first_try(suite, suite.client)])
-    for finding in lint(cells):
+    for finding in findings_of(suite, cells):
         print(f"lint: {name}: {finding.text()}", file=sys.stderr)
     extra = extra_cells(suite)
     return f"ok, suite with {len(cells)} cells" + (f" and a rate search of at most {extra}" if extra else "")

@@ -140,6 +140,7 @@ def bench(
     spark_master: _Spark = None,
     run_dir: _RunDir = None,
     no_report: _NoReport = False,
+    cell: _Cell = None,
     artifacts: _Artifacts = None,
 ) -> None:
     """One question in one line: how fast are these settings at this rate, or how high can the rate be?"""
@@ -151,7 +152,7 @@ def bench(
     options = RunOptions(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy="auto", spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
-        argv=tuple(sys.argv[1:]), artifacts=artifacts, client_config=client_config,
+        argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), artifacts=artifacts, client_config=client_config,
     )  # fmt: skip
     question = Question(
         rate=rate, size_bytes=size, seconds=seconds, repetitions=repetitions, producers=producers,

@@ -21,7 +21,7 @@ from harness.clusters.proxies import check_proxy_choice
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, Interrupted, UsageError
 from harness.kafka_settings import settings_problem
-from harness.lint import lint
+from harness.lint import findings_of
 from harness.plan import PlannedCell, build_plan, first_try
 from harness.run.artifacts import collect_artifacts
 from harness.run.orchestrator import Run, RunRequest
@@ -31,7 +31,7 @@ from harness.run.reporting import check_allowances, exit_code_of, make_report, p
 from harness.run.rundir import check_run_directory, create_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.tables import Column, stdout_width, table_lines
-from harness.run.time_left import WARMED_ENGINES, TimeLeft
+from harness.run.time_left import WARMED_ENGINES, repeats_of, time_left_of
 from harness.scenarios import cases_of, load_scenario, scenario_source
 from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import ChaosEntry, Suite, load_suite
@@ -90,7 +90,7 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     check_allowances(options.allow)
     if options.run_dir is not None and len(suites) > 1:
         raise UsageError("--run-dir holds one run: give one suite")
-    _lint([cells for _, cells in requests], strict=options.strict, is_own_cluster=options.engine != "external")
+    _lint(requests, strict=options.strict, is_own_cluster=options.engine != "external")
     if options.dry_run:
         for suite, cells in requests:
             print_plan(suite, cells, options)
@@ -137,10 +137,14 @@ def _lease_root() -> Path:
     return root
 
 
-def _lint(plans: Sequence[Sequence[PlannedCell]], *, strict: bool, is_own_cluster: bool) -> None:
+def _lint(requests: Sequence[tuple[Suite, Sequence[PlannedCell]]], *, strict: bool, is_own_cluster: bool) -> None:
     """Findings on stderr; with `strict` they are an error."""
     lines = list(
-        dict.fromkeys(finding.text() for cells in plans for finding in lint(cells, is_own_cluster=is_own_cluster))
+        dict.fromkeys(
+            finding.text()
+            for suite, cells in requests
+            for finding in findings_of(suite, cells, is_own_cluster=is_own_cluster)
+        )
     )
     if lines and strict:
         raise UsageError("--strict: the plan has findings:\n" + "\n".join(f"  {line}" for line in lines))
@@ -245,7 +249,7 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
         )
     if not cells:
         return
-    time_left = TimeLeft(engine=cast(Engine, options.engine), brokers=suite.cluster.brokers)
+    time_left = time_left_of(suite, cast(Engine, options.engine))
     number, clusters_s = time_left.of_clusters(cells)
     of_clusters = (
         f", of it up to {minutes(clusters_s)} for clusters that are started{_warmed(options.engine)}: {number}"
@@ -254,6 +258,8 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
         f"about {minutes(time_left.seconds(cells))}{' without the search' if suite.search else ''}"
         f"{'' if options.engine == 'external' else of_clusters}"
     )
+    if any(cell.kind == "sweep" for cell in cells):
+        print(spoilt_cells(suite, cells))
 
 
 _PLAN: Final = (
@@ -288,13 +294,21 @@ def _plan_lines(cells: Sequence[PlannedCell], engine: str, width: int | None) ->
     return shown
 
 
+def spoilt_cells(suite: Suite, cells: Sequence[PlannedCell]) -> str:
+    """What a busy host may cost this run, told before it begins."""
+    longest_ms = repeats_of(suite, cells).whole_ms
+    if not longest_ms:
+        return "cells that a busy host spoils are not repeated: they are marked"
+    return f"cells that a busy host spoils are run again for at most {minutes(longest_ms / 1000)} in all, then marked"
+
+
 def _warmed(engine: str) -> str:
     return " and warmed up" if engine in WARMED_ENGINES else ""
 
 
 def seconds_of(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> float:
     """How long these cells will take, clusters and all."""
-    return TimeLeft(engine=cast(Engine, options.engine), brokers=suite.cluster.brokers).seconds(cells)
+    return time_left_of(suite, cast(Engine, options.engine)).seconds(cells)
 
 
 def minutes(seconds: float) -> str:
@@ -307,6 +321,8 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
     client = options.client or suite.client
     seed = _seed(suite, options)
     progress.say(f"{suite.name}: {len(cells)} cells on {options.engine} with client {client}, seed {seed}; {run_dir}")
+    if any(cell.kind == "sweep" for cell in cells):
+        progress.say(spoilt_cells(suite, cells))
     request = RunRequest(
         suite=suite,
         cells=cells,

@@ -3,14 +3,15 @@
 On a shared host a neighbour can take the processor away for a second; such a cell says nothing about its configuration.
 What the host's samples say of others, and the steadiness, are computed as the report does it. Only they decide, never
 the figure itself: to repeat what looks slow would be to choose the result. On a host that is busy all along every cell
-is disturbed, and to repeat them all would only take longer: the time for that is bounded, then cells are marked.
+is spoilt, and to repeat them all would only take longer: the time for that is bounded for the whole run, by the clock
+and not by the plan, because what is repeated takes longer there too. Then cells stay as they are, and are marked.
 Shown by tests/harness/test_harness_attempts.py.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,22 +27,26 @@ from runlog.streams.parquet import partition_directory, read_stream
 from runlog.streams.schema import STREAMS
 
 ATTEMPTS_MAX: Final = 3  # a configuration that is unsteady by nature must not be tried for ever
-DISTURBED_TIME_SHARE: Final = 0.1  # of the sweep's planned time may go into repeating cells that others disturbed
 SLOT_US: Final = 100_000
 
 
 class RepeatAllowance:
-    """How much longer a sweep may take because of others on the host. One repeat is always granted."""
+    """How much longer a run may take for repeated cells. If any may be, then at least one of planned length."""
 
-    def __init__(self, planned_ms: Sequence[int]) -> None:
-        self._left_ms = max(DISTURBED_TIME_SHARE * sum(planned_ms), float(max(planned_ms, default=0)))
+    def __init__(self, planned_ms: Sequence[int], share: float) -> None:
+        """`share` of the planned time; 0: nothing is repeated."""
+        self.whole_ms = max(share * sum(planned_ms), float(max(planned_ms, default=0))) if share > 0 else 0.0
+        self.used_ms = 0.0
 
-    def take(self, cell_ms: int) -> bool:
-        """Whether a cell that takes so long may be repeated; then its time is used up."""
-        if cell_ms > self._left_ms:
-            return False
-        self._left_ms -= cell_ms
-        return True
+    def has_room_for(self, cell_ms: float) -> bool:
+        """Whether a cell that takes so long may be repeated. What it took is told afterwards, by `use`."""
+        return 0 < cell_ms <= self.whole_ms - self.used_ms
+
+    def use(self, took_ms: float) -> None:
+        self.used_ms += took_ms
+
+    def words(self) -> str:
+        return f"{self.used_ms / 1000:.0f} of at most {self.whole_ms / 1000:.0f} s for repeats are used"
 
 
 def why_again(
@@ -51,18 +56,14 @@ def why_again(
     acks: str,
     started_us: int,
     window_us: tuple[int, int] | None,
-    may_repeat: Callable[[], bool],
     schedule_kind: str = CONSTANT,
 ) -> str | None:
-    """Why the cell is to be run once more; None if its figures stand, or if it stays as it is, marked by the report.
-    `may_repeat` is asked only for a cell that others disturbed, or whose window began with a backlog: that may be the
-    configuration's own, and then every attempt has it."""
+    """Why the cell is worth being run once more; None if its figures stand."""
     why = unsteady(run_dir, cell_id, acks=acks, started_us=started_us, window_us=window_us, schedule_kind=schedule_kind)
     if why is not None:
         return why
     is_asked = acks != "0" and schedule_kind != CLOSED
-    taken = (backlog(run_dir, cell_id, window_us) if is_asked else None) or disturbed(run_dir, cell_id, window_us)
-    return taken if taken and may_repeat() else None
+    return (backlog(run_dir, cell_id, window_us) if is_asked else None) or disturbed(run_dir, cell_id, window_us)
 
 
 def disturbed(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) -> str | None:

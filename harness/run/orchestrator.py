@@ -22,7 +22,7 @@ from harness.clusters.factory import build_cluster, external_cluster
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError
 from harness.plan import PlannedCell, search_cell
-from harness.run.attempts import ATTEMPTS_MAX, RepeatAllowance, put_aside, why_again
+from harness.run.attempts import ATTEMPTS_MAX, put_aside, why_again
 from harness.run.cell import CellRun
 from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
@@ -32,7 +32,7 @@ from harness.run.rundir import new_run_record, reproduce_command, without_option
 from harness.run.scrub import scrub
 from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
-from harness.run.time_left import CELL_OVERHEAD_MS, WARMED_ENGINES, TimeLeft, key_of
+from harness.run.time_left import WARMED_ENGINES, key_of, repeats_of, time_left_of
 from harness.run.timeline_driver import timeline_driver
 from harness.run.warm_up import plan_of as warm_up_plan
 from harness.run.warm_up import rounds_before, warm_up
@@ -104,13 +104,9 @@ class Run:
         self._cluster: Cluster | None = None
         self._cluster_key: ClusterKey | None = None
         self._cluster_number = 0
-        self._time_left = TimeLeft(
-            engine=request.engine, brokers=request.suite.cluster.brokers, host=request.suite.cluster.host
-        )
+        self._time_left = time_left_of(request.suite, request.engine)
         self._standby: deque[WorkloadProcess] = deque()
-        self._repeats = RepeatAllowance(
-            [cell.duration_ms + CELL_OVERHEAD_MS for cell in request.cells if cell.kind == "sweep"]
-        )
+        self._repeats = repeats_of(request.suite, request.cells)
 
     def execute(self) -> ExitCode:
         """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be."""
@@ -230,7 +226,11 @@ class Run:
         may_lose_proxies = True
         for attempt in range(1, ATTEMPTS_MAX + 1):
             mark = self._context.mark if attempt == 1 else f"{self._context.mark}-{attempt}"
+            began_s = time.monotonic()
             outcome = self._run_cell(planned.marked(mark), cluster, order, notes)
+            took_ms = (time.monotonic() - began_s) * 1000
+            if attempt > 1:
+                self._repeats.use(took_ms)
             if attempt == ATTEMPTS_MAX:
                 break
             broken = cluster.broken_proxies() if outcome.status is CellStatus.FAILED else ""
@@ -238,26 +238,35 @@ class Run:
                 may_lose_proxies = False
                 why: str | None = broken
             elif planned.kind == "sweep" and outcome.status is CellStatus.DONE:
-                why = why_again(
-                    self._context.run_dir,
-                    planned.cell_id,
-                    acks=str(planned.properties.get("acks", "all")),
-                    started_us=outcome.started_us or 0,
-                    window_us=outcome.window_us,
-                    may_repeat=partial(self._repeats.take, planned.duration_ms + CELL_OVERHEAD_MS),
-                    schedule_kind=planned.workload.schedule.kind,
-                )
+                why = self._why_again(planned, outcome, took_ms)
             else:
                 why = None
             if why is None:
                 break
             notes.append(f"attempt {attempt} was put aside: {why}")
-            self._progress.say(f"{planned.title}: attempt {attempt} was put aside, {why}; once more")
+            self._progress.say(
+                f"{planned.title}: attempt {attempt} was put aside, {why}; once more ({self._repeats.words()})"
+            )
             put_aside(self._context.run_dir, planned.cell_id, attempt)
             if broken:
                 self._drop_cluster()
                 cluster = self._cluster_for(planned)
         return outcome
+
+    def _why_again(self, planned: PlannedCell, outcome: OutcomeRecord, took_ms: float) -> str | None:
+        """None also for a cell that is spoilt and stays, because the time for repeats is used up: it is marked."""
+        why = why_again(
+            self._context.run_dir,
+            planned.cell_id,
+            acks=str(planned.properties.get("acks", "all")),
+            started_us=outcome.started_us or 0,
+            window_us=outcome.window_us,
+            schedule_kind=planned.workload.schedule.kind,
+        )
+        if why is None or self._repeats.has_room_for(took_ms):
+            return why
+        self._progress.say(f"{planned.title}: {why}; it stays and is marked ({self._repeats.words()})")
+        return None
 
     def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> OutcomeRecord:
         load = self._take_load()
@@ -309,6 +318,7 @@ class Run:
                 warm_up_plan(planned, self._context, cluster.bootstrap_servers),
                 self._take_fresh_load,
                 rounds=rounds_before(planned),
+                longest_s=self._request.suite.cluster.warm_up_ms_max / 1000,
                 replication_factor=planned.replication_factor,
                 should_stop=self._context.stop.is_set,
             )

@@ -12,8 +12,10 @@ from typing import Final
 
 from harness.clusters.base import IPV4_LOOPBACK, ClusterKey, Engine
 from harness.plan import PlannedCell
+from harness.run.attempts import RepeatAllowance
 from harness.run.warm_up import DRAIN_MS, ONLY_ROUND_MS, ROUND_MS, rounds_before
 from harness.scenarios import load_scenario
+from harness.suite import Suite
 
 CELL_OVERHEAD_MS: Final = 2_500  # topic, connect, drain, final read
 CHAOS_OVERHEAD_MS: Final = 5_000
@@ -38,6 +40,17 @@ def key_of(planned: PlannedCell, *, engine: Engine, brokers: int, host: str = IP
     )
 
 
+def time_left_of(suite: Suite, engine: Engine) -> TimeLeft:
+    cluster = suite.cluster
+    return TimeLeft(engine=engine, brokers=cluster.brokers, host=cluster.host, warm_up_ms_max=cluster.warm_up_ms_max)
+
+
+def repeats_of(suite: Suite, cells: Sequence[PlannedCell]) -> RepeatAllowance:
+    """How long the sweep's cells may be run again, all together."""
+    planned_ms = [cell.duration_ms + CELL_OVERHEAD_MS for cell in cells if cell.kind == "sweep"]
+    return RepeatAllowance(planned_ms, suite.sweep.repeat_share if suite.sweep is not None else 0.0)
+
+
 @dataclass(slots=True)
 class TimeLeft:
     """Ask `seconds`; tell `took` of every cluster, so that the next ones are expected to take as long."""
@@ -45,6 +58,7 @@ class TimeLeft:
     engine: Engine
     brokers: int  # of the suite's cluster
     host: str = IPV4_LOOPBACK  # likewise
+    warm_up_ms_max: int = 180_000  # likewise
     start_s: float = 0.0
     _warm_up_s: dict[int, float] = field(default_factory=dict)  # by the most rounds that it may have
 
@@ -76,4 +90,4 @@ class TimeLeft:
             return 0.0
         rounds = rounds_before(first)
         longest_ms = rounds * (ROUND_MS + _ROUND_OVERHEAD_MS) if rounds > 1 else ONLY_ROUND_MS + DRAIN_MS
-        return self._warm_up_s.get(rounds, longest_ms / 1000)
+        return self._warm_up_s.get(rounds, min(longest_ms, self.warm_up_ms_max) / 1000)

@@ -164,10 +164,12 @@ def warm_up(
     *,
     rounds: int,
     replication_factor: int,
+    longest_s: float,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> WarmUp:
-    """Load `cluster` by `plan` (`plan_of`) and throw the records away. A failure is a note, not an error: the cells
-    will show what is wrong, with their own evidence."""
+    """Load `cluster` by `plan` (`plan_of`) and throw the records away. No round begins after `longest_s`: on a busy
+    host each of them takes longer. A failure is a note, not an error: the cells will show what is wrong, with their own
+    evidence."""
     directory = Path(plan["run_dir"])
     warmth = Warmth()
     acked = 0
@@ -175,7 +177,8 @@ def warm_up(
     meter = BrokersMeter(cluster)
     began_s = time.monotonic()
     for number in range(rounds):
-        if should_stop() or problem or warmth.has_settled():
+        is_late = time.monotonic() - began_s >= longest_s
+        if should_stop() or problem or warmth.has_settled() or is_late:
             break
         before = meter.read()
         (directory / "cells" / CELL_ID).mkdir(parents=True, exist_ok=True)

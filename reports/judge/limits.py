@@ -21,7 +21,7 @@ from reports.judge.noise import disturbance
 from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Check, worst
 from reports.read.model import QUANTILES, CellFacts, Latency
 
-CHECK_PREFIX: Final = "limit: "
+CHECK_PREFIX: Final = "limit "
 _QUANTILES: Final = dict(QUANTILES)
 
 
@@ -63,7 +63,14 @@ def _held(text: str, item: Judged, judged: Sequence[Judged]) -> Held:
     try:
         limit = parse_limit(text)
     except LimitError as error:  # written by another version, or by hand
-        return Held(limit=text, figure="", value=None, bound=None, outcome=Outcome.UNDECIDED, reason=f"{text}: {error}")
+        return Held(
+            limit=text,
+            figure="",
+            value=None,
+            bound=None,
+            outcome=Outcome.UNDECIDED,
+            reason=f"{CHECK_PREFIX}{text}: {error}",
+        )
     value = figures_of_cell(item.facts).get(limit.figure.name)
     baseline = _baseline_of(item, judged) if limit.is_relative else None
     bound = _bound(limit, baseline)
@@ -137,7 +144,7 @@ def _reason(limit: Limit, value: float | None, bound: float | None, outcome: Out
     unit = f" {limit.figure.unit}" if limit.figure.unit and limit.figure.unit != "records or cases" else ""
     told = "not known" if value is None else f"{_shown(value)}{unit if math.isfinite(value) else ''}"
     against = f", bound {_shown(bound)}{unit}" if limit.is_relative and bound is not None else ""
-    return f"{limit.text}: {outcome}, {told}{against}" + (f"; {why}" if why else "")
+    return f"{CHECK_PREFIX}{limit.text}: {outcome}, {told}{against}" + (f"; {why}" if why else "")
 
 
 def _shown(value: float) -> str:

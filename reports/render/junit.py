@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -20,7 +21,7 @@ def junit(figures: Figures) -> str:
     if run.problems:
         root.append(_problems(run.problems))
     for cell in figures.cells:
-        root.append(_suite(cell, run.t0_wall))
+        root.append(_suite(cell, figures.cells, run.t0_wall))
     _sum_up(root)
     ElementTree.indent(root)
     mark = f"<!-- analysis {run.analysis_id} -->\n" if run.analysis_id else ""
@@ -42,12 +43,12 @@ def _problems(problems: Sequence[str]) -> ElementTree.Element:
     return suite
 
 
-def _suite(cell: CellFigures, t0_wall: str | None) -> ElementTree.Element:
+def _suite(cell: CellFigures, cells: Sequence[CellFigures], t0_wall: str | None) -> ElementTree.Element:
     """All of the cell's time is that of its first case: the others only look at what it left."""
     checks = cell.verdict.checks
     suite = ElementTree.Element(
         "testsuite",
-        name=suite_name(cell),
+        name=title_of(cell, cells),
         id=cell.id,
         tests=str(len(checks)),
         failures=str(sum(check.result == FAIL for check in checks)),
@@ -76,9 +77,12 @@ def _tell(case: ElementTree.Element, check: Check, cell: CellFigures) -> None:
         ElementTree.SubElement(case, "system-out").text = check.reason
 
 
-def suite_name(cell: CellFigures) -> str:
-    """What the cell is in words, and its id where the words do not say which of several it is."""
-    return cell.title if cell.title == cell.id else f"{cell.title} [{cell.id}]"
+def title_of(cell: CellFigures, cells: Sequence[CellFigures]) -> str:
+    """What the cell is in words, and which of several that share them: by its repetition, else by its id."""
+    if sum(other.title == cell.title for other in cells) < 2:
+        return cell.title
+    found = re.search(r"-r(\d+)$", cell.id)
+    return f"{cell.title}, repetition {found[1]}" if found else f"{cell.title} [{cell.id}]"
 
 
 def _began(t0_wall: str | None, after_s: float | None) -> str | None:

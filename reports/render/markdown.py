@@ -11,8 +11,8 @@ from typing import Final
 from reports.figures.cell import CellFigures
 from reports.figures.damage import KindOfDamage
 from reports.figures.figures import Figures
-from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS
-from reports.render.junit import reproduction
+from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Check
+from reports.render.junit import reproduction, title_of
 from reports.render.plain import fenced, markdown
 from reports.render.reading import LimitTally, Reading, reading_of
 from reports.render.words import SIGNS
@@ -70,7 +70,7 @@ def _table(cells: tuple[CellFigures, ...]) -> Block:
     for cell in cells:
         p99_us = cell.latency["corrected"].quantiles.get("p99")
         columns = [
-            markdown(cell.title),
+            markdown(title_of(cell, cells)),
             f"{SIGNS[cell.verdict.result]} {cell.verdict.result}",
             f"{cell.throughput_records_per_s:,.0f}",
             f"{p99_us / 1000:.1f}" if p99_us is not None else "–",
@@ -87,14 +87,16 @@ def _details(cell: CellFigures) -> list[Block]:
     allowed = [f"- {markdown(check.name)}: {markdown(check.allowed)}" for check in cell.verdict.checks if check.allowed]
     if cell.verdict.result == PASS:
         return [[f"**{markdown(cell.id)}**"], allowed] if allowed else []
-    reasons = [
-        f"- {markdown(check.name)}: {markdown(check.reason)}"
-        for check in cell.verdict.checks
-        if check.result in (FAIL, INCONCLUSIVE)
-    ]
+    doubts = [check for check in cell.verdict.checks if check.result in (FAIL, INCONCLUSIVE)]
+    reasons = [f"- {markdown(_reason(check))}" for check in doubts]
     seed, _, command = reproduction(cell).partition("; again by: ")
     again = fenced([f"# {seed}", command])
     return [[f"### {markdown(cell.id)}: {cell.verdict.result}"], [*reasons, *allowed], again]
+
+
+def _reason(check: Check) -> str:
+    """Some reasons begin with the name already."""
+    return check.reason if check.reason.startswith(check.name) else f"{check.name}: {check.reason}"
 
 
 def _with_prediction(damage: KindOfDamage) -> str:

@@ -74,14 +74,12 @@ def test_a_window_that_begins_with_the_backlog_of_its_warm_up_is_run_again_while
     assert why is not None
     assert why.startswith("unsteady: the window began with a backlog of the warm-up; 8.3% more records")
 
-    def again(cell_id: str, acks: str = "all", kind: str = "constant", *, may_repeat: bool = True) -> str | None:
+    def again(cell_id: str, acks: str = "all", kind: str = "constant") -> str | None:
         return why_again(
-            tmp_path, cell_id, acks=acks, started_us=0, window_us=WINDOW_US, may_repeat=lambda: may_repeat,
-            schedule_kind=kind,
+            tmp_path, cell_id, acks=acks, started_us=0, window_us=WINDOW_US, schedule_kind=kind,
         )  # fmt: skip
 
     assert again("c") == why
-    assert again("c", may_repeat=False) is None
     assert again("c", kind="closed") is None
     assert again("calm") is None
 
@@ -101,27 +99,36 @@ def test_put_aside_keeps_the_records_of_the_attempt_and_empties_the_run_log(tmp_
     assert len(read_stream(tmp_path, "send", "c")) == 0
 
 
-def test_a_cell_that_others_disturbed_is_run_again_while_there_is_time_for_it(tmp_path: Path) -> None:
+def test_a_cell_that_others_disturbed_is_worth_another_run(tmp_path: Path) -> None:
     write_times(tmp_path, "send", "acked_us", np.arange(0, 5_000_000, 500, dtype=np.int64))
     cell_directory(tmp_path, "c").mkdir(parents=True)
     samples = JsonlWriter(events_path(tmp_path, "c", "stats"))
     for t_us, foreign in ((500_000, 0.9), (2_000_000, 0.1), (3_000_000, 0.3)):
         samples.append({"t_us": t_us, "source": "host", "name": "resources", "values": {"foreign_share": foreign}})
     samples.close()
-    allowance = RepeatAllowance([100, 100])
 
     def again(window_us: tuple[int, int] | None) -> str | None:
-        return why_again(
-            tmp_path, "c", acks="all", started_us=0, window_us=window_us, may_repeat=lambda: allowance.take(60)
-        )
+        return why_again(tmp_path, "c", acks="all", started_us=0, window_us=window_us)
 
     assert again((1_000_000, 2_500_000)) is None  # 10 % within the window, whatever was before it
     assert "other programs took 20%" in (again(WINDOW_US) or "")
-    assert again(WINDOW_US) is None, "the time for repeats is used up: the report marks the cell"
 
 
-def test_one_repeat_is_granted_however_short_the_sweep() -> None:
-    assert RepeatAllowance([100]).take(100)
-    assert not RepeatAllowance([]).take(1)
-    long = RepeatAllowance([100] * 30)
-    assert [long.take(100) for _ in range(4)] == [True, True, True, False]
+def test_one_repeat_of_the_planned_length_is_granted_however_short_the_sweep() -> None:
+    assert RepeatAllowance([100], 0.1).has_room_for(100)
+    assert not RepeatAllowance([], 0.1).has_room_for(1)
+    assert not RepeatAllowance([100] * 30, 0.0).has_room_for(1), "the suite wants none"
+
+
+def test_repeats_are_bounded_for_the_whole_run_by_what_they_took() -> None:
+    allowance = RepeatAllowance([100] * 30, 0.1)
+    granted = 0
+    while allowance.has_room_for(100):
+        granted += 1
+        allowance.use(100)
+    assert granted == 3
+    slow = RepeatAllowance([100] * 30, 0.1)
+    assert not slow.has_room_for(2_000), "on a busy host the cell itself took twenty times as long"
+    slow.use(250)
+    assert not slow.has_room_for(100)
+    assert RepeatAllowance([3_000] * 30, 0.1).words() == "0 of at most 9 s for repeats are used"

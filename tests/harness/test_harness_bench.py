@@ -54,3 +54,23 @@ def test_all_scenarios_are_not_begun_without_a_yes(capsys: pytest.CaptureFixture
     said = capsys.readouterr().err
     assert "harness chaos --yes" in said
     assert " min." in said
+
+
+@pytest.mark.parametrize("command", ["run", "chaos", "bench"])
+def test_the_command_that_carries_out_one_cell_again_has_options_that_exist(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute([command, "--help"]) == ExitCode.PASS
+    told = capsys.readouterr().out
+    assert "--seed" in told
+    assert "--cell" in told
+
+
+def test_a_cell_is_named_after_its_settings_and_names_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["bench", "linger.ms=5", "--repetitions", "2", "--dry-run"]) == ExitCode.PASS
+    out = capsys.readouterr().out
+    assert "bench-acks-all-linger.ms-5-r2" in out
+    assert "baseline" not in out
+    suite = bench_suite(_question("5000", "linger.ms=5", "sasl.password=hunter2"))
+    assert suite.sweep is not None
+    assert suite.sweep.baseline_name == "acks=all linger.ms=5"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
-from harness.lint import lint
+from harness.cli.main import execute
+from harness.errors import ExitCode, UsageError
+from harness.lint import findings_of, lint
 from harness.plan import build_plan
 from harness.run.time_left import CELL_OVERHEAD_MS, CHAOS_OVERHEAD_MS
 from harness.scenarios import cases_of
@@ -18,12 +19,6 @@ ROOT = Path(__file__).parents[2]
 READY = (
     "sweep", "throughput-ceiling", "latency-at-rate", "catch-up", "many-partitions", "small-records", "compression",
 )  # fmt: skip
-# Findings that belong to what the suite shows; its page says so.
-MEANT = {
-    "sweep": {"mixed-durability", "compression-of-made-up-data"},
-    "throughput-ceiling": {"compression-of-made-up-data"},
-    "latency-at-rate": {"too-short-for-p999"},
-}
 
 
 def test_all_ready_suites_are_there() -> None:
@@ -42,7 +37,35 @@ def test_a_ready_suite_plans_within_the_time_that_it_states_and_has_a_page(name:
     page = (ROOT / "docs" / "guide" / "suites" / f"{name}.md").read_text()
     assert f"harness run {name}" in page
     assert stated.group(0).split()[0] in page
-    assert {finding.rule for finding in lint(cells)} == MEANT.get(name, set())
+
+
+@pytest.mark.parametrize("name", builtin_suites())
+def test_a_suite_of_ours_has_no_finding_that_it_does_not_accept_and_accepts_none_that_does_not_occur(name: str) -> None:
+    suite = load_suite(name)
+    cells = build_plan(suite, cases_of, seed=suite.seed, client=suite.client)
+    assert findings_of(suite, cells) == []
+    assert {finding.rule for finding in lint(cells)} == set(suite.accepted_findings)
+    assert all(suite.accepted_findings.values()), "each with its reason"
+
+
+@pytest.mark.parametrize("words", [["bench"], ["run", "orders.yaml"]])
+def test_what_the_command_line_makes_has_no_finding(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert execute(["init", "suite"]) == ExitCode.PASS
+    assert execute([*words, "--dry-run", "--strict"] if words[0] == "run" else [*words, "--dry-run"]) == ExitCode.PASS
+    assert "lint:" not in capsys.readouterr().err
+
+
+def test_an_accepted_finding_that_is_no_rule_is_told(tmp_path: Path) -> None:
+    text = (ROOT / "harness" / "templates" / "orders.yaml").read_text()
+    (tmp_path / "x.yaml").write_text(f"{text}accepted_findings: {{one-clustr: we have one}}\n")
+    suite = load_suite(str(tmp_path / "x.yaml"))
+    with pytest.raises(
+        UsageError, match=r"x.yaml:\d+: .*one-clustr is no rule of the lint; did you mean 'one-cluster'"
+    ):
+        findings_of(suite, ())
 
 
 def test_smoke_stays_below_two_minutes_and_has_a_page() -> None:
