@@ -291,14 +291,16 @@ class Admin:
     def abort_hanging_transaction(self, partition: TopicPartition, producer_id: int) -> None:
         """Write an abort marker for a transaction that its coordinator no longer knows (`describe_producers` shows it).
 
-        Never for one that the coordinator still has: its own marker would come later, and end the next transaction.
+        Never use it for a transaction that the coordinator still has. The coordinator's own marker would come later and
+        end the next transaction.
         """
         chosen = TopicPartition(*partition)
         where = f"{chosen.topic}-{chosen.partition}"
         producer = self.describe_producers(chosen).get(producer_id)
         if producer is None or producer.transaction_start_offset < 0:
             raise KafkaError(ErrorCode.invalid_txn_state, f"producer {producer_id} has no transaction in {where}")
-        if not 0 <= producer.producer_epoch <= _EPOCH_MAX:  # DescribeProducers has more room for it than the marker
+        # DescribeProducers has more room for an epoch than the marker.
+        if not 0 <= producer.producer_epoch <= _EPOCH_MAX:
             text = f"producer {producer_id} in {where}: epoch {producer.producer_epoch}, expected 0 to {_EPOCH_MAX}"
             raise KafkaError(ErrorCode.invalid_producer_epoch, text)
 
@@ -334,9 +336,10 @@ class Admin:
         return now_ms() + self._config.default_api_timeout_ms
 
     def _change(self, question: Question[Any], deadline_ms: int) -> None:
-        """Ask the controller. Any: what it answers beyond errors is nobody's interest here.
+        """Ask the controller. Any: callers need nothing of the answer beyond its errors.
 
-        Not retried after the request was sent and its answer lost: a second try would find its own first one.
+        If the answer was lost after the request was sent, it is not retried. A second attempt would meet the result of
+        the first one.
         """
 
         def ask() -> None:

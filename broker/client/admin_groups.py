@@ -49,7 +49,7 @@ class MemberDescription:
     client_host: str
     epoch: int
     assignment: frozenset[TopicPartition]
-    target: frozenset[TopicPartition]  # differs from `assignment` while the member still has to follow
+    target: frozenset[TopicPartition]  # differs from `assignment` until the member has followed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +251,7 @@ def _consumer_description(answer: Message, node: int) -> GroupDescription:
 def _classic_description(answer: Message, node: int) -> GroupDescription:
     group = first_of(answer.groups)
     _raise_error(group.error_code, f"group {group.group_id!r}")
-    if group.group_state == _DEAD:  # how brokers before DescribeGroups 6 say that there is none
+    if group.group_state == _DEAD:  # brokers before DescribeGroups 6 say so that there is none
         raise KafkaError(ErrorCode.group_id_not_found, f"group {group.group_id!r}")
     members = []
     for each in group.members:

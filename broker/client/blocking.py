@@ -1,4 +1,4 @@
-"""A network driven by its caller: one call at a time, bounded, other answers go to a handler.
+"""A network that its caller drives: one call at a time, with a time limit. Other answers go to a handler.
 
 Owns: metadata refreshes, finding a leader or any broker, retries of retriable errors until the deadline. No thread.
 """
@@ -135,7 +135,7 @@ class BlockingClient:
     def ask_leader(
         self, partition: TopicPartition, question: Callable[[int], Question[Result]], deadline_ms: int
     ) -> Result:
-        """Ask the partition's leader, follow leader changes. `question` takes the leader epoch that we know."""
+        """Ask the partition's leader and follow leader changes. `question` gets the leader epoch that we know."""
 
         def ask() -> Result:
             node = self.leader(partition, deadline_ms)
@@ -149,7 +149,7 @@ class BlockingClient:
         return self.retrying(ask, deadline_ms)
 
     def retrying(self, ask: Callable[[], Result], deadline_ms: int) -> Result:
-        """Until it succeeds, fails for good, or the deadline passes; waits retry.backoff.ms in between."""
+        """Repeat until it succeeds, fails for good, or the deadline passes. Waits retry.backoff.ms in between."""
         while True:
             try:
                 return ask()

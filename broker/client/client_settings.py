@@ -1,11 +1,11 @@
 """Every producer and consumer setting of Kafka 4.3, and what this client does with it: honoured, accepted without
 effect, or refused.
 
-A setting is honoured if it is a field of `ProducerConfig` or `ConsumerConfig`. For all others this file says why
-nothing comes of them; those that would change what a user relies on (security, plug-ins) are refused unless they ask
-for nothing. Nothing is silent: `screen` warns of the former and fails for the latter. docs/reference/settings.md is
-written from here; names, types and defaults in client_settings.tsv come from Kafka's jars (settings_page --jars).
-Shown by tests/broker_settings/test_settings_clients.py.
+A setting is honoured if it is a field of `ProducerConfig` or `ConsumerConfig`. For all others this file says why they
+do nothing. Those that would change what a user relies on (security, plug-ins) are refused, unless their value asks for
+nothing. Nothing is ignored silently: `screen` warns of the accepted ones and fails for the refused ones.
+docs/reference/settings.md is written from this file. Names, types and defaults in client_settings.tsv come from Kafka's
+jars (settings_page --jars). Shown by tests/broker_settings/test_settings_clients.py.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def honoured(scope: str) -> frozenset[str]:
 
 
 def support_of(scope: str, name: str) -> tuple[str, str] | None:
-    """(honoured | accepted without effect | refused, note); None for what is no setting of Kafka's."""
+    """(honoured | accepted without effect | refused, note); None if Kafka has no such setting."""
     if name in honoured(scope):
         return HONOURED, NOTES[scope].get(name, "")
     if name not in kafka_client_settings(scope):
@@ -110,8 +110,8 @@ def support_of(scope: str, name: str) -> tuple[str, str] | None:
 
 
 def screen(scope: str, properties: Mapping[str, object]) -> dict[str, object]:
-    """The honoured ones, and those that no table knows: the parser names the nearest. Raises ConfigurationError for a
-    refused one with another value than Kafka's default."""
+    """The honoured settings, and those that no table knows (the parser then names the nearest one). Raises
+    ConfigurationError for a refused setting whose value is not Kafka's default."""
     left: dict[str, object] = {}
     for name, value in properties.items():
         support = support_of(scope, name)

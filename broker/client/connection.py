@@ -1,6 +1,6 @@
-"""One connection to one broker: bytes of requests out, answers in, in the order they were asked.
+"""One connection to one broker: bytes of requests out, answers in, in the order of the requests.
 
-Owns: the socket and its buffers. What is said, core/conversation.py decides. Decides nothing about retries.
+Owns: the socket and its buffers. core/conversation.py decides what is sent. This module decides nothing about retries.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ConnectionConfig(Protocol):
 
 
 class Connection:
-    """Invariant: `pending` holds what waits for an answer, `_silent` what only waits to be written."""
+    """Invariant: `pending` holds requests that wait for an answer, `_silent` requests that only wait to be written."""
 
     def __init__(
         self,
@@ -70,7 +70,8 @@ class Connection:
     ) -> Connection:
         """Begin to connect; raises OSError if that fails at once.
 
-        `correlation_ids` is shared by all connections of a client, as in Java: they then order its requests by time.
+        `correlation_ids` is shared by all connections of a client, as in Java. So these ids order the client's requests
+        by time.
         """
         family, address = native.resolve(host, port)[0]
         sock = native.new_socket(family)
@@ -104,7 +105,7 @@ class Connection:
         self._queue(self.conversation.greet(self, self._setup_deadline_ms))
 
     def on_versions(self, message: Message) -> bool:
-        """True when the connection is ready; False if the question has to be asked in the oldest form first."""
+        """True when the connection is ready. False if the question must first be asked in its oldest version."""
         self.is_ready = self.conversation.on_greeted(message)
         if not self.is_ready:
             self._queue(self.conversation.greet(self, self._setup_deadline_ms, version=0))
@@ -153,7 +154,7 @@ class Connection:
     def receive(self) -> Iterator[tuple[Pending, Message]]:
         """One read, and all whole answers in it. Raises OSError, ConnectionClosedError, RemoteProtocolError.
 
-        What was handed out before an error counts.
+        Answers that were returned before an error count.
         """
         view = self._reader.writable(_RECEIVE_HINT_BYTES)
         try:

@@ -44,7 +44,7 @@ from broker.wire.messages import Message, error_of
 
 _METADATA = "metadata"
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
-_LOOK_UP_MS = 1000  # a look-up of offsets may take this long even in poll(0), else it would never succeed
+_LOOK_UP_MS = 1000  # a look-up of offsets may take this long even in poll(0), otherwise it would never succeed
 _CLOSE_MS = 30_000
 
 
@@ -69,7 +69,7 @@ class Consumer:
         self._is_closed = False
         self._group: GroupSession | None = None
         if self._config.has_group:
-            own = random.Random(rng.getrandbits(64))  # of the group's thread alone
+            own = random.Random(rng.getrandbits(64))  # only for the group's thread
             self._group = GroupSession(
                 self._config,
                 self._core,
@@ -86,7 +86,8 @@ class Consumer:
     # -- what to read ---------------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """These and no other; without being a member of the group, if there is one. Not beside `subscribe`."""
+        """Read these partitions and no others, without being a member of the group. Cannot be used together with
+        `subscribe`."""
         if self._group is not None and self._group.is_subscribed:
             raise _wrong_state("assign(): the consumer is subscribed; unsubscribe() first")
         chosen = [TopicPartition(*each) for each in partitions]
@@ -131,7 +132,7 @@ class Consumer:
     # -- where to read --------------------------------------------------------------------------------------------
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
-        """`leader_epoch` is that of the record before, if it is known: the position is then validated (KIP-320)."""
+        """`leader_epoch` is the epoch of the record before, if known. The position is then validated (KIP-320)."""
         if offset < 0:
             raise _wrong_state(f"seek(): expected an offset from 0 on, got {offset}")
         self._core.seek(TopicPartition(*partition), offset, leader_epoch)
@@ -187,7 +188,7 @@ class Consumer:
             records = self._core.take(self._config.max_poll_records)
             self._send_fetches()
             if records:
-                self._client.step(0)  # move what has arrived meanwhile, without waiting
+                self._client.step(0)  # read what has arrived, without waiting
                 return self._handed_out(records)
             time_ms = now_ms()
             if self._core.resets(time_ms) or self._core.validations(time_ms):
@@ -201,7 +202,7 @@ class Consumer:
                 return self._handed_out(self._core.take(self._config.max_poll_records))
 
     def wakeup(self) -> None:
-        """From any thread: a poll under way, or else the next one, raises WakeupError."""
+        """May be called from any thread: a poll that runs, or else the next one, raises WakeupError."""
         self._is_woken = True
         self._client.network.wake()
 
@@ -329,12 +330,12 @@ class Consumer:
             found = list_offset(self._client, partition, since_ms, deadline_ms, self._isolation_level)
             if found.offset >= 0:
                 return found
-            timestamp = LATEST  # no record is that young (KIP-1106)
+            timestamp = LATEST  # all records are older than that (KIP-1106)
         return list_offset(self._client, partition, timestamp, deadline_ms, self._isolation_level)
 
     def _validate(self, deadline_ms: int) -> None:
-        """Ask new leaders whether what was read before is still there. If one of a still later epoch answered, the
-        metadata knows that epoch now and it is asked once more."""
+        """Ask new leaders whether what was read before is still there. If the answer comes from a still later epoch,
+        the metadata now knows that epoch, and the question is asked once more."""
         for partition, asked in self._core.validations(now_ms()).items():
             try:
                 end = epoch_end_offset(self._client, partition, asked.offset_epoch, deadline_ms)

@@ -1,8 +1,8 @@
-"""A connection to one broker of the caller's choice: one question at a time, each answered within its time or not at
+"""A connection to one broker of the caller's choice: one question at a time. Each is answered within its time or not at
 all. Nothing is asked again, and no other broker is asked.
 
-For probes: whoever wants to know what *this* broker says. A connection can be secured, by TLS and SASL.
-Shown by tests/broker_client/test_client_conversation.py and tests/harness/test_harness_hostile.py.
+It is for probes, which want to know what *this* broker says. A connection can be secured by TLS and SASL. Shown by
+tests/broker_client/test_client_conversation.py and tests/harness/test_harness_hostile.py.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from broker.wire.errors import ErrorCode, ProtocolError, error_name
 from broker.wire.framing import FrameReader
 from broker.wire.messages import Message, request
 
-# A fetch is as long as was asked for, and one batch longer (max.message.bytes); what else is asked is about one topic.
+# A fetch answer has the asked size plus at most one batch (max.message.bytes). Every other question is about one topic.
 FETCHED_BYTES_MAX: Final = 64 << 20
 ANSWER_BYTES_MAX: Final = 16 << 20
 ELEMENTS_MAX: Final = 200_000  # of all arrays of an answer together: 28,000 partitions with three replicas
-SECURE_TIMEOUT_S: Final = 10.0  # at least, for one that has to greet and to prove itself first
+SECURE_TIMEOUT_S: Final = 10.0  # at least, for a connection that must first do a handshake and authenticate
 _RECEIVE_BYTES: Final = 64 * 1024
 _NO_DEADLINE: Final = 0  # of `Pending`: the whole question has one
 # Not among the broker's own, so not in ApiKey.
@@ -51,7 +51,8 @@ class Security(Protocol):
 
 
 class AuthenticationError(KafkaError):
-    """The broker does not take our name, password or certificate, or we not its. Asking again would not help."""
+    """The broker does not accept our name, password or certificate, or we do not accept its certificate. Asking again
+    would not help."""
 
     def __init__(self, message: str) -> None:
         self.reason = message
@@ -59,7 +60,8 @@ class AuthenticationError(KafkaError):
 
 
 class DirectConnection:
-    """Opened by the first question, dropped at the first failure, opened anew by the next. For one thread at a time."""
+    """The first question opens it, the first failure closes it, and the next question opens it again. For one thread at
+    a time."""
 
     def __init__(
         self, host: str, port: int, *, client_id: str, timeout_s: float, security: Security | None = None
@@ -75,10 +77,10 @@ class DirectConnection:
             self._socket = None
 
     def ask(self, question: Question[Result]) -> Result:
-        """Raises KafkaError: what the broker says; NETWORK_EXCEPTION or TimedOutError when it does not answer, or not
-        as it should; AuthenticationError when it does not let us in.
+        """Raises KafkaError with what the broker says, NETWORK_EXCEPTION or TimedOutError if it does not answer or
+        answers wrongly, and AuthenticationError if it does not let us in.
 
-        One deadline for all of it: a peer that drips bytes gets no more time than one that is silent.
+        There is one deadline for everything, so a peer that drips bytes gets no more time than a silent one.
         """
         who, deadline_s = f"{self._address[0]}:{self._address[1]}", time.monotonic() + self._limit_s
         is_sent = False

@@ -13,7 +13,7 @@ WAIT_S_MAX = 24 * 3600.0
 
 
 class DeliveryFuture(tuple[Batch, int, WaitForBatch]):
-    """(batch, index in it, how to wait). A bare tuple inside, for one is made per record."""
+    """(batch, index in it, how to wait). Inside it is a bare tuple, because one is made for each record."""
 
     __slots__ = ()
 

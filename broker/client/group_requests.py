@@ -33,7 +33,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request, to_ms
 
 PROTOCOL_TYPE = "consumer"
-_JOIN_GRACE_MS = 5000  # beyond the rebalance timeout, as Java: the coordinator answers a little after it
+_JOIN_GRACE_MS = 5000  # added to the rebalance timeout, as in Java: the coordinator answers a little after it
 _GROUPS_SINCE = 8  # of OffsetFetch: several groups in one request
 _INSTANCE_SINCE = 3  # of LeaveGroup: members are listed
 Send = SendJoin | SendSync | SendHeartbeat | SendLeave | SendConsumerHeartbeat
@@ -47,7 +47,7 @@ API_OF: Mapping[type[Action], ApiKey] = {
 
 
 class Identity(NamedTuple):
-    """Who commits: what fences an old member."""
+    """Who commits. The coordinator uses it to fence an old member."""
 
     generation: int
     member_id: str
@@ -214,7 +214,7 @@ def commit_error(answer: Message) -> KafkaError | None:
 def committed_request(
     version: int, config: ConsumerConfig, who: Identity, partitions: Iterable[TopicPartition]
 ) -> Message:
-    """`require_stable`: offsets of a transaction that is not decided are waited for (KIP-447)."""
+    """`require_stable`: the coordinator waits for offsets of a transaction that is not decided (KIP-447)."""
     indexes = defaultdict(list)
     for topic, partition in partitions:
         indexes[topic].append(partition)

@@ -1,9 +1,8 @@
 """The application's side of a group: subscription, listener, commits, and the steps of a rebalance, inside `poll`.
 
-Owns: what the application subscribed to, its listener, automatic commits, the look-up of committed offsets. All of it
-runs in the application's thread; the membership itself lives in member_thread.py. Listener and commit callbacks are
-called from `poll`, `commit_sync`, `unsubscribe` and `close`, as in Java.
-Shown by tests/broker_client/test_client_groups.py.
+Owns: the subscription of the application, its listener, automatic commits, and the look-up of committed offsets. All of
+it runs in the application's thread. The membership itself is in member_thread.py. `poll`, `commit_sync`, `unsubscribe`
+and `close` call the listener and the commit callbacks, as in Java. Shown by tests/broker_client/test_client_groups.py.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _LOG = logging.getLogger(__name__)
 Offsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
 CommitCallback: TypeAlias = Callable[[Offsets, KafkaError | None], None]
 _INTERNAL_PREFIX = "__"  # __consumer_offsets and __transaction_state
-# The member is not counted any more: what it read belongs to another one, which will read it again.
+# The member does not count any more. What it read now belongs to another member, which will read it again.
 _FENCED = frozenset(
     {
         ErrorCode.unknown_member_id,
@@ -69,18 +68,19 @@ class RebalanceListener:
     """Override what you need. Called in the thread that polls. `on_partitions_revoked` may still commit."""
 
     def on_partitions_assigned(self, partitions: frozenset[TopicPartition]) -> None:
-        """These came to what the member has already; the positions are looked up afterwards, a seek decides them."""
+        """These partitions are new, in addition to those that the member has. Their positions are looked up afterwards;
+        a seek decides them."""
 
     def on_partitions_revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """These are about to go."""
 
     def on_partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """These are gone already, and perhaps another member's: too late for a commit."""
+        """These are gone already, and another member may have them: too late for a commit."""
         self.on_partitions_revoked(partitions)
 
 
 class GroupSession:
-    """Exists if there is a group.id. Without a subscription it only commits and looks up, as no member."""
+    """Exists if there is a group.id. Without a subscription it only commits and looks up offsets, and is no member."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class GroupSession:
         if not self._is_subscribed:
             return
         deadline_ms = now_ms() + self._config.default_api_timeout_ms
-        while self.thread.has_step and now_ms() < deadline_ms:  # told of at least what was decided before
+        while self.thread.has_step and now_ms() < deadline_ms:  # deliver at least the steps that were decided before
             self._run_step()
         if self._owned:
             self._give_up(self._owned, frozenset())
@@ -160,7 +160,7 @@ class GroupSession:
         self.thread.leave(Leave(reason=reason, leaves_group=leaves_group), max(0, deadline_ms - now_ms()))
 
     def close(self, timeout_ms: int, leaves_group: bool | None) -> None:
-        """The last commit, and leaving, as far as the time allows."""
+        """The last commit, and leaving, as far as there is time."""
         deadline_ms = now_ms() + timeout_ms
         try:
             if self._is_subscribed:
@@ -180,7 +180,7 @@ class GroupSession:
     # -- what poll does -------------------------------------------------------------------------------------------
 
     def on_poll(self) -> None:
-        """Before records are taken: what was handed out by earlier polls counts as processed."""
+        """Called before records are taken. Records that earlier polls returned count as processed."""
         thread = self.thread
         time_ms = now_ms()
         thread.polled_ms = time_ms
@@ -237,7 +237,7 @@ class GroupSession:
         self._fetcher.assign(sorted(remaining))
 
     def _on_metadata(self) -> None:
-        """News of topics: a pattern may match others, the leader watches how many partitions there are."""
+        """New metadata of topics. A pattern may match other topics. The leader watches the number of partitions."""
         self._metadata_version = self._metadata.version
         if self._pattern is not None:
             pattern = self._pattern
@@ -268,7 +268,7 @@ class GroupSession:
     # -- committed offsets ----------------------------------------------------------------------------------------
 
     def _look_committed_up(self, time_ms: int) -> None:
-        """Without waiting: asks for what is not known, takes in what has come."""
+        """Does not wait: asks for unknown offsets and takes in answers that have come."""
         call = self._look_up
         if call is not None and call.done.is_set():
             self._look_up = None
@@ -326,7 +326,8 @@ class GroupSession:
             raise _commit_failure(call.error)
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
-        """Not repeated: a later commit may be in the log by then. The callback runs in a later call of this client."""
+        """Not repeated, because a later commit may be in the log by then. The callback runs in a later call of this
+        client."""
         if not offsets:
             return
 
@@ -352,7 +353,7 @@ class GroupSession:
 
         def build(version: int, who: Identity) -> Message:
             if self._is_subscribed and who.generation == NO_GENERATION:
-                # A group that has become empty would take it from a stranger.
+                # A group that has become empty would accept it from anybody.
                 raise KafkaError(ErrorCode.unknown_member_id, "not a member of the group any more")
             return commit_request(version, self._config, who, chosen)
 
@@ -386,7 +387,7 @@ class GroupSession:
         self.commit_async(changed, noted)
 
     def _commit_before_change(self, deadline_ms: int | None = None) -> None:
-        """A failure is told to the log only: what was not committed comes again."""
+        """A failure is only logged. Records that were not committed come again."""
         self._last_commit.clear()
         left_ms = self._config.default_api_timeout_ms if deadline_ms is None else max(1, deadline_ms - now_ms())
         try:
@@ -409,8 +410,8 @@ class GroupSession:
             self._finished.popleft()()
 
     def group_metadata(self) -> GroupMetadata:
-        """Of a member that was let go: as what it was, so that the coordinator refuses what it did since. Without a
-        generation its offsets would be anybody's, and be taken (KIP-447)."""
+        """For a member that was dropped, this is its old identity. So the coordinator refuses what it did since then.
+        Without a generation, the coordinator would accept its offsets from anybody (KIP-447)."""
         who = self.thread.last_identity() if self._is_subscribed else Identity(NO_GENERATION, NO_MEMBER_ID)
         return GroupMetadata(
             group_id=self._config.group_id,

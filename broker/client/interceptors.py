@@ -1,8 +1,7 @@
-"""What a consumer's interceptors see (KIP-42): records before `poll` returns them, commits that were taken.
+"""What a consumer's interceptors see (KIP-42): records before `poll` returns them, and commits that succeeded.
 
-Owns: the calls, in the application's thread, and that an interceptor's error harms nobody: it is logged, as in Java's
-client. Those of producers are in producer.py.
-Shown by tests/broker_client/test_client_groups.py.
+Owns: the calls, which run in the application's thread. An error of an interceptor is logged and does no other harm, as
+in Java's client. producer.py has the interceptors of producers. Shown by tests/broker_client/test_client_groups.py.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ class ConsumerInterceptor:
     """Override what you need. Called in the thread that polls, commits or closes."""
 
     def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
-        """What `poll` is about to return; what comes back is returned instead."""
+        """Gets the records that `poll` is about to return. Its result is returned instead."""
         return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:

@@ -1,9 +1,9 @@
-"""The thread behind a member of a group: talks to the coordinator while the application works between its polls.
+"""The thread of a group member. It talks to the coordinator while the application works between its polls.
 
-Owns: its own connections, the search for the coordinator, the order in which the core hears of things, commits and
-look-ups of committed offsets with their retries. Decisions are in core/groups. The application's thread and this one
-meet in `submit`, `call`, `take_step` and the lock; callbacks never run here.
-Shown by tests/broker_client/test_client_groups.py.
+Owns: its own connections, the search for the coordinator, the order of the core's events, and commits and look-ups of
+committed offsets with their retries. core/groups makes the decisions. The application's thread and this one meet in
+`submit`, `call`, `take_step` and the lock. Callbacks never run here. Shown by
+tests/broker_client/test_client_groups.py.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ _COORDINATOR_ERRORS = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinato
 
 
 class GroupCall:
-    """One commit or look-up. `build` is asked anew for each attempt: the member may have another generation by then."""
+    """One commit or look-up. `build` is called again for each attempt, because the member may have another generation
+    by then."""
 
     __slots__ = (
         "api_key",
@@ -112,7 +113,7 @@ class _Topics(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    incarnation: int  # of the coordinator: what an earlier one answers does not count
+    incarnation: int  # of the coordinator: answers of an earlier one do not count
     action: Send
 
 
@@ -136,7 +137,7 @@ class MemberThread:
         self._last_identity = Identity(NO_GENERATION, NO_MEMBER_ID)
         self._inbox: deque[Event] = deque()
         self._new_calls: deque[GroupCall] = deque()
-        self._calls: list[GroupCall] = []  # that wait to be sent
+        self._calls: list[GroupCall] = []  # calls that wait to be sent
         self._in_flight: set[GroupCall] = set()
         self._questions: list[_Topics] = []
         self._coordinator: int | None = None
@@ -166,7 +167,7 @@ class MemberThread:
         self._network.wake()
 
     def take_step(self) -> Step | None:
-        """What to carry out now; `submit(StepDone())` when it is done."""
+        """The step to carry out now. Call `submit(StepDone())` when it is done."""
         with self._lock:
             self.has_step = False
             return None if self.core.step() is None else self.core.begin_step()
@@ -176,7 +177,8 @@ class MemberThread:
             return Identity(self.core.generation, self.core.member_id)
 
     def last_identity(self) -> Identity:
-        """As `identity`; after the membership was lost, as what the application still works until it hears of that."""
+        """As `identity`. If the membership was lost, the identity under which the application still works until it
+        hears of that."""
         with self._lock:
             return self._last_identity
 
@@ -197,7 +199,7 @@ class MemberThread:
         try:
             while not self._is_stopping:
                 self._round()
-        except BaseException as error:  # a process entry: whatever it was, nobody may wait for ever
+        except BaseException as error:  # a process entry: whatever the error is, nobody may wait for ever
             _LOG.exception("event=member_thread_died group=%s", self._config.group_id)
             self.failure = error
         finally:
@@ -230,7 +232,7 @@ class MemberThread:
         deadline_ms = min(deadline_ms, self._send_calls(time_ms))
         self._ask_topics()
         if self._inbox:
-            return  # what was just found out concerns the core
+            return  # the new information is for the core
         if self._coordinator is None and self._is_wanted() and not self._is_finding:
             # Without a ready connection the network tells when there is one, or when it may be tried again.
             deadline_ms = min(deadline_ms, max(self._find_not_before_ms, time_ms + _LOOK_MS))
@@ -280,7 +282,7 @@ class MemberThread:
             return
         version = self._network.version(node, ApiKey.FIND_COORDINATOR, HIGHEST[ApiKey.FIND_COORDINATOR])
         if version is None:
-            self._back_off_finding()  # a broker without groups; another one may have them
+            self._back_off_finding()  # a broker without groups; another broker may have them
             return
         group_id = self._config.group_id
         message = request(ApiKey.FIND_COORDINATOR, version, key=group_id, key_type=0, coordinator_keys=[group_id])

@@ -27,7 +27,7 @@ class ProducerMetrics:
         self.queue_time_ms_sum = 0.0
         self.accumulated_records = 0
         self.accumulated_ms_sum = 0
-        self.is_stamped_by_user = False  # then a record's timestamp does not tell when it was handed over
+        self.is_stamped_by_user = False  # if True, a record's timestamp does not tell when it was handed over
         self.callback_error_total = 0
 
     def on_batch(self, encoded_bytes: int, uncompressed_bytes: int, queue_time_ms: int) -> None:
@@ -69,8 +69,8 @@ class ProducerMetrics:
             "records-per-batch-avg": _ratio(counters.record_send_total, self.encoded_batches),
             "compression-rate-avg": _ratio(self.record_bytes, self.uncompressed_bytes),
             "record-queue-time-avg": _ratio(self.queue_time_ms_sum, self.encoded_batches),
-            # Kafka's record-queue-time-avg is that of batches, which begins with the first record of each. What the
-            # average record waited needs a count of its own; Kafka has no name for it.
+            # Kafka's record-queue-time-avg is about batches: it begins with the first record of each. The wait of the
+            # average record needs a count of its own. Kafka has no name for it.
             **(
                 {}
                 if self.is_stamped_by_user
@@ -151,7 +151,7 @@ class ConsumerMetrics:
 
 
 def group_snapshot(counters: GroupCounters, now_ms: int, assigned: int) -> dict[str, float]:
-    """Of consumer-coordinator-metrics. Seconds ago are -1 for what never was."""
+    """Kafka's consumer-coordinator-metrics. "Seconds ago" is -1 if it never happened."""
 
     def seconds_ago(at_ms: int | None) -> float:
         return -1.0 if at_ms is None else float((now_ms - at_ms) // 1000)

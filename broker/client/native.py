@@ -74,7 +74,7 @@ def socket_pair() -> tuple[socket.socket, socket.socket]:
 def resolve(host: str, port: int) -> list[tuple[int, Any]]:
     """(address family, address) of a host; raises OSError. Any: an address is a tuple that depends on the family."""
     lookup = _original("socket", "getaddrinfo", socket.getaddrinfo)
-    if not 0 < port < 65_536:  # a broker may tell any number; Linux takes what is left of it after 16 bits
+    if not 0 < port < 65_536:  # a broker may name any number; Linux would take its lowest 16 bits
         raise OSError(f"no port {port}")
     try:
         return [(family, address) for family, _, _, _, address in lookup(host, port, 0, socket.SOCK_STREAM)]

@@ -51,7 +51,8 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """`unanswered` are contexts of requests that were handed over whole, `unsent` of those that were not."""
+    """`unanswered` are contexts of requests that were completely handed over to the kernel, `unsent` those of all
+    others."""
 
     node: int
     unanswered: tuple[object, ...]
@@ -140,7 +141,8 @@ class Network:
         self._poll.register(connection.descriptor, select.POLLIN | select.POLLOUT)
 
     def any_ready(self) -> int | None:
-        """A node to ask anything: a ready one with few requests; else a connection is begun and None returned."""
+        """A node for a question to any node: a ready one with few requests. If there is none, a connection is begun and
+        the result is None."""
         ready = [each for each in self._connections.values() if each.is_ready]
         if ready:
             return min(ready, key=lambda each: (each.node < 0, len(each.pending))).node

@@ -1,9 +1,10 @@
-"""The reference producer: what Java's KafkaProducer does, in Python, for measuring what its settings do.
+"""The reference producer. It does in Python what Java's KafkaProducer does, so that the effect of its settings can be
+measured.
 
-Owns: the caller's side of a send (serializers, interceptors, partition, waiting for metadata and memory). What happens
-after a record is in a batch is decided in core/sender.py and done in sender_thread.py. Any thread may send; not
-to be used from greenlets: a wait blocks its OS thread.
-Shown by tests/broker_client/test_client_producer.py and test_client_mock_cluster.py.
+Owns: the caller's side of a send (serializers, interceptors, partition, waiting for metadata and memory). Once a record
+is in a batch, core/sender.py decides and sender_thread.py acts. Any thread may send. Do not use it from greenlets,
+because a wait blocks its OS thread. Shown by tests/broker_client/test_client_producer.py and
+test_client_mock_cluster.py.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ class ProducerInterceptor(Protocol):
 class Producer:
     """See docs/internals/contracts.md. `properties` are Kafka's producer properties; an unknown one is an error.
 
-    With a `batch_listener` no callback is called for each record: what `send` got as `on_delivery` is a token of any
-    kind, and the listener gets those of a whole batch at once (a tenth of the cost). A record that could not be queued
-    comes back as a FailedFuture alone.
+    With a `batch_listener` no callback is called for each record. `send` then takes a token of any kind as
+    `on_delivery`, and the listener gets all tokens of a batch at once (a tenth of the cost). A record that could not be
+    queued only comes back as a FailedFuture.
     """
 
     def __init__(
@@ -124,8 +125,9 @@ class Producer:
 
         What cannot be queued comes back as a failed future and through `on_delivery`, like any other failure.
         """
-        # The hot path: a plain record into the batch that took the last one. One lock, no call into the core: 0.5 us,
-        # through `_send_in_full` 1.8 us. The sender closes a batch under the same lock, so no record can slip behind.
+        # The hot path: a plain record goes into the batch that took the last one. One lock and no call into the core:
+        # 0.5 us instead of 1.8 us through `_send_in_full`. The sender closes a batch under the same lock, so no record
+        # can be added after that.
         batch = self._open.get(topic if partition is None else (topic, partition))
         if batch is not None and key is None and timestamp_ms is None and not headers and value is not None:
             size_bytes = len(value) + 12
@@ -202,19 +204,21 @@ class Producer:
         return self._send_slowly(record, on_delivery, size_bytes, is_chosen=partition is None)
 
     def _note_open(self, topic: str, partition: int | None, batch: Batch, size_bytes: int, *, is_plain: bool) -> None:
-        """Under the lock: where the next plain record may go; and what the partitioner has to know of this one."""
+        """Under the lock: note where the next plain record may go, and tell the partitioner what it needs to know about
+        this one."""
         if is_plain and batch.takes_plain and self._may_append_in_place:
             if partition is not None:
                 self._open[(topic, partition)] = batch
                 return
             if self._is_sticky:
-                self._open[topic] = batch  # its bytes are told to the partitioner as a whole, when it is closed or full
+                # The partitioner gets the batch's bytes as one number when the batch is closed or full.
+                self._open[topic] = batch
                 return
         if partition is None:
             self._partitioner.on_appended(topic, batch.partition.partition, size_bytes)
 
     def _account_sticky(self, topic: str, next_bytes: int) -> None:
-        """Under the lock: the batch that plain records went to takes no more; a full one counts as batch.size."""
+        """Under the lock: the batch of the plain records takes no more. A full batch counts as batch.size."""
         batch = self._open.get(topic)
         if batch is not None and (not batch.takes_plain or next_bytes > batch.room_bytes):
             del self._open[topic]
@@ -240,8 +244,8 @@ class Producer:
     # -- transactions (KIP-98) ------------------------------------------------------------------------------------
 
     def init_transactions(self, timeout_s: float | None = None) -> None:
-        """Once, before the first transaction: fences earlier producers of this transactional.id and ends what they
-        left open. After a time-out (default: max.block.ms) it may be called again."""
+        """Call it once, before the first transaction. It fences earlier producers of this transactional.id and ends
+        their open transactions. After a timeout (default: max.block.ms) it may be called again."""
         transactions = self._need_transactions("init_transactions")
         with transactions.call("init"):
             transactions.initialise(self._call_deadline_ms(timeout_s))
@@ -258,9 +262,10 @@ class Producer:
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata | str
     ) -> None:
-        """Commit what a consumer has read with the transaction: both count, or neither does (KIP-98, KIP-447).
+        """Commit the offsets that a consumer has read with the transaction: both count, or neither does (KIP-98,
+        KIP-447).
 
-        Without the member (a plain group id) no member of the group is fenced by another.
+        With only a group id, without the member, no member of the group is fenced by another.
         """
         transactions = self._need_transactions("send_offsets_to_transaction")
         wanted = {
@@ -273,9 +278,9 @@ class Producer:
                 transactions.add_offsets(wanted, member, self._call_deadline_ms(None))
 
     def commit_transaction(self, timeout_s: float | None = None) -> None:
-        """Flush, then commit. Raises KafkaError: if a record failed, or the coordinator says so, nothing of the
-        transaction counts and `abort_transaction` is next; after a time-out the outcome is unknown (`definite` False)
-        and only the same call, which asks again, tells it."""
+        """Flush, then commit. Raises KafkaError if a record failed or the coordinator refuses: nothing of the
+        transaction counts, and the next call must be `abort_transaction`. After a timeout the outcome is unknown
+        (`definite` False). Only the same call, which asks again, can tell it."""
         transactions = self._need_transactions("commit_transaction")
         deadline_ms = self._call_deadline_ms(timeout_s)
         with transactions.call("commit"):
@@ -289,7 +294,7 @@ class Producer:
             transactions.end(is_commit=True, deadline_ms=deadline_ms, had_failures=False)
 
     def abort_transaction(self, timeout_s: float | None = None) -> None:
-        """What is queued fails, what is on the wire is waited for, then the coordinator undoes it all."""
+        """Queued records fail, requests on the wire are waited for, then the coordinator aborts the transaction."""
         transactions = self._need_transactions("abort_transaction")
         deadline_ms = self._call_deadline_ms(timeout_s)
         with transactions.call("abort"):
@@ -319,9 +324,10 @@ class Producer:
         return _deadline_ms(self._config.max_block_ms / 1000 if timeout_s is None else timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Refuse new records, send the queued ones, end the thread; safe to call again.
+        """Refuse new records, send the queued ones, end the thread. It is safe to call it again.
 
-        After `timeout_s` (default: delivery.timeout.ms) the unsent fails for certain, what is in flight is unknown.
+        After `timeout_s` (default: delivery.timeout.ms) unsent records have failed for certain, and those in flight are
+        unknown.
         """
         self._refuse_sender_thread("close")
         wait_s = self._config.delivery_timeout_ms / 1000 if timeout_s is None else max(timeout_s, 0.0)
@@ -436,7 +442,7 @@ class Producer:
                     return appended[0], appended[1]
                 waiter = native.Event()
                 self._sender.memory_waiters.append(waiter)
-                self._sender.core.hurry_count += 1  # what is queued goes out now: it holds the memory
+                self._sender.core.hurry_count += 1  # queued batches are sent now, because they hold the memory
                 self._sender.wake_by(0)
             began_ns = monotonic_ns()
             is_free = waiter.wait(deadline_s - monotonic())

@@ -1,4 +1,4 @@
-"""One request and how its answer is read. Whoever asks it chooses the broker, asks again, or gives up."""
+"""One request and how its answer is read. The caller chooses the broker, asks again, or gives up."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Question(Generic[Result_co]):
     highest: int | None = None  # None: what protocol.py says
 
     def version(self, negotiated: Callable[[ApiKey, int], int | None], who: str) -> int:
-        """The one to ask in. `negotiated` gives the highest that both sides speak, not above the given one.
+        """The version to ask in. `negotiated` gives the highest version that both sides speak, not above the given one.
 
-        Raises KafkaError UNSUPPORTED_VERSION when the broker offers none that would do.
+        Raises KafkaError UNSUPPORTED_VERSION if the broker offers no suitable version.
         """
         version = negotiated(self.api_key, HIGHEST[self.api_key] if self.highest is None else self.highest)
         if version is None or version < self.lowest:

@@ -40,7 +40,7 @@ class NewTopic:
 
 
 class FoundOffset(NamedTuple):
-    """-1 where the leader had nothing to say. `leader_epoch` is that of the record before the offset, or of it."""
+    """-1 if the leader did not say. `leader_epoch` is the epoch of the record at or before the offset."""
 
     offset: int
     timestamp_ms: int
@@ -130,13 +130,14 @@ def _quorum_replica(replica: Message) -> QuorumReplica:
 
 
 # -- one partition, asked of its leader -----------------------------------------------------------------------------
-# `known_epoch` is the leader epoch that we know: a leader that was replaced then does not answer (KIP-320). -1: any.
+# `known_epoch` is the leader epoch that we know. A leader that was replaced then does not answer (KIP-320). -1: any
+# epoch.
 
 
 def offset_at(
     partition: TopicPartition, timestamp_ms: int, *, known_epoch: int = -1, isolation_level: int = 0
 ) -> Question[FoundOffset]:
-    """For a time in ms, EARLIEST (-2) or LATEST (-1); offset -1 if no record is that young."""
+    """For a time in ms, EARLIEST (-2) or LATEST (-1). The offset is -1 if all records are older than the time."""
 
     def build(version: int) -> Message:
         entry = {
@@ -178,7 +179,8 @@ def end_of_epoch(partition: TopicPartition, leader_epoch: int, *, known_epoch: i
 def records_from(
     partition: TopicPartition, offset: int, *, size_bytes_max: int, max_wait_ms: int, known_epoch: int = -1
 ) -> Question[FetchResult]:
-    """What the leader serves from this offset, possibly nothing. Batches come as they are stored, and unchecked."""
+    """What the leader serves from this offset on, perhaps nothing. Batches come as they are stored. They are not
+    checked."""
 
     def build(version: int) -> Message:
         return fetch_request(
@@ -270,7 +272,7 @@ def deleted_topic_by_id(topic_id: str, timeout_ms: int) -> Question[None]:
 
 
 def more_partitions(counts: Mapping[str, int], timeout_ms: int) -> Question[None]:
-    """Up to so many in all."""
+    """Up to this many in all."""
 
     def build(version: int) -> Message:
         topics = [{"name": name, "count": count, "assignments": None} for name, count in counts.items()]
@@ -338,7 +340,8 @@ def _resource_type(kind: str) -> int:
 
 
 def _check(topics: Sequence[Message], asked: int) -> None:
-    """Raises the first error among the answers for so many topics, IncompleteAnswerError if there are fewer."""
+    """Raises the first error among the answers for this many topics, IncompleteAnswerError if there are fewer
+    answers."""
     for each in topics:
         raise_error(each.error_code, getattr(each, "error_message", None), f"topic {each.name!r}")
     if len(topics) < asked:

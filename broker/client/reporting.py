@@ -1,6 +1,6 @@
-"""Telling of a finished batch: its delivery callbacks, each once and in record order, or its listener, once.
+"""Reports a finished batch: it calls the delivery callbacks, each once and in record order, or the listener once.
 
-Errors of the caller are contained.
+Exceptions of the caller's code are caught.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class DeliveredBatch(NamedTuple):
-    """A batch with its outcome: either an error or a base offset, which is -1 where no broker told it (acks=0)."""
+    """A batch with its outcome: an error or a base offset. The offset is -1 if no broker told it (acks=0)."""
 
     partition: TopicPartition
     tokens: Sequence[Any]  # what each `send` was given as on_delivery, in record order

@@ -1,7 +1,7 @@
-"""The producer's one thread: asks the sender core what to do, does it, and tells what came of it.
+"""The producer's only thread. It asks the sender core what to do, does it, and reports the result.
 
-Owns: the network, encoding at drain, the order "lock, decide, unlock, act". Everything of the core, the accumulator and
-the metadata is touched under `lock` only; encoding, sockets and callbacks never are. Callbacks run here, once each.
+Owns: the network, encoding at drain, and the order "lock, decide, unlock, act". The core, the accumulator and the
+metadata are used only under `lock`. Encoding, sockets and callbacks never run under it. Callbacks run here, each once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from broker.wire.errors import ErrorCode
 
 _LOG = logging.getLogger(__name__)
 PRODUCE_VERSION_MAX = HIGHEST[ApiKey.PRODUCE]
-LEGACY_PRODUCE = 11  # from 12 on a broker takes a producer's transaction for one of transaction.version 2
+LEGACY_PRODUCE = 11  # from version 12 on, a broker treats a producer's transaction as one of transaction.version 2
 _NEVER_MS = 2**62
 _WAIT_MS_MAX = 1000  # the loop looks around at least this often
 
@@ -89,7 +89,7 @@ class SenderThread:
         self.core = SenderCore(config, self.accumulator, self.metadata, rng)
         self.metrics = ProducerMetrics()
         self.network = Network(config, rng, now_ms)
-        self.sleeps_until_ms = 0  # under the lock: when the thread looks next if nobody wakes it
+        self.sleeps_until_ms = 0  # under the lock: the time until which the thread sleeps if nobody wakes it
         self.memory_waiters: list[native.Event] = []
         self.metadata_waiters: list[native.Event] = []
         self.produce_version_max = PRODUCE_VERSION_MAX
@@ -107,14 +107,14 @@ class SenderThread:
     # -- for other threads ----------------------------------------------------------------------------------------
 
     def wake_by(self, due_ms: int) -> None:
-        """Under the lock: make sure that the thread looks no later than `due_ms`."""
+        """Under the lock: make sure that the thread wakes up by `due_ms`."""
         if self.sleeps_until_ms > due_ms:
             self.sleeps_until_ms = 0
             self.network.wake()
         self._wanted_by_ms = min(self._wanted_by_ms, due_ms)
 
     def stop(self, deadline_ms: int) -> None:
-        """Under the lock: send what is queued, end at the deadline at the latest."""
+        """Under the lock: send what is queued, and end at the latest at the deadline."""
         if self._stop_at_ms is None:
             self.core.hurry_count += 1
             self._stop_at_ms = deadline_ms
@@ -143,7 +143,7 @@ class SenderThread:
         try:
             while self._step():
                 pass
-        except BaseException as error:  # a process entry: whatever it was, nobody may wait for ever
+        except BaseException as error:  # a process entry: whatever the error is, nobody may wait for ever
             _LOG.exception("event=sender_thread_died")
             self.failure = error
             reason = f"the sender thread died: {type(error).__name__}: {error}"
@@ -179,7 +179,8 @@ class SenderThread:
         return True
 
     def _next_look_ms(self, time_ms: int) -> int:
-        """Under the lock. Counted from the last Tick: what came in or became due since must not be slept over."""
+        """Under the lock. Counted from the last Tick, so that nothing that came in or became due since then is
+        missed."""
         candidates = [time_ms + _WAIT_MS_MAX, self._wanted_by_ms]
         deadline_ms = self.core.next_deadline_ms(self._tick_ms)
         if deadline_ms is not None:
@@ -302,7 +303,7 @@ class SenderThread:
 
     def _report(self) -> None:
         while self._reporting:
-            batch = self._reporting[0]  # stays in line until done, so that flush() sees it
+            batch = self._reporting[0]  # stays in line until it is done, so that flush() sees it
             failures = report(batch, self._batch_listener)  # before the sum is read: interceptors add to it too
             self.metrics.callback_error_total += failures
             with self.lock:

@@ -1,8 +1,8 @@
 """What a transactional producer asks its coordinators, in the caller's thread: a blocking client beside the sender's.
 
-Owns: finding the coordinator of the transactional id and of groups, repeating what is worth it until the deadline, and
-the version of the protocol: with transaction.version 2 (KIP-890 part 2) partitions need no request of their own and
-each end brings the next epoch. Records are the sender thread's. Calls come one at a time (under `lock`).
+Owns: finding the coordinator of the transactional id and of groups, repeating retriable requests until the deadline,
+and the version of the protocol. With transaction.version 2 (KIP-890 part 2) partitions need no request of their own,
+and each end brings the next epoch. The sender thread sends the records. Calls come one at a time (under `lock`).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class TransactionClient:
     def add_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata, deadline_ms: int
     ) -> None:
-        """They count when the transaction commits."""
+        """These offsets count when the transaction commits."""
         core = self.core
         refusal = core.refusal_of_send()
         if refusal is not None:
@@ -155,7 +155,8 @@ class TransactionClient:
         self._ask(GROUP, group.group_id, ApiKey.TXN_OFFSET_COMMIT, build, deadline_ms, highest=highest)
 
     def end(self, *, is_commit: bool, deadline_ms: int, had_failures: bool) -> None:
-        """The state is COMMITTING or ABORTING. After a time-out it still is: the same call may be made again."""
+        """The state is COMMITTING or ABORTING. After a timeout it is still the same, and the same call may be made
+        again."""
         core = self.core
         if not core.has_anything:
             core.ended(core.producer_id, core.producer_epoch)
@@ -180,7 +181,7 @@ class TransactionClient:
             return
         core.ended(core.producer_id, core.producer_epoch)
         if had_failures:
-            # The sequences that the brokers expect are not known for sure: the next epoch begins anew (KIP-360).
+            # The sequences that the brokers expect are not known for certain. The next epoch begins at 0 (KIP-360).
             core.state = TransactionState.UNINITIALISED
             self._init_producer_id(deadline_ms, known=(core.producer_id, core.producer_epoch))
 
@@ -196,8 +197,8 @@ class TransactionClient:
         *,
         highest: int | None = None,
     ) -> Message:
-        """The answer without an error. Raises TimedOutError with the state unchanged, another KafkaError after noting
-        in the core what it means."""
+        """The answer, if it has no error. Raises TimedOutError with the state unchanged. For another KafkaError, the
+        core first notes what it means."""
         last: KafkaError | None = None
         while True:
             if now_ms() >= deadline_ms:
@@ -239,7 +240,8 @@ class TransactionClient:
 
 
 def _first_error(answer: Message) -> ErrorCode:
-    """At the top, or the first among topics and partitions; a partition that was not attempted blames another."""
+    """The error at the top, or the first one among topics and partitions. A partition that was not attempted failed
+    because of another one."""
     code: ErrorCode = getattr(answer, "error_code", ErrorCode.none)
     codes = [code]
     for topic in getattr(answer, "results_by_topic_v3_and_below", ()):

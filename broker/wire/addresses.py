@@ -18,7 +18,7 @@ class AddressError(ValueError):
 
 
 def parse_address(text: str, *, default_port: int | None = None, allow_zero: bool = False) -> tuple[str, int]:
-    """Host without brackets, and port. The host may be empty: what that means is the caller's matter."""
+    """Host without brackets, and port. The host may be empty; the caller decides what that means."""
     stripped = text.strip()
     match = (_BRACKETED if stripped.startswith("[") else _PLAIN).fullmatch(stripped)
     if match is None or (match[2] is None and default_port is None):

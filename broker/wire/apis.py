@@ -1,10 +1,9 @@
 """The table of APIs: key, versions, and which listener offers which.
 
-Owns: the numbers that go into ApiVersions, and the check of a request against them. Not the handling of any API.
-Left out on purpose: transactions, SASL, ACLs, quotas, share and streams groups. Produce is advertised
-from version 0 because old librdkafka stores batches uncompressed when it sees a higher floor (KAFKA-18659); versions
-0 to 2 are refused when they are sent.
-Shown by tests/broker_wire/test_wire_apis.py.
+Owns: the numbers in ApiVersions, and the check of a request against them. Handlers are elsewhere. Left out on purpose:
+SASL, ACLs, share and streams groups. Produce is advertised from version 0 on, because old librdkafka stores batches
+uncompressed when it sees a higher minimum (KAFKA-18659). Versions 0 to 2 are refused when they are sent. Shown by
+tests/broker_wire/test_wire_apis.py.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class ApiKey(IntEnum):
 
 
 class Listener(Enum):
-    """Who may knock: clients (EXTERNAL, DIRECT), other brokers (INTERNAL), the controller quorum (CONTROLLER)."""
+    """Who may connect: clients (EXTERNAL, DIRECT), other brokers (INTERNAL), the controller quorum (CONTROLLER)."""
 
     CLIENT = "client"
     INTER_BROKER = "inter_broker"

@@ -16,15 +16,16 @@ from broker.wire.varints import decode_varint
 # (offset, timestamp_ms, key, value, headers)
 DecodedRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 
-# Of one batch that a broker serves, before anything of it is unpacked. Our own broker takes a quarter of the bytes and
-# a sixteenth of the records from a producer; decoding so many records takes 2 s and 300 MB.
+# For one batch that a broker serves, checked before any of it is unpacked. Our own broker accepts a quarter of these
+# bytes and a sixteenth of these records from a producer. To decode this many records takes 2 s and 300 MB.
 FETCHED_BYTES_MAX = 64 << 20
 FETCHED_RECORDS_MAX = 1 << 20
 _OFFSET_MAX = 2**63 - 1
 
 
 def decode_fetched(batch: RawBatch) -> list[DecodedRecord]:
-    """As `decode_records`, of a batch that whoever listens at an address has served."""
+    """As `decode_records`, for a batch from a process that is not trusted: whatever listens on the address may have
+    sent it."""
     header = batch.header
     check_fetched(header)
     records = decode_records(batch, decompressed_bytes_max=FETCHED_BYTES_MAX)

@@ -38,8 +38,9 @@ __all__ = [
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _LENGTH = struct.Struct(">i")
-_HEADER_TAGS_MAX = 1_000  # the protocol has none yet
-_FLEXIBLE: dict[tuple[int, int], bool] = {}  # of the supported requests that have come: does it have tagged fields?
+_HEADER_TAGS_MAX = 1_000  # the protocol defines none yet
+# Of the supported requests that have arrived: whether this one has tagged fields.
+_FLEXIBLE: dict[tuple[int, int], bool] = {}
 
 
 class RequestHeader(NamedTuple):
@@ -53,10 +54,10 @@ class RequestHeader(NamedTuple):
 
 
 class UnsupportedVersionError(RemoteProtocolError):
-    """The peer asks for an API or version that we do not have. `header` tells which; see the answer rule in codec.py.
+    """The peer asks for an API or version that we do not have. `header` tells which.
 
-    ApiVersions must then be answered with `encode_unsupported_api_versions`; for all others the connection is closed,
-    since the layout of the answer that the peer expects is unknown to us.
+    An ApiVersions request must then be answered with `encode_unsupported_api_versions`. For all others the connection
+    is closed, since we do not know the layout of the answer that the peer expects.
     """
 
     def __init__(self, header: RequestHeader) -> None:
@@ -135,8 +136,9 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
 
 def decode_request_body(header: RequestHeader, frame: Buffer, *, elements_max: int = ELEMENTS_MAX) -> Message:
     kind = request_type(header.api_key, header.api_version)
-    # kio's native decoder needs `extent_of` first: it takes memory for as many elements as an array claims to have, and
-    # a claim of 2^31 in a frame of 40 bytes aborts the process (found by fuzzing: tests/broker_sim/test_sim_fuzz.py).
+    # kio's native decoder needs `extent_of` first. It allocates memory for as many elements as an array claims to have,
+    # and a claim of 2^31 in a frame of 40 bytes aborts the process (found by fuzzing:
+    # tests/broker_sim/test_sim_fuzz.py).
     return decode_in_place(kind, memoryview(frame), header.body_position, elements_max=elements_max)
 
 
@@ -153,8 +155,8 @@ def decode_response(
 ) -> tuple[int, Message]:
     """(correlation id, message) of a response frame. Records of a Fetch response are memoryviews of `frame`.
 
-    Whatever listens on an address may have sent it: each length and count is checked before anything is built, and
-    `elements_max` bounds all arrays together.
+    The frame may come from any process that listens on the address. So each length and count is checked before anything
+    is built, and `elements_max` limits all arrays together.
     """
     kind = response_type(api_key, version)
     correlation_id = decode_response_correlation_id(frame)
@@ -170,7 +172,8 @@ def decode_response(
 def decode_message(
     kind: MessageType, frame: Buffer, position: int, *, elements_max: int = ANSWER_ELEMENTS_MAX
 ) -> Message:
-    """The message of type `kind` that begins at `position`, from whoever sent it. RemoteProtocolError if it is none."""
+    """The message of type `kind` that begins at `position`. The sender is not trusted. RemoteProtocolError if it is no
+    such message."""
     view = frame if isinstance(frame, bytes) else memoryview(frame).toreadonly()  # kio refuses writable buffers
     extent_of(kind, view, position, elements_max=elements_max)
     if kind.__api_key__ == ApiKey.FETCH:
@@ -179,7 +182,7 @@ def decode_message(
         return entity_reader(kind)(view, position)[0]
     except (SerialError, ValueError, KeyError, OverflowError, TypeError):
         # kio refuses a tagged field or an error code that it does not know, and a time of -1, which brokers send for a
-        # transaction that has not begun. Our own decoder reads them, and says what is wrong if there is more.
+        # transaction that has not begun. Our own decoder reads them. If something else is wrong, it says what.
         return decode_in_place(kind, memoryview(frame), position)
 
 
@@ -189,7 +192,7 @@ def _check_type(message: Message, kind: MessageType) -> None:
 
 
 def _finish(message: Message, output: Output) -> list[Buffer]:
-    """Encode the body; then put the length into the empty piece that was kept free at the very start."""
+    """Encode the body, then put the length into the empty piece at the very start."""
     head = output.small
     encode_body(message, output)
     if not output.buffers:

@@ -1,8 +1,8 @@
 """The four codecs of record batches, as Kafka's Java code reads and writes them.
 
-Owns: framing quirks and a bound on decompressed size. lz4 is written with independent blocks and no content checksum
-(Java rejects linked blocks: "Dependent block stream is unsupported"); snappy in xerial's block format, while bare raw
-snappy, which librdkafka sends, is read too. Usual frames of lz4 and zstd take the quick ways of quick_codecs.py.
+Owns: details of framing, and a limit on the decompressed size. lz4 is written with independent blocks and no content
+checksum, because Java rejects linked blocks ("Dependent block stream is unsupported"). snappy is written in xerial's
+block format. Raw snappy, which librdkafka sends, is read too. quick_codecs.py handles the usual frames of lz4 and zstd.
 Shown by tests/broker_wire/test_wire_compression.py.
 """
 
@@ -20,21 +20,22 @@ from broker.wire.quick_codecs import pack_lz4, pack_zstd, unpack_lz4, unpack_zst
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-# More than any sane batch unpacks to (message.max.bytes is 1 MiB), far less than what a bomb would ask for.
+# More than any sensible batch unpacks to (message.max.bytes is 1 MiB), and far less than a decompression bomb would
+# need.
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
 
 # Java's stream reads any number of gzip members and snappy blocks one after another. Producers write one member, and
-# blocks of 32 KiB; a batch of empty ones would take seconds.
+# blocks of 32 KiB. A batch of empty ones would take seconds.
 GZIP_MEMBERS_MAX = 64
 _XERIAL_BLOCK_BYTES_MIN = 1024
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
-_LZ4_THOROUGH_LEVEL_MIN = 3  # levels below are one and the same
+_LZ4_THOROUGH_LEVEL_MIN = 3  # all levels below are the same
 _SPARE_BYTES = 2 * 1024 * 1024  # what nearly every batch unpacks into
 _SPARES_MAX = 2
-_SPARES: list[bytearray] = []  # targets that nobody uses now
+_SPARES: list[bytearray] = []  # targets that are not in use now
 
 
 class CodecId(IntEnum):
@@ -150,10 +151,11 @@ def _decompress_gzip(data: bytes, size_bytes_max: int) -> bytes:
 
 
 def _decompress_stream(module: Any, data: Buffer, size_bytes_max: int) -> bytes:
-    """Into a fixed target, which is the bound; a target that proves too small is replaced by one eight times as big.
+    """Decompress into a target of fixed size, which limits the result. If it is too small, one eight times as big
+    replaces it.
 
-    The size in a frame's header is optional and is a claim of the peer, so it is not used. The first target is one that
-    was used before: the pages of a new one cost 2 us for a small batch and 8 us for 128 KiB.
+    The size in a frame's header is optional and only a claim of the peer, so it is not used. The first target is one
+    that was used before, because the pages of a new one cost 2 us for a small batch and 8 us for 128 KiB.
     """
     room = min(max(4 * len(data), _SPARE_BYTES), size_bytes_max)
     try:

@@ -1,11 +1,12 @@
 """Bytes to messages without copying payloads: for every request, and for Fetch responses.
 
-Owns: generated decoders whose `records` are memoryviews of the frame (writable when the frame is), so a leader rewrites
-base offsets in the receive buffer and a client parses batches in place. They trust nothing: lengths and counts are
-checked against the frame before memory is taken, a null is refused where the protocol has none. Other responses go
-through kio's native decoder once extent.py has checked their lengths and counts: both together take 6 us where this
-takes 44 us (a Produce answer of ten partitions), but kio copies records (19 us per MiB) and refuses writable buffers.
-Shown by tests/broker_wire/test_wire_codec.py: the same values as kio's decoder.
+Owns: generated decoders. Their `records` are memoryviews of the frame (writable if the frame is), so a leader rewrites
+base offsets in the receive buffer, and a client parses batches in place. They trust nothing. Lengths and counts are
+checked against the frame before memory is allocated. A null is refused where the protocol has none.
+
+Other responses go through kio's native decoder, after extent.py has checked their lengths and counts. For a Produce
+answer of ten partitions both together take 6 us, this decoder 44 us. But kio copies records (19 us per MiB) and refuses
+writable buffers. Shown by tests/broker_wire/test_wire_codec.py: the same values as kio's decoder.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from broker.wire.varints import read_uvarint
 
 
 class Budget:
-    """How many elements of arrays, and tagged fields, one message may still have. Counted before they are built."""
+    """How many more elements of arrays, and tagged fields, one message may have. They are counted before they are
+    built."""
 
     __slots__ = ("_limit", "left")
 
@@ -39,7 +41,7 @@ class Budget:
 
 # (view, position, budget) -> (value, position after it)
 Decode: TypeAlias = Callable[[memoryview, int, Budget], tuple[Any, int]]
-ELEMENTS_MAX = 1 << 20  # of a message from whom we trust; of requests see limits.py
+ELEMENTS_MAX = 1 << 20  # of a message from a trusted sender; limits.py has the limits of requests
 
 
 def decode_in_place(
@@ -78,7 +80,7 @@ def _read_legacy_bytes(view: memoryview, position: int, budget: Budget) -> tuple
 
 def _read_compact_string(view: memoryview, position: int, budget: Budget) -> tuple[str | None, int]:
     size, position = read_uvarint(view, position)
-    if size > STRING_BYTES_MAX + 1:  # as Kafka; what came in here can so go out again in any version
+    if size > STRING_BYTES_MAX + 1:  # as in Kafka: a string that came in can then go out again in any version
         raise RemoteProtocolError(f"a string of {size - 1} bytes: at most {STRING_BYTES_MAX} are allowed")
     encoded, position = _slice(view, position, size - 1)
     return (None if encoded is None else str(encoded, "utf-8")), position
@@ -210,7 +212,7 @@ _WITH_LENGTH = frozenset({"string", "bytes", "records"})
 
 
 def _required(read: Decode, name: str) -> Decode:
-    """Where the protocol has no null."""
+    """For a field where the protocol has no null."""
 
     def read_required(view: memoryview, position: int, budget: Budget) -> tuple[Any, int]:
         value, position = read(view, position, budget)
@@ -267,7 +269,7 @@ def _array_reader(item: Decode, flexible: bool) -> Decode:
 
 
 def _nullable_struct_reader(item: Decode) -> Decode:
-    """A marker byte goes before such a structure: -1 null, 1 present (KIP-893)."""
+    """A marker byte precedes such a structure: -1 null, 1 present (KIP-893)."""
 
     def read_nullable(view: memoryview, position: int, budget: Budget) -> tuple[Any, int]:
         return item(view, position + 1, budget) if view[position] == 1 else (None, position + 1)

@@ -21,10 +21,11 @@ from broker.wire.varints import uvarint
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-# Below this a payload is joined with its neighbours: one more buffer costs more than such a copy.
+# A smaller payload is joined with its neighbours, because one more buffer costs more than such a copy.
 COPY_BELOW_BYTES = 512
 
-# Kafka's own: the length is an int16 in the older encoding, and its generated code holds the compact one to the same.
+# Kafka's own limit. The length is an int16 in the older encoding, and Kafka's generated code limits the compact one in
+# the same way.
 STRING_BYTES_MAX = 0x7FFF
 TEXT_CHARACTERS_SURE = STRING_BYTES_MAX // 4  # UTF-8 takes 4 bytes a character at most
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
@@ -98,7 +99,7 @@ def _write_string(value: str | None, output: Output, compact: bool) -> None:
 
 
 def _write_text(value: str | None, output: Output, compact: bool) -> None:
-    """A string for people. What we compose of names and values of a peer may grow too long: then it is cut."""
+    """A string for people. If we make it from names and values of a peer, it may become too long. Then it is cut."""
     if value is not None and len(value) > TEXT_CHARACTERS_SURE:
         value = value.encode()[:STRING_BYTES_MAX].decode(errors="ignore")
     _write_string(value, output, compact)
@@ -195,7 +196,7 @@ def _fixed_expression(shape: FieldShape, value: str) -> str:
 
 
 def _fixed_lines(run: list[FieldShape], names: dict[str, Any]) -> list[str]:
-    """Neighbouring fields of fixed size go out in one `pack`."""
+    """Neighbouring fields of fixed size are written by one `pack`."""
     if not run:
         return []
     pack_name = f"_pack_{len(names)}"

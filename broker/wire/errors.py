@@ -1,8 +1,8 @@
 """What can go wrong on the wire: the error codes of the protocol and the exceptions of this package.
 
-Owns: which code is worth a retry. What a code says of a Produce request: fates.py. Knows nothing of connections.
-A wire error is an `ErrorCode` value; it becomes an exception only at the surface of a client.
-Shown by tests/broker_wire/test_wire_codec.py.
+Owns: which code is worth a retry. fates.py says what a code means for a Produce request. Knows nothing of connections.
+A wire error is an `ErrorCode` value. It becomes an exception only at the surface of a client. Shown by
+tests/broker_wire/test_wire_codec.py.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CorruptBatchError(ProtocolError):
 
 
 class UnpackedTooBigError(CorruptBatchError):
-    """Records would unpack to more bytes than allowed. Nothing says that they are damaged."""
+    """Records would unpack to more bytes than allowed. They are not necessarily damaged."""
 
 
 def error_code(value: int) -> ErrorCode:

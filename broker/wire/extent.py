@@ -1,10 +1,10 @@
-"""How far a message reaches in its frame: every length and count in it is checked before anything is built.
+"""Finds the end of a message in its frame. Every length and count is checked before anything is built.
 
-Owns: one generated walk per message type. It adds up lengths and creates nothing, so a frame that claims two billion
-elements costs a look at its count. What passes is safe for a decoder that believes what an array says of its length,
-as kio's native one does: it takes memory for the claim first, and the process aborts if there is not enough.
-Not the values: UTF-8 and times out of range are the decoders' part; a null where the protocol has none is refused here.
-Shown by tests/broker_wire/test_wire_extent.py.
+Owns: one generated walk for each message type. It adds up lengths and creates nothing. So a frame that claims two
+billion elements costs only a look at its count. After this check a decoder may believe the length of an array, as kio's
+native one does. It allocates memory for the claim first, and the process aborts if there is not enough. Decoders check
+the values, such as UTF-8 and times out of range. A null where the protocol has none is refused here. Shown by
+tests/broker_wire/test_wire_extent.py.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from broker.wire.encoder import FIXED_CODES
 from broker.wire.errors import RemoteProtocolError
 from broker.wire.messages import FieldShape, MessageType, field_shapes
 
-# Of all arrays of one answer together. Metadata of 140,000 partitions with three replicas has a million; they take
-# 1.5 s and 200 MB to decode. Who asks for one topic sets less.
+# For all arrays of one answer together. Metadata of 140,000 partitions with three replicas has a million elements,
+# which take 1.5 s and 200 MB to decode. A caller that asks for one topic sets a lower limit.
 ANSWER_ELEMENTS_MAX: Final = 1_000_000
 _UVARINT_MAX: Final = 2**31 - 1  # lengths and counts are Java's ints
 
@@ -70,8 +70,8 @@ _FIXED_BYTES = {name: struct.calcsize(">" + code) for name, code in FIXED_CODES.
 
 @cache
 def _walk_for(message_type: MessageType, flexible: bool) -> Walk:
-    """Generate the walk of one type. A position past the end of the frame shows at the next byte that is read, or at
-    the very end: lengths are never negative, so it only grows."""
+    """Generate the walk of one type. A position past the end of the frame is noticed at the next byte that is read, or
+    at the very end. Lengths are never negative, so the position only grows."""
     shapes = field_shapes(message_type)
     names: dict[str, Any] = {}
     lines: list[str] = []
@@ -126,7 +126,7 @@ def _sized_lines(shape: FieldShape, flexible: bool) -> list[str]:
 
 
 def _null_lines(shape: FieldShape) -> list[str]:
-    """kio's decoder lets a null pass where the protocol has none, and a caller then meets None for a list."""
+    """kio's decoder accepts a null where the protocol has none. A caller would then get None instead of a list."""
     return [] if shape.nullable else [f"    if n < 0: _no_null({shape.name!r})"]
 
 
@@ -189,7 +189,7 @@ def _item_walk(shape: FieldShape, flexible: bool) -> Walk:
 
 
 def _tags_walk(shapes: list[FieldShape]) -> Walk:
-    """Tagged fields (KIP-482): one that is known must be as long as it says, others are skipped."""
+    """Tagged fields (KIP-482). A known one must be as long as it says. Others are skipped."""
     known: dict[int | None, Walk] = {}
     for shape in shapes:
         names: dict[str, Any] = {}

@@ -1,9 +1,9 @@
-"""What an answer to a Produce request says of the records in it. One table, for our own client and all adapters.
+"""What an answer to a Produce request says about its records. One table, for our own client and all adapters.
 
-Owns: which error code proves that an attempt appended nothing, with the reason and where that is written. A code that
-is not in the table proves nothing. Not what a client library does without an answer (a full queue, a time-out): that
-differs by library and stands in workloads/clients/fates.py. The page docs/reference/send-fates.md is written from both.
-Shown by tests/broker_wire/test_wire_fates.py.
+Owns: which error code proves that an attempt appended nothing, with the reason and its source. A code that is not in
+the table proves nothing. What a client library does without an answer (a full queue, a timeout) differs by library and
+is in workloads/clients/fates.py. Both together make the page docs/reference/send-fates.md. Shown by
+tests/broker_wire/test_wire_fates.py.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from broker.wire.errors import ErrorCode, error_code, is_retriable
 
 
 class Proof(Enum):
-    """What of a batch is certainly not in the log once its last answer carries the code."""
+    """Which part of a batch is certainly not in the log if its last answer has this code."""
 
-    EVERY_ATTEMPT = "never appended"  # what is refused is the same in each attempt
+    EVERY_ATTEMPT = "never appended"  # each attempt would be refused in the same way
     THIS_ATTEMPT = "not by this attempt"  # an earlier attempt, whose answer was lost, may have been appended
     NONE = "perhaps appended"
 
@@ -106,7 +106,7 @@ FATES: Final[dict[ErrorCode, Fate]] = {
 
 
 def proof_of(code: int) -> Proof:
-    """NONE for a code that the table does not have: if unsure, a send is unknown, never failed."""
+    """NONE for a code that is not in the table: an uncertain send is unknown, never failed."""
     fate = FATES.get(error_code(code))
     return Proof.NONE if fate is None else fate.proof
 

@@ -15,8 +15,8 @@ from broker.wire.errors import RemoteProtocolError
 # Kafka's socket.request.max.bytes is 100 MiB.
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 INITIAL_BUFFER_BYTES = 64 * 1024
-FILLED_BUFFER_BYTES = 256 * 1024  # up to which a buffer doubles when one receipt filled it: fewer wake-ups a byte
-KEPT_BUFFER_BYTES = 8 * 1024 * 1024  # a buffer that grew beyond it is let go once it is empty
+FILLED_BUFFER_BYTES = 256 * 1024  # a buffer doubles up to this size if one receipt filled it: fewer wake-ups per byte
+KEPT_BUFFER_BYTES = 8 * 1024 * 1024  # a buffer that grew beyond this size is released once it is empty
 _LENGTH = struct.Struct(">i")
 
 
@@ -38,7 +38,7 @@ class FrameReader:
         self._start = 0
         self._end = 0
         self._frame_bytes_max = frame_bytes_max
-        self._is_filled = False  # the peer sends more at a time than the buffer takes
+        self._is_filled = False  # the peer sends more at a time than the buffer can hold
 
     @property
     def buffered_bytes(self) -> int:
@@ -67,7 +67,7 @@ class FrameReader:
             self._is_filled = False
             if size_hint_bytes <= len(self._buffer):
                 return self._view
-        # The length is only a claim: room for it is made as the bytes come, four times what is there at most.
+        # The length is only a claim of the peer. Room is made as the bytes come, at most four times what is there.
         missing = min(self._missing_bytes(), INITIAL_BUFFER_BYTES + 4 * held)
         wanted = max(size_hint_bytes, missing, 1)
         if len(self._buffer) - self._end < wanted:

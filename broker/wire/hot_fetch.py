@@ -1,9 +1,9 @@
 """Fetch by hand, versions 12-17: requests of consumers and followers, answers to both, and a follower's own side.
 
-Owns: the same bytes and values as decoder.py and encoder.py give, at a fraction of the time; followers pay it for every
-few batches of every partition. What is unusual (earlier versions, unknown tagged fields, forgotten partitions, aborted
-transactions, a diverging log, a hint where the leader is) it declines with None, and the general path takes it.
-Shown by tests/broker_wire/test_wire_hot.py: equal to the general path, message by message and byte by byte.
+Owns: the same bytes and values as decoder.py and encoder.py give, at a fraction of the time. Followers fetch every few
+batches of every partition. For anything unusual (earlier versions, unknown tagged fields, forgotten partitions, aborted
+transactions, a diverging log, a hint where the leader is) it returns None, and the general path takes over. Shown by
+tests/broker_wire/test_wire_hot.py: equal to the general path, message by message and byte by byte.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Buffer = bytes | bytearray | memoryview
 FIRST_VERSION = 12  # flexible, and with last_fetched_epoch
 TOPIC_IDS_SINCE_VERSION = 13
 REPLICA_STATE_SINCE_VERSION = 15
-HOT_ELEMENTS_MAX = 10_000  # topics and partitions; the general decoder counts what is more
+HOT_ELEMENTS_MAX = 10_000  # topics and partitions; the general decoder handles larger numbers
 _COMPACT_MAX = 0x7F  # lengths and counts of one varint byte
 _NONE = ErrorCode.none
 _INT32 = struct.Struct(">i")
@@ -152,8 +152,8 @@ def encode_follower_fetch(
     topics: Iterable[tuple[UUID, Sequence[FetchPartition]]],
     forgotten: Iterable[tuple[UUID, Sequence[int]]] = (),
 ) -> bytes:
-    """The whole frame of a follower's request, version 15-17. `limits`: max wait in ms, min and max bytes; `session`:
-    its id and epoch; `forgotten`: what leaves the session."""
+    """The whole frame of a follower's request, version 15-17. `limits`: max wait in ms, min and max bytes. `session`:
+    its id and epoch. `forgotten`: partitions that leave the session."""
     pieces = [
         _HEAD_15.pack(*limits, 0, *session),
         b"",
@@ -177,9 +177,10 @@ def encode_follower_fetch(
 
 
 class PartitionData(NamedTuple):
-    """What an answer holds for one partition, where it has neither aborted transactions nor tagged fields.
+    """The part of an answer for one partition that has neither aborted transactions nor tagged fields.
 
-    `is_read_committed`: tell that no transaction was aborted, rather than that none were looked for.
+    `is_read_committed`: the answer then says that no transaction was aborted. Otherwise it says that nobody looked for
+    aborted ones.
     """
 
     partition_index: int
@@ -244,7 +245,8 @@ _NOT_DIVERGING = _Epoch(-1, -1)
 
 
 class FollowedPartition(NamedTuple):
-    """The fields of kio's message under the same names; `diverging_epoch` is always that of a log that does not."""
+    """The fields of kio's message under the same names. `diverging_epoch` always has the value for a log that does not
+    diverge."""
 
     partition_index: int
     error_code: ErrorCode
@@ -300,7 +302,7 @@ def _decode_response(view: memoryview) -> FetchResponse | None:
             if size:
                 records = view[position : position + size - 1]
                 position += size - 1
-            if view[position]:  # beyond the frame: IndexError; not 0: tagged fields
+            if view[position]:  # an IndexError if it is beyond the frame; if it is not 0, there are tagged fields
                 return None
             position += 1
             told = _NONE if not code else error_code(code)

@@ -89,7 +89,8 @@ def response(api_key: int, version: int, /, **values: object) -> Message:
 
 
 class FieldShape:
-    """One field of a message type as encoder, decoder and builder need it. Written once, at first use of the type."""
+    """One field of a message type, as encoder, decoder and builder need it. Computed once, at the first use of the
+    type."""
 
     __slots__ = ("default", "is_array", "kafka_type", "name", "nested", "nullable", "tag")
 

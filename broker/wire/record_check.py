@@ -1,14 +1,14 @@
-"""Whether the records of a producer's batch are what its header says: the offsets 0, 1, 2 .. and nothing torn.
+"""Checks that the records of a producer's batch are what its header says: offsets 0, 1, 2 .. and nothing torn.
 
-Owns: the walk over a body without building anything of it. Kafka's LogValidator asks the same; a batch that lies here
-would have consumers skip or repeat records. Most loads write records of one size, so a run of these is judged in
-columns: each byte that is structure stands at the same place of every record (measured: 4 us for the 150 records of
-16 KB, 15 to 30 ns a record; one by one 0.45 us a record).
+Owns: the walk over a body, without building objects. Kafka's LogValidator checks the same. With a wrong batch,
+consumers would skip or repeat records. Most loads write records of one size, so a run of these is checked in columns:
+each byte of structure is at the same place in every record. Measured: 4 us for the 150 records of 16 KB (15 to 30 ns a
+record); one by one 0.45 us a record.
 
-Where the compiled part was built (_record_check.c), it is asked first, in place, and says yes or no: 6 ns a record,
-of any sizes. Upon a no, the walk here decides, and its error is told. So both paths refuse the same bytes with the
-same words.
-Shown by tests/broker_wire/test_wire_record_check.py, which compares both with the decoder, and test_wire_compiled.py.
+If the compiled part was built (_record_check.c), it is asked first, in place. It says yes or no, in 6 ns a record of
+any size. After a no, the walk here decides and makes the error. So both paths refuse the same bytes with the same
+words. Shown by tests/broker_wire/test_wire_record_check.py, which compares both with the decoder, and
+test_wire_compiled.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from broker.wire.varints import VARINTS, decode_varint, varint
 
 IsSound: TypeAlias = Callable[[Buffer, int], bool]
 
-PURE_VARIABLE = "KAFKA_HARNESS_PURE"  # a broker process in whose environment it is not empty uses no compiled part
+# If it is not empty in a broker's environment, that broker does not use the compiled part.
+PURE_VARIABLE = "KAFKA_HARNESS_PURE"
 
 RUN_MIN = 8  # records; for fewer, columns cost more than they save
 _KNOWN = len(VARINTS)
@@ -41,7 +42,7 @@ def _built() -> IsSound | None:
     return is_sound
 
 
-_is_sound = _built()  # None: the walk in Python alone
+_is_sound = _built()  # None: only the walk in Python
 
 
 def use_compiled(wanted: bool) -> bool:
@@ -60,7 +61,7 @@ def check_records(body: Buffer, count: int) -> None:
 def walk_records(body: bytes, count: int) -> None:
     """`check_records` without the compiled part."""
     position = index = retry_at = 0
-    pause = RUN_MIN  # records after a run that was none, before columns are tried again
+    pause = RUN_MIN  # after an attempt without a run, this many records pass before columns are tried again
     try:
         while index < count:
             start, may_run = position, index >= retry_at and count - index >= RUN_MIN
@@ -71,7 +72,7 @@ def walk_records(body: bytes, count: int) -> None:
                 pause, retry_at = 2 * pause, index + pause
             position = _check_record(body, start, index)
             index += 1
-            # The next one begins as this one did: with the same length.
+            # The next run begins like this one did: with the same length.
             if may_run and body.startswith(body[start : start + 2], position):
                 length = _run_length(body, start, position - start, index, count)
                 position += length * (position - start)
@@ -149,9 +150,10 @@ def _check_headers(body: bytes, position: int, end: int) -> int:
 
 
 def _plain_run(body: bytes, start: int, index: int, count: int) -> tuple[int, int] | None:
-    """Where a run ends that begins with this record, and the index after it: of as many records as begin with the same
-    byte and have offset deltas of as many bytes. Only for what most producers send (no headers, no key or one below 64
-    bytes, below 8 KiB) and only if all agree; else None. What `_run_length` finds too, in a third of the time."""
+    """The end of the run that begins with this record, and the index after it. A run has records with the same first
+    byte and with offset deltas of the same number of bytes. None unless all records agree and are of the most frequent
+    kind (no headers, no key or one below 64 bytes, below 8 KiB). `_run_length` finds the same in three times the time.
+    """
     if (byte := body[start]) < 0x80:
         time_at, size = start + 2, 1 + (byte >> 1)
     else:
@@ -195,7 +197,8 @@ def _is_one_low_byte(column: bytes, count: int) -> bool:
 
 
 def _run_length(body: bytes, start: int, size: int, index: int, count: int) -> int:
-    """How many records follow that have the structure of the one at `start` byte by byte; `index` is the next one's."""
+    """How many records follow whose structure is byte by byte that of the one at `start`. `index` is that of the next
+    one."""
     same, time_at, delta_at, key_at = _structure(body, start)
     if key_at - delta_at > len(_DELTAS_END):
         return 0
@@ -227,7 +230,7 @@ def _run_length(body: bytes, start: int, size: int, index: int, count: int) -> i
 
 
 def _agreeing(found: bytes, expected: bytes) -> int:
-    """How many bytes from the front are equal."""
+    """The number of equal bytes from the front."""
     if found == expected:
         return len(found)
     difference = int.from_bytes(found, "big") ^ int.from_bytes(expected, "big")
@@ -235,8 +238,8 @@ def _agreeing(found: bytes, expected: bytes) -> int:
 
 
 def _structure(body: bytes, start: int) -> tuple[list[int], int, int, int]:
-    """Of a checked record: the positions of bytes that are lengths and counts, and where its timestamp's delta, its
-    offset's delta and its key begin."""
+    """Of a checked record: the positions of bytes that are lengths and counts, and the beginnings of its timestamp's
+    delta, its offset's delta and its key."""
     if body[start] < 0x80:
         same, time_at = [start], start + 2
     else:
@@ -261,7 +264,7 @@ def _varint_end(body: bytes, position: int) -> int:
 
 
 def _note_length(body: bytes, position: int, same: list[int]) -> int:
-    """The bytes of the length at `position` go to `same`; returns where what it is the length of ends."""
+    """Add the bytes of the length at `position` to `same`. Returns the end of what this length belongs to."""
     same.append(position)
     if (byte := body[position]) < 0x80:
         return position + 1 if byte & 1 else position + 1 + (byte >> 1)
@@ -272,7 +275,8 @@ def _note_length(body: bytes, position: int, same: list[int]) -> int:
 
 @cache
 def _delta_columns(width: int) -> tuple[bytes, ...]:
-    """The bytes of all offset deltas that take so many: the first bytes of each, the second ones .."""
+    """The bytes of all offset deltas that take this many bytes: the first byte of each, then the second byte of each,
+    and so on."""
     end = _DELTAS_END[width - 1]
     last = width - 1
     return tuple(

@@ -1,8 +1,8 @@
-"""Taking records out of a batch: for compaction, which keeps the offsets, sequences and order of what stays.
+"""Takes records out of a batch. Compaction uses it; the records that stay keep their offsets, sequences and order.
 
-Owns: where each record of a decompressed body begins and ends, and the new batch of those that are kept. Kept records
-are copied as bytes; only a new delete horizon (KIP-534) touches them, because it takes the place of the base timestamp.
-Shown by tests/broker_wire/test_wire_record_filter.py.
+Owns: where each record of a decompressed body begins and ends, and the new batch of the records that are kept. Kept
+records are copied as bytes. Only a new delete horizon (KIP-534) changes them, because it takes the place of the base
+timestamp. Shown by tests/broker_wire/test_wire_record_filter.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from broker.wire.errors import CorruptBatchError
 from broker.wire.varints import decode_varint, varint
 
 CODEC_MASK = 0x07
-DELETE_HORIZON_FLAG = 0x40  # base_timestamp is the time from which tombstones and markers of this batch may go
+# Base_timestamp is then the time from which tombstones and markers of this batch may be removed.
+DELETE_HORIZON_FLAG = 0x40
 
 
 class RecordSpan(NamedTuple):
@@ -117,7 +118,7 @@ def _shifted(body: bytes, span: RecordSpan, shift_ms: int) -> bytes:
 
 
 def without_records(header: BatchHeader) -> bytes:
-    """The header alone: what is left to tell of the last sequence of a producer whose records are gone."""
+    """The header alone. It keeps the last sequence of a producer whose records are gone."""
     return with_body(header._replace(record_count=0), b"")
 
 

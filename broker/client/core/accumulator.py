@@ -73,11 +73,11 @@ class Accumulator:
         return batch, index, True
 
     def reserved_bytes_for(self, record_size_bytes: int) -> int:
-        """As Java: a batch takes a whole batch.size from the pool, more only for a record that needs more."""
+        """As in Java: a batch reserves a whole batch.size, and more only for a record that needs more."""
         return max(self.batch_size_bytes, record_size_bytes)
 
     def is_due(self, queue: PartitionQueue, now_ms: int, *, hurry: bool) -> bool:
-        """Whether the first batch may go now. `hurry`: flush, close, or somebody waits for memory."""
+        """Whether the first batch may go now. `hurry`: a flush, a close, or a thread that waits for memory."""
         if not queue.batches or queue.is_muted:
             return False
         first = queue.batches[0]
@@ -93,7 +93,8 @@ class Accumulator:
         return first.retry_at_ms if first.attempts else first.created_ms + self.linger_ms
 
     def take_first(self, queue: PartitionQueue) -> Batch:
-        """The first batch leaves the queue for a request; an open one is closed by that: nobody appends to it again."""
+        """The first batch leaves the queue for a request. An open batch is closed by this, so nothing is appended to it
+        any more."""
         batch = queue.batches.popleft()
         assert batch.state in (BatchState.OPEN, BatchState.QUEUED)
         batch.close(BatchState.IN_FLIGHT)
@@ -101,9 +102,11 @@ class Accumulator:
         return batch
 
     def put_back(self, batch: Batch) -> None:
-        """A failed batch waits for its next attempt: before what has not been tried, in sequence order if it has one.
+        """A failed batch waits for its next attempt. It goes before batches that were never tried, and in sequence
+        order if it has a sequence.
 
-        Without sequences it goes to the very front; that this can overtake is what in-flight above 1 costs.
+        Without sequences it goes to the very front. It may overtake others there; this is the price of more than one
+        request in flight.
         """
         queue = self.queues[batch.partition]
         queue.in_flight_count -= 1
@@ -117,7 +120,7 @@ class Accumulator:
         queue.batches.insert(position, batch)
 
     def forget(self, batch: Batch) -> None:
-        """The batch has its outcome: give its memory back, take it from wherever it is."""
+        """The batch has its outcome: release its memory, and remove it from wherever it is."""
         queue = self.queues[batch.partition]
         if batch.state is BatchState.IN_FLIGHT:
             queue.in_flight_count -= 1
@@ -128,7 +131,8 @@ class Accumulator:
         self.used_bytes -= batch.reserved_bytes
 
     def expired(self, now_ms: int, delivery_timeout_ms: int) -> list[Batch]:
-        """Batches older than delivery.timeout.ms, oldest first. They were created in order, so the walk stops early."""
+        """Batches older than delivery.timeout.ms, oldest first. They were created in order, so the walk can stop at the
+        first young one."""
         late = []
         for batch in self.incomplete.values():
             if now_ms - batch.created_ms < delivery_timeout_ms:

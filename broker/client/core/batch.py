@@ -17,7 +17,7 @@ from broker.client.core.errors import KafkaError
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 BATCH_HEADER_BYTES = 61
 NO_SEQUENCE = -1
-SEQUENCE_MODULUS = 2**31  # sequences wrap from 2**31 - 1 to 0
+SEQUENCE_MODULUS = 2**31  # after 2**31 - 1 comes sequence 0
 UNKNOWN_OFFSET = -1
 UNKNOWN_TIMESTAMP = -1
 
@@ -28,9 +28,10 @@ class TopicPartition(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where an acknowledged record is. `offset` is -1 with acks=0, or for a duplicate the broker forgot the place of.
+    """Where an acknowledged record is. `offset` is -1 with acks=0, or for a duplicate whose offset the broker has
+    forgotten.
 
-    A named tuple, as one is made per callback: a frozen dataclass costs four times as much.
+    A named tuple, because one is made for each callback. A frozen dataclass costs four times as much.
     """
 
     topic: str
@@ -126,7 +127,7 @@ class Batch:
         return len(self.values)
 
     def is_numbered_after(self, other: Batch) -> bool:
-        """In the circle of sequences, where at most five batches are ever compared."""
+        """Comparison on the circle of sequences. At most five batches are ever compared."""
         return 0 < (self.base_sequence - other.base_sequence) % SEQUENCE_MODULUS < SEQUENCE_MODULUS // 2
 
     @property
@@ -185,7 +186,8 @@ class Batch:
         return expanded
 
     def waited_ms(self, now_ms: int) -> int:
-        """Summed over the records: how long ago each was stamped, by the wall clock; if that was set back, zero."""
+        """The sum over the records of the time since each was stamped, by the wall clock. Zero if that clock was set
+        back."""
         ends = [start for start, _ in self.stamps[1:]] + [len(self.values)]
         return sum(
             max(now_ms - stamp_ms, 0) * (end - start) for (start, stamp_ms), end in zip(self.stamps, ends, strict=True)
@@ -229,7 +231,8 @@ def _start_of(stamp: tuple[int, int]) -> int:
 
 
 def record_size_bytes_max(value: bytes | None, key: bytes | None, headers: Headers) -> int:
-    """Upper bound of a record in a batch, tight for plain ones: a batch must not outgrow batch.size by surprise.
+    """Upper bound of a record's size in a batch, close to the real size for plain records. So a batch never outgrows
+    batch.size.
 
     Length varint, attributes, timestamp delta (2 bytes: linger below 8 s), offset delta (3), key and value lengths.
     """

@@ -38,7 +38,7 @@ COMPRESSION_TYPES = ("none", "gzip", "snappy", "lz4", "zstd")
 ROUND_ROBIN = ("round_robin", "org.apache.kafka.clients.producer.RoundRobinPartitioner")
 IDEMPOTENT_IN_FLIGHT_MAX = 5  # a broker remembers the last five batches of a producer in a partition
 GROUP_PROTOCOLS = ("classic", "consumer")
-# What the broker decides under group.protocol=consumer (KIP-848), as Java's client has it.
+# With group.protocol=consumer the broker decides these (KIP-848), as in Java's client.
 RESET_POLICIES = ("earliest", "latest", "none")
 # Each assignor under its name in the protocol and that of Java's class.
 ASSIGNOR_CLASSES = {
@@ -67,8 +67,10 @@ class ProducerConfig:
     compression_zstd_level: int = setting(3, low=-131072, high=22)
     buffer_memory: int = setting(33554432, low=0, high=INT64_MAX)
     max_block_ms: int = setting(60000, low=0, high=INT64_MAX)
-    transactional_id: str = setting("")  # not empty: transactions; who starts with the same id fences its predecessor
-    transaction_timeout_ms: int = setting(60000, low=1, high=INT32_MAX)  # the coordinator aborts what lasts longer
+    # Not empty: transactions; a producer that starts with the same id fences its predecessor.
+    transactional_id: str = setting("")
+    # The coordinator aborts a transaction that lasts longer.
+    transaction_timeout_ms: int = setting(60000, low=1, high=INT32_MAX)
     max_request_size: int = setting(1048576, low=0, high=INT32_MAX)
     max_in_flight_requests_per_connection: int = setting(5, low=1, high=INT32_MAX)
     retries: int = setting(INT32_MAX, low=0, high=INT32_MAX)
@@ -105,10 +107,12 @@ class ProducerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
-    """Limits of a fetch: a broker waits `fetch_max_wait_ms` for `fetch_min_bytes`; a response holds up to
-    `fetch_max_bytes`, a partition in it up to `max_partition_fetch_bytes` (but always one batch).
+    """Limits of a fetch: a broker waits `fetch_max_wait_ms` for `fetch_min_bytes`. A response holds up to
+    `fetch_max_bytes`, and for one partition up to `max_partition_fetch_bytes` (but always one batch).
 
-    A member that does not poll for `max_poll_interval_ms`, or is not heard of for `session_timeout_ms`, is out."""
+    A member is removed if it does not poll for `max_poll_interval_ms`, or if nothing is heard of it for
+    `session_timeout_ms`.
+    """
 
     bootstrap_servers: tuple[str, ...] = setting(())
     client_id: str = setting("")
@@ -252,7 +256,8 @@ def _require_bootstrap(servers: tuple[str, ...]) -> None:
 
 
 def _settle_idempotence(config: ProducerConfig, given: frozenset[str]) -> ProducerConfig:
-    """As Java's client: a conflict with an explicit `enable.idempotence=true` is an error, else it is switched off."""
+    """As Java's client: a conflict with an explicit `enable.idempotence=true` is an error. Without an explicit value,
+    idempotence is switched off."""
     if not config.enable_idempotence:
         return config
     conflicts = []
@@ -271,7 +276,8 @@ def _settle_idempotence(config: ProducerConfig, given: frozenset[str]) -> Produc
 
 
 def _settle_delivery_timeout(config: ProducerConfig, given: frozenset[str]) -> ProducerConfig:
-    """delivery.timeout.ms must hold linger and one whole request; as Java, a default is raised, a wish is refused."""
+    """delivery.timeout.ms must be long enough for linger and one whole request. As in Java, a default is raised, and an
+    explicit value is refused."""
     least_ms = min(config.linger_ms + config.request_timeout_ms, INT32_MAX)
     if config.delivery_timeout_ms >= least_ms:
         return config

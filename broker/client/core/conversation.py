@@ -1,9 +1,9 @@
-"""What is said on one connection: versions, correlation ids, answers in the order of the requests, bounds on answers.
+"""What is said on one connection: versions, correlation ids, answers in the order of the requests, limits on answers.
 
 Pure: takes messages and frames, gives buffers and messages. `connection.py` moves the bytes of many pipelined requests
 without blocking, `direct.py` those of one at a time. A broker answers the requests of a connection in order, so an
-answer with an unexpected correlation id is a broken peer.
-Shown by tests/broker_client/test_client_conversation.py.
+answer with an unexpected correlation id means that the peer is broken. Shown by
+tests/broker_client/test_client_conversation.py.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class Conversation:
     def take(self, frame: memoryview) -> tuple[Pending, Message]:
         """The oldest request and its answer. Raises RemoteProtocolError.
 
-        A request is no longer `pending` only once its answer is decoded: if that fails, it is lost with the connection.
+        A request leaves `pending` only when its answer is decoded. If decoding fails, the request is lost with the
+        connection.
         """
         correlation_id = decode_response_correlation_id(frame)
         if not self.pending or self.pending[0].correlation_id != correlation_id:

@@ -14,9 +14,9 @@ LOCAL_ERROR_CODE = -1  # the run log writes -1 for an error that no broker named
 
 
 class KafkaError(Exception):
-    """A failed operation. `code` is Kafka's number, or -1 when the client itself gave up (`name` then says why).
+    """A failed operation. `code` is Kafka's number, or -1 if the client itself gave up (`name` then says why).
 
-    `definite` False: a record may have been appended all the same; such a send is unknown, never lost.
+    `definite` False: a record may have been appended all the same. Such a send is unknown, never lost.
     """
 
     def __init__(self, code: int, message: str, *, definite: bool = True, name: str | None = None) -> None:
@@ -28,7 +28,7 @@ class KafkaError(Exception):
 
 
 class IncompleteAnswerError(KafkaError):
-    """A broker's answer leaves out what was asked about. Whether it did what was asked is not known."""
+    """A broker's answer leaves out what was asked. Nobody knows whether the broker did what was asked."""
 
     def __init__(self) -> None:
         super().__init__(LOCAL_ERROR_CODE, "the answer leaves out what was asked", definite=False, name="LOCAL_ANSWER")
@@ -67,16 +67,17 @@ class WakeupError(KafkaError):
 
 
 class CommitFailedError(KafkaError):
-    """The member is not counted any more, or the group is rebalancing: what it read comes to whoever reads next."""
+    """The member does not count any more, or the group is rebalancing. The next reader gets again what this member
+    read."""
 
     def __init__(self, cause: KafkaError) -> None:
         super().__init__(cause.code, f"the offsets are not committed: {cause}")
 
 
 class LogTruncationError(KafkaError):
-    """The log was cut back to before the consumer's position: what it read from `divergent_offset` on is gone.
+    """The log was cut back to before the consumer's position. What it read from `divergent_offset` on is gone.
 
-    None: the leader cannot tell from where on. Seek to go on.
+    None: the leader cannot tell the offset. Seek to go on.
     """
 
     def __init__(self, partition: tuple[str, int], offset: int, divergent_offset: int | None) -> None:

@@ -1,11 +1,13 @@
 """The consumer's decisions: where each partition stands, what to fetch from whom, and what a fetched batch contains.
 
-One fetch is under way per broker at most; a partition with unread records is not fetched again (Java's rule: memory is
-bounded by one fetch per broker). With isolation.level=read_committed the records of aborted transactions are dropped
-here, by the list that comes with each answer (KIP-98). When a partition has a leader of another epoch, nothing is
-fetched from it before it said that what was read is still there (KIP-320): else a log that was cut back and grew again
-past the position would be read on from the middle. Left out: fetch sessions, follower fetching.
-Shown by tests/broker_client/test_client_fetcher.py.
+- At most one fetch per broker is under way. A partition with unread records is not fetched again. This is Java's rule:
+  it limits the memory to one fetch per broker.
+- With isolation.level=read_committed, the records of aborted transactions are dropped here, by the list in each answer
+  (KIP-98).
+- If a partition has a leader of another epoch, it is asked first whether what was read is still there (KIP-320).
+  Otherwise, if a log was cut back and grew again past the position, the reader would go on in the middle of it.
+
+Left out: fetch sessions, follower fetching. Shown by tests/broker_client/test_client_fetcher.py.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from broker.wire.records import (
 
 EARLIEST = -2  # timestamps of ListOffsets with a meaning of their own
 LATEST = -1
-BY_DURATION = -(2**63)  # not one of the protocol: the shell puts the time in its place, since it has the wall clock
+# Not part of the protocol: the shell replaces it by the time, because the shell has the wall clock.
+BY_DURATION = -(2**63)
 
 
 class ConsumerRecord(NamedTuple):
@@ -65,12 +68,13 @@ class FetchResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchPosition:
     offset: int
-    leader_epoch: int  # that we believe the leader has: it refuses the fetch if it has another
+    leader_epoch: int  # the epoch that we believe the leader has; a leader with another epoch refuses the fetch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """To ask the leader of `leader_epoch`: where does `offset_epoch` end, that of the record before `offset`?"""
+    """A question to the leader of `leader_epoch`: where does `offset_epoch` end? That is the epoch of the record before
+    `offset`."""
 
     offset: int
     offset_epoch: int
@@ -107,7 +111,7 @@ class _Partition:
         self.awaits_committed = False
         self.is_paused = False
         self.epochs = EpochChain()
-        self.validated_epoch = UNKNOWN_EPOCH  # of the leader that confirmed the position, or needed not to
+        self.validated_epoch = UNKNOWN_EPOCH  # of the leader that confirmed the position, or did not have to
 
     def stand_at(self, offset: int) -> None:
         self.position = self.fetch_offset = offset
@@ -118,8 +122,8 @@ class _Partition:
 
 
 class _Room:
-    """What one answer may unpack to before the rest of it is left: one batch always fits. Small batches that unpack to
-    much more than they take on the wire would fill the memory otherwise."""
+    """How many bytes one answer may unpack to before the rest of it is left. One batch always fits. Without this limit,
+    small batches that unpack to much more than their size on the wire would fill the memory."""
 
     __slots__ = ("_bytes", "_records")
 
@@ -132,7 +136,7 @@ class _Room:
 
     def take(self, batch: RawBatch, records: list[DecodedRecord]) -> None:
         self._records += len(records)
-        if batch.header.codec:  # what is not compressed is bounded by the answer's size
+        if batch.header.codec:  # the answer's size limits what is not compressed
             self._bytes += sum(len(record[2] or b"") + len(record[3] or b"") for record in records)
 
 
@@ -149,8 +153,8 @@ class FetcherCore:
     # -- what the caller asks -------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Replace the assignment. Partitions that stay keep their position; new ones of a group begin where it has
-        committed, else by auto.offset.reset."""
+        """Replace the assignment. Partitions that stay keep their position. New partitions of a group begin at its
+        committed offset, or else by auto.offset.reset."""
         self._partitions = {each: self._partitions.get(each) or self._new_partition() for each in partitions}
 
     def awaiting_committed(self) -> list[TopicPartition]:
@@ -161,7 +165,7 @@ class FetcherCore:
         """(offset, leader epoch) of the group, None if it never committed."""
         state = self._partitions.get(partition)
         if state is None or not state.awaits_committed:
-            return  # the caller has sought meanwhile, or lost the partition
+            return  # the caller has called seek since then, or lost the partition
         state.awaits_committed = False
         if committed is not None:
             self.seek(partition, *committed)
@@ -221,7 +225,7 @@ class FetcherCore:
         }
 
     def leads(self) -> dict[TopicPartition, int]:
-        """How far the position is from the beginning of the log: at 0 retention overtakes the reader."""
+        """How far the position is from the beginning of the log. At 0, retention overtakes the reader."""
         return {
             partition: max(0, state.position - state.log_start_offset)
             for partition, state in self._partitions.items()
@@ -278,7 +282,8 @@ class FetcherCore:
                 continue
             offset_epoch = state.epochs.epoch_before(state.fetch_offset)
             if offset_epoch in (UNKNOWN_EPOCH, leader_epoch):
-                state.validated_epoch = leader_epoch  # nothing to compare with, or read from this very leader
+                # Nothing to compare with, or everything was read from this very leader.
+                state.validated_epoch = leader_epoch
                 continue
             found[partition] = Validation(
                 offset=state.fetch_offset, offset_epoch=offset_epoch, leader_epoch=leader_epoch
@@ -288,9 +293,9 @@ class FetcherCore:
     def on_validated(
         self, partition: TopicPartition, asked: Validation, end_epoch: int, end_offset: int, now_ms: int
     ) -> None:
-        """The leader's answer. A truncation moves the position back to where the logs part, or is an error to `take`
-        when auto.offset.reset=none: then the position stays until the caller seeks. A leader that knows no epoch as
-        old as ours leaves only the policy."""
+        """The leader's answer. After a truncation the position moves back to where the logs part. With
+        auto.offset.reset=none it is an error that `take` raises, and the position stays until the caller seeks. If the
+        leader knows no epoch as old as ours, only the reset policy is left."""
         state = self._partitions.get(partition)
         if state is None or state.position is None or state.fetch_offset != asked.offset or state.records:
             return
@@ -302,7 +307,7 @@ class FetcherCore:
         divergent_offset = truncation.divergent_offset
         if self._config.auto_offset_reset == "none":
             self._error = self._error or LogTruncationError(partition, state.fetch_offset, divergent_offset)
-            self._back_off(state, now_ms)  # then the leader is asked again, and the caller told again
+            self._back_off(state, now_ms)  # later the leader is asked again, and the caller is told again
         elif divergent_offset is None:
             self.seek_to(partition, self._reset_timestamp())
         else:
@@ -352,7 +357,7 @@ class FetcherCore:
         room = _Room()
         for partition, result in results.items():
             state = self._partitions.get(partition)
-            # An answer to a position that was left by a seek or a new assignment since is of no use.
+            # If a seek or a new assignment has moved the position since, the answer is of no use.
             if state is None or state.position is None or asked.get(partition) != state.fetch_offset:
                 continue
             code = error_code(result.error_code)

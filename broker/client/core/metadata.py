@@ -1,8 +1,8 @@
 """What the client knows of the cluster: brokers, leaders with their epochs, and when to ask again.
 
-Topics are learnt by use. A refresh is asked for by an error or by age (metadata.max.age.ms), and not before a backoff
-after the last one. Leader epochs only grow: an answer from a broker that lags behind does not bring an old leader back.
-Shown by tests/broker_client/test_client_metadata.py.
+Topics are learnt by use. An error or the age (metadata.max.age.ms) asks for a refresh, but not before a backoff after
+the last one. Leader epochs only grow: an answer from a broker that lags behind does not bring back an old leader. Shown
+by tests/broker_client/test_client_metadata.py.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class MetadataCache:
         self._attempts = 0
 
     def use_topic(self, topic: str, now_ms: int) -> None:
-        """Somebody sends to or reads from this topic; an unknown one is asked for at once."""
+        """The client sends to or reads from this topic. An unknown topic is asked for at once."""
         if topic not in self._used_ms:
             self._is_wanted = True
             if topic not in self._topics:
@@ -151,7 +151,8 @@ class MetadataCache:
         self._not_before_ms = now_ms + backoff_ms(self._attempts, *self._backoff, self._random)
 
     def on_answer(self, answer: MetadataAnswer, now_ms: int) -> None:
-        """Take an answer in. Topics or partitions with an error keep the refresh wanted, after a growing backoff."""
+        """Take in an answer. If topics or partitions have an error, a refresh is still wanted, after a growing
+        backoff."""
         self._is_asking = False
         self._refreshed_ms = now_ms
         self.version += 1

@@ -25,9 +25,10 @@ class Partitioner(Protocol):
 
 
 class StickyPartitioner:
-    """Java's built-in one (KIP-480, KIP-794): keyed records by murmur2, others stay for `batch_size` bytes.
+    """Java's built-in one (KIP-480, KIP-794): records with a key by murmur2. Records without a key stay with one
+    partition for `batch_size` bytes.
 
-    The switch counts bytes, not batches, so a slow broker does not attract more records than a fast one.
+    The switch counts bytes and not batches, so a slow broker does not attract more records than a fast one.
     """
 
     def __init__(self, batch_size: int, rng: random.Random, *, ignore_keys: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""Where a consumer stands in a partition and in which leader epochs it read what lies before (KIP-320).
+"""Where a consumer stands in a partition, and in which leader epochs it read what lies before (KIP-320).
 
 Owns: the chain of epochs behind a position, and the judgement of a leader's answer to OffsetForLeaderEpoch: is what was
-read still in the log? Knows neither requests nor the reset policy.
-Shown by tests/broker_client/test_client_positions.py.
+read still in the log? Knows neither requests nor the reset policy. Shown by
+tests/broker_client/test_client_positions.py.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 UNKNOWN_EPOCH = -1
-_EPOCHS_MAX = 16  # older ones only make a rare double truncation cheaper to find; an epoch lasts minutes as a rule
+_EPOCHS_MAX = 16  # older ones only help to find a rare double truncation sooner; an epoch usually lasts minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """What was read is not in the leader's log any more, from `divergent_offset` on; None: the leader cannot tell."""
+    """What was read is not in the leader's log any more, from `divergent_offset` on. None: the leader cannot tell the
+    offset."""
 
     divergent_offset: int | None
     leader_epoch: int  # of the record before the divergent offset, -1 if not known
@@ -36,7 +37,7 @@ class EpochChain:
     def read(self, first_offset: int, leader_epoch: int) -> None:
         """A batch was taken in, from this offset on."""
         if leader_epoch == UNKNOWN_EPOCH or (self._entries and self._entries[-1][0] >= leader_epoch):
-            return  # within an epoch, or of a log whose epochs are not in order: nothing new to know
+            return  # within an epoch, or from a log whose epochs are not in order: nothing new
         self._entries.append((leader_epoch, first_offset))
         del self._entries[:-_EPOCHS_MAX]
 
@@ -56,10 +57,10 @@ class EpochChain:
     def judge(self, position: int, end_epoch: int, end_offset: int) -> Truncation | None:
         """None if what was read is still there.
 
-        The leader was asked for the epoch before `position`. It answers with its largest epoch not above that one, and
-        where it ends. If it does not have our epoch at all, what we read in later epochs than its answer is gone too,
-        even if an older epoch is longer there than our position: Java's consumer looks at the offset alone. After a
-        `cut` the question is to be asked again, for the epoch that is the last one then.
+        The leader was asked about the epoch before `position`. It answers with its largest epoch that is not above that
+        one, and with its end. If it does not have our epoch at all, everything that we read in epochs later than its
+        answer is gone too, even if an older epoch is longer there than our position. (Java's consumer looks at the
+        offset alone.) After a `cut` the question must be asked again, for the epoch that is then the last one.
         """
         if end_epoch == UNKNOWN_EPOCH or end_offset < 0:
             return Truncation(divergent_offset=None, leader_epoch=UNKNOWN_EPOCH)

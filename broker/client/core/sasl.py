@@ -1,7 +1,7 @@
 """SASL PLAIN (RFC 4616) and SCRAM (RFC 5802) as a client speaks them inside Kafka's SaslAuthenticate (KIP-152).
 
-Pure: tokens in, tokens out; a nonce is handed in. The server's signature is checked, so a server that does not know the
-password is found out. Shown by tests/broker_client/test_client_sasl.py.
+Pure: tokens in, tokens out; the caller passes a nonce. The server's signature is checked, so a server that does not
+know the password is detected. Shown by tests/broker_client/test_client_sasl.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SaslClient(Protocol):
     def first(self) -> bytes: ...
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """The next token; None when the exchange has ended well. SaslError when it has not."""
+        """The next token. None if the exchange has ended well. SaslError if it has not."""
 
 
 def sasl_client(mechanism: str, username: str, password: str, *, nonce: str) -> SaslClient:

@@ -64,7 +64,8 @@ class NodeConnected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLost:
-    """The connection is gone. Requests in `unsent` were not handed to the kernel whole: no broker can act on them."""
+    """The connection is gone. Requests in `unsent` were not completely handed to the kernel, so no broker can act on
+    them."""
 
     node: int
     unsent: frozenset[int] = frozenset()
@@ -73,7 +74,7 @@ class NodeLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceSent:
-    """The request's last byte was handed to the kernel: with acks=0 all that will ever be known."""
+    """The request's last byte was handed to the kernel. With acks=0 nothing more will ever be known."""
 
     request_id: int
 
@@ -98,7 +99,7 @@ Event: TypeAlias = Tick | NodeConnected | NodeLost | ProduceSent | ProduceAnswer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connect:
-    """Wanted; the shell knows whether one is under way and when the next try is allowed."""
+    """A connection is wanted. The shell knows whether one is under way, and when the next attempt is allowed."""
 
     node: int
 
@@ -117,7 +118,7 @@ class AskIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseNode:
-    """A request got no answer within request.timeout.ms: what else is in flight there is given up too."""
+    """A request got no answer within request.timeout.ms. Other requests in flight to this node are given up too."""
 
     node: int
     reason: str
@@ -125,7 +126,7 @@ class CloseNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
-    """The batch has its outcome: wake who waits, run the callbacks."""
+    """The batch has its outcome: wake those who wait, run the callbacks."""
 
     batch: Batch
 
@@ -220,7 +221,7 @@ class SenderCore:
             self.sequences.on_identity(producer_id, producer_epoch)
 
     def abandon_transaction(self, error: KafkaError) -> None:
-        """What is not on the wire fails at the next event: the transaction will be aborted."""
+        """Records that are not on the wire fail at the next event, because the transaction will be aborted."""
         self.transaction_error = self.transaction_error or error
 
     def _fail_waiting(self, cause: KafkaError) -> None:
@@ -231,7 +232,8 @@ class SenderCore:
                 self._fail(batch, KafkaError(cause.code, text, definite=not batch.is_maybe_written, name=cause.name))
 
     def fail_all(self, reason: str) -> list[Action]:
-        """close() ran out of time: what was never sent failed for certain, what is in flight is unknown."""
+        """close() ran out of time. Records that were never sent have failed for certain, those in flight are
+        unknown."""
         self._actions = []
         for batch in list(self._accumulator.incomplete.values()):
             if batch.state is BatchState.IN_FLIGHT:
@@ -240,9 +242,10 @@ class SenderCore:
         return self._actions
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """When a Tick is due although nothing happens; None if only an event can change anything.
+        """When a Tick is due even if nothing happens; None if only an event can change anything.
 
-        `now_ms` is that of the last `handle`: what was due then waits for an event, what became due since does not.
+        `now_ms` is that of the last `handle`. Something that was due then waits for an event. Something that became due
+        since then does not.
         """
         deadlines = [self._requests[node.requests[0]].deadline_ms for node in self._nodes.values() if node.requests]
         for queue in self._accumulator.waiting():
@@ -271,7 +274,7 @@ class SenderCore:
     def _on_result(self, batch: Batch, result: PartitionResult, now_ms: int) -> None:
         self._accumulator.queues[batch.partition].is_muted = False
         if batch.outcome is not None:
-            return  # delivery.timeout.ms ended first
+            return  # delivery.timeout.ms ended it first
         code = error_code(result.error_code)
         if code is ErrorCode.none or code is ErrorCode.duplicate_sequence_number:
             self._acknowledge(batch, result if code is ErrorCode.none else PartitionResult())
@@ -291,7 +294,7 @@ class SenderCore:
         if self._is_transactional and code in _IDENTITY_REFUSED:
             return False
         if code is ErrorCode.concurrent_transactions:
-            return True  # the markers of the transaction before are still being written
+            return True  # the markers of the previous transaction are still being written
         if self._is_transactional and code is ErrorCode.out_of_order_sequence_number:
             assert self.sequences is not None
             return not self.sequences.is_lowest(batch)

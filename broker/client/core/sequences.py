@@ -49,13 +49,13 @@ class PartitionSequences:
         self.producer_epoch = producer_epoch
         self.next_sequence = 0
         self.unfinished: list[Batch] = []
-        self.ordinals: list[int] = []  # parallel to `unfinished`: the how-manieth batch of this epoch it is
+        self.ordinals: list[int] = []  # parallel to `unfinished`: the number of the batch within this epoch
         self.numbered_total = 0
         self.has_hole = False
         self.is_reset_wanted = False
 
     def is_window_open(self) -> bool:
-        """Whether one more batch leaves the lowest unfinished one among the five that a broker remembers."""
+        """Whether, after one more batch, the lowest unfinished one is still among the five that a broker remembers."""
         return not self.ordinals or self.numbered_total - self.ordinals[0] < IDEMPOTENT_IN_FLIGHT_MAX
 
     def add(self, batch: Batch) -> None:
@@ -69,7 +69,8 @@ class PartitionSequences:
 
 
 class Sequences:
-    """With `is_transactional` epochs come from the coordinator alone: what would bump one fails the transaction."""
+    """With `is_transactional`, epochs come only from the coordinator. An error that would raise an epoch fails the
+    transaction."""
 
     def __init__(self, *, is_transactional: bool = False) -> None:
         self.is_transactional = is_transactional
@@ -99,7 +100,7 @@ class Sequences:
             return sequences.unfinished[0] is batch
         if not self._is_current(sequences):
             if sequences.unfinished:
-                return False  # they end under the epoch they were numbered with
+                return False  # they end under the epoch in which they were numbered
             self._renumber(sequences)
         return not sequences.has_hole and sequences.is_window_open()
 
@@ -116,7 +117,7 @@ class Sequences:
             return
         sequences = self.partitions[batch.partition]
         sequences.remove(batch)
-        # The broker accepts in order only: what it took after the hole proves that the hole was appended.
+        # The broker accepts batches only in order. If it accepted one after the hole, the hole was appended.
         sequences.has_hole = False
 
     def on_failed(self, batch: Batch) -> None:

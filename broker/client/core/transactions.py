@@ -62,7 +62,7 @@ _ASK_AGAIN = frozenset(
 
 
 class Reaction(Enum):
-    """To a coordinator's error."""
+    """What follows from a coordinator's error."""
 
     FIND_AGAIN = "find the coordinator again, then repeat"
     ASK_AGAIN = "repeat"
@@ -115,7 +115,7 @@ class TransactionCore:
 
     @property
     def has_anything(self) -> bool:
-        """Whether the coordinator may know of a transaction: otherwise there is nothing to end."""
+        """Whether the coordinator may know of a transaction. If not, there is nothing to end."""
         return bool(self.partitions) or self.has_offsets
 
     def move(self, state: TransactionState, *, call: str) -> None:
@@ -142,15 +142,15 @@ class TransactionCore:
         self.error = None
 
     def fail(self, error: KafkaError) -> None:
-        """After an error that no repetition cures. What is fatal stays so."""
+        """After an error that cannot be repaired by repeating. A fatal state stays fatal."""
         is_fatal = reaction_to(error.code) is Reaction.FAIL or self.state is TransactionState.FATAL
         can_abort = TransactionState.ABORTABLE in _TRANSITIONS[self.state]
         self.state = TransactionState.ABORTABLE if can_abort and not is_fatal else TransactionState.FATAL
         self.error = self.error or error
 
     def fail_by_record(self, error: KafkaError) -> None:
-        """A record failed. An old epoch may mean that the transaction timed out, which an abort puts right; if it means
-        a successor, the abort will say so."""
+        """A record failed. If an old epoch is the reason, the transaction may have timed out. An abort then puts it
+        right. If there is a successor, the abort will say so."""
         if error.code == ErrorCode.invalid_producer_epoch:
             error = KafkaError(ErrorCode.transaction_abortable, str(error), definite=error.definite)
         self.fail(error)

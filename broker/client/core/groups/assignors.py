@@ -1,9 +1,10 @@
-"""Who of a classic group reads which partition: range, roundrobin, sticky, cooperative-sticky. Run by the leader.
+"""Which member of a classic group reads which partition: range, roundrobin, sticky, cooperative-sticky. The leader runs
+it.
 
-Pure and deterministic: members and topics are taken in sorted order. range and roundrobin give what Java's client
-gives for the same members; the sticky ones keep Java's promises (as even as the subscriptions allow, few moves), not
-its very choice. Left out: rack awareness (KIP-881).
-Shown by tests/broker_client/test_client_assignors.py.
+Pure and deterministic: members and topics are taken in sorted order. range and roundrobin give the same result as
+Java's client for the same members. The sticky ones keep Java's promises (as even as the subscriptions allow, few
+moves), but may choose differently. Left out: rack awareness (KIP-881). Shown by
+tests/broker_client/test_client_assignors.py.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ Assign: TypeAlias = Callable[[tuple[Member, ...], Mapping[str, int]], Assignment
 
 
 class RebalanceProtocol(Enum):
-    """EAGER: a member gives up everything before it joins. COOPERATIVE: only what moves, and then joins once more."""
+    """EAGER: a member gives up everything before it joins. COOPERATIVE: it gives up only what moves, and then joins
+    once more."""
 
     EAGER = "eager"
     COOPERATIVE = "cooperative"
@@ -66,7 +68,7 @@ def _empty(members: tuple[Member, ...]) -> Assignment:
 
 
 def assign_range(members: tuple[Member, ...], partition_counts: Mapping[str, int]) -> Assignment:
-    """Each topic is cut into runs, one a subscriber, the first ones longer by one."""
+    """Each topic is cut into runs, one for each subscriber. The first runs are longer by one."""
     result = _empty(members)
     for topic, count in sorted(partition_counts.items()):
         readers = sorted((each for each in members if topic in each.subscription.topics), key=lambda each: each.rank)
@@ -82,7 +84,7 @@ def assign_range(members: tuple[Member, ...], partition_counts: Mapping[str, int
 
 
 def assign_round_robin(members: tuple[Member, ...], partition_counts: Mapping[str, int]) -> Assignment:
-    """One partition after the other to one member after the other; who does not subscribe is passed over."""
+    """One partition after another goes to one member after another. A member that does not subscribe is skipped."""
     result = _empty(members)
     ranked = sorted(members, key=lambda each: each.rank)
     turns = itertools.cycle(ranked)
@@ -103,8 +105,8 @@ def assign_sticky(members: tuple[Member, ...], partition_counts: Mapping[str, in
 
 
 def assign_cooperative(members: tuple[Member, ...], partition_counts: Mapping[str, int]) -> Assignment:
-    """As sticky, but what another member still has is given to nobody yet (KIP-429): its owner sees that it lost the
-    partition, gives it up and joins again; the next assignment hands it out."""
+    """As sticky, but a partition that another member still has is given to nobody yet (KIP-429). Its owner sees that it
+    lost the partition, gives it up and joins again. The next assignment hands it out."""
     result = assign_sticky(members, partition_counts)
     owners = owners_of(members)
     claims: dict[TopicPartition, set[str]] = {}
@@ -134,7 +136,8 @@ def claimed(member: Member) -> tuple[frozenset[TopicPartition], int]:
 
 
 def owners_of(members: tuple[Member, ...]) -> dict[TopicPartition, str]:
-    """Who has what. Of two that claim a partition the later generation is right; of the same one, neither."""
+    """Who has what. If two members claim a partition, the later generation is right. In the same generation, neither
+    is."""
     best: dict[TopicPartition, tuple[int, str | None]] = {}
     for member in members:
         partitions, generation = claimed(member)
@@ -174,8 +177,8 @@ class _Sticky:
         self.held[member_id].append(partition)
 
     def keep(self) -> None:
-        """Partitions stay where they are. With equal subscriptions the shares are known: nobody keeps more, and only
-        as many members as the division leaves over keep one more."""
+        """Partitions stay where they are. With equal subscriptions the shares are known: nobody keeps more than its
+        share, and only as many members as the remainder of the division keep one more."""
         is_same_for_all = len({frozenset(topics) for topics in self._topics.values()}) <= 1
         share, longer = divmod(len(self._all), max(1, len(self._members)))
         owned: dict[str, list[TopicPartition]] = {member_id: [] for member_id in self.held}
@@ -198,8 +201,8 @@ class _Sticky:
                 self._give(partition, min(self._readers[partition.topic], key=lambda each: len(self.held[each])))
 
     def even_out(self) -> None:
-        """Move partitions along a chain of members as long as one end has two more than the other. Each chain lowers
-        the sum of squared loads, so this ends; the bound only guards against a defect."""
+        """Move partitions along a chain of members as long as one end has two more than the other. Each chain makes the
+        sum of squared loads smaller, so this ends. The bound only protects against a defect."""
         for _ in range(len(self._all) * len(self._members) + 1):
             if not any(self._lighten(member_id) for member_id in sorted(self.held, key=self._load, reverse=True)):
                 return
@@ -277,6 +280,7 @@ ASSIGNORS_BY_NAME: Mapping[str, Assignor] = {name: each for each in ASSIGNORS fo
 
 
 def rebalance_protocol(names: tuple[str, ...]) -> RebalanceProtocol:
-    """The most that all of them can do: with range in the list a member is eager whichever is chosen, as in Java."""
+    """The best that all of them support. If range is in the list, a member is eager whichever assignor is chosen, as in
+    Java."""
     common = frozenset.intersection(*[ASSIGNORS_BY_NAME[name].protocols for name in names])
     return RebalanceProtocol.COOPERATIVE if RebalanceProtocol.COOPERATIVE in common else RebalanceProtocol.EAGER

@@ -1,10 +1,13 @@
 """A member under the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, assignments made by the leader.
 
-Owns: the state of the membership and all of its time limits (KIP-62: heartbeats go on between polls, and a member whose
-application does not poll for max.poll.interval.ms leaves). Eager members give everything up before they join,
-cooperative ones only what moved, and then join again (KIP-429). Static members keep their place (KIP-345), a leader
-that comes back may be told to keep the assignment (KIP-814). Knows no socket and no thread.
-Shown by tests/broker_client/test_client_classic_member.py.
+Owns: the state of the membership and all of its time limits.
+
+- Heartbeats go on between polls. A member whose application does not poll for max.poll.interval.ms leaves (KIP-62).
+- Eager members give up everything before they join. Cooperative ones give up only what moved, and then join again
+  (KIP-429).
+- Static members keep their place (KIP-345). A leader that comes back may be told to keep the assignment (KIP-814).
+
+Knows no socket and no thread. Shown by tests/broker_client/test_client_classic_member.py.
 """
 
 from __future__ import annotations
@@ -76,7 +79,8 @@ _REPEATED = frozenset({ErrorCode.coordinator_load_in_progress, ErrorCode.rebalan
 
 
 class ClassicMember:
-    """Invariant: a step is offered in PREPARING and COMPLETING only, and `_taken` is it while the application works."""
+    """Invariant: a step is offered only in PREPARING and COMPLETING. `_taken` is that step while the application works
+    on it."""
 
     def __init__(self, config: ConsumerConfig, rng: random.Random) -> None:
         self._config = config
@@ -96,7 +100,7 @@ class ClassicMember:
         self._not_before_ms = 0
         self._attempts = 0
         self._reason = ""  # of the next join, for the coordinator's log (KIP-800)
-        self._wanted_again = ""  # why to join once more as soon as the rebalance under way is over
+        self._wanted_again = ""  # why to join again as soon as the present rebalance is over
         self._is_leader = False
         self._skips_assignment = False
         self._assignor = ""
@@ -191,7 +195,7 @@ class ClassicMember:
         return self._want_rejoin("the subscription changed", now_ms)
 
     def _on_leave(self, event: Leave, now_ms: int) -> list[Action]:
-        """The application has given everything up already."""
+        """The application has already given up everything."""
         was_known = bool(self.member_id)
         self._step = self._taken = None
         self._lost_while_taken = False
@@ -209,7 +213,7 @@ class ClassicMember:
 
     def _on_left(self, now_ms: int) -> list[Action]:
         if self.state is not State.LEAVING and (self.state is State.OUT or self._topics):
-            return []  # of a member that went because it was not polled
+            return []  # the answer is to a member that left because the application did not poll
         self.state = State.OUT
         self._forget_membership()
         if self._topics:  # subscribed again before the answer came
@@ -219,7 +223,7 @@ class ClassicMember:
     # -- steps of the application ---------------------------------------------------------------------------------
 
     def _prepare(self, now_ms: int, *, reason: str, is_lost: bool = False) -> None:
-        """To join, the application has to come by: one that never polls must not hold partitions."""
+        """The application must poll before a join. A member that never polls must not hold partitions."""
         self.counters.began(now_ms)
         self.state = State.PREPARING
         self._reason = reason
@@ -263,11 +267,12 @@ class ClassicMember:
         self._is_sent = False
 
     def _want_rejoin(self, reason: str, now_ms: int) -> list[Action]:
-        """From STABLE at once; while an assignment is under way after it."""
+        """In STABLE at once; if an assignment is under way, after it."""
         if self.state is State.STABLE:
             self._prepare(now_ms, reason=reason)
         elif self.state is State.COMPLETING and self._taken is None:
-            # What was assigned and not taken yet never becomes the application's: the next join tells what it has.
+            # An assignment that was not taken yet never reaches the application. The next join tells what the
+            # application has.
             self._prepare(now_ms, reason=reason)
         elif self.state in (State.COMPLETING, State.ASKING, State.SYNCING, State.JOINING):
             self._wanted_again = reason
@@ -385,7 +390,7 @@ class ClassicMember:
         return self._fail(KafkaError(error, f"{what} of group {self._config.group_id!r}"))
 
     def _lose(self, now_ms: int, *, reason: str, keeps_id: bool) -> list[Action]:
-        """The coordinator does not count us any more: what we had may be somebody else's."""
+        """We are no member for the coordinator any more. Our partitions may belong to others."""
         self.counters.failed_rebalances += 1
         member_id = self.member_id
         self._forget_membership()
@@ -446,7 +451,7 @@ class ClassicMember:
         return []
 
     def _leave_for_not_polling(self, now_ms: int) -> list[Action]:
-        """A static member only falls silent: its place is kept until the session times out (KIP-345)."""
+        """A static member only stops its heartbeats. Its place is kept until the session times out (KIP-345)."""
         member_id = self.member_id
         has_coordinator = self._has_coordinator
         self._lose(now_ms, reason="the application did not poll for max.poll.interval.ms", keeps_id=False)

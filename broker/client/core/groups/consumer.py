@@ -1,8 +1,8 @@
 """A member under the new protocol (KIP-848): one request, ConsumerGroupHeartbeat, and a broker that assigns.
 
-Owns: the member epoch, what was told and what has to be told again, the reconciliation of the assignment with what the
-application has: give up, take, then acknowledge. Knows no socket and no thread.
-Shown by tests/broker_client/test_client_consumer_member.py.
+Owns: the member epoch, what was told and what must be told again, and the steps from what the application has to what
+was assigned: give up, take, then acknowledge. Knows no socket and no thread. Shown by
+tests/broker_client/test_client_consumer_member.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class State(Enum):
     OUT = "out"
     JOINING = "joining"
     MEMBER = "member"
-    LOST = "lost"  # fenced, unknown or silent for too long: the application has to hear of it before a new join
+    # Fenced, unknown or silent for too long: the application must hear of it before the member joins again.
+    LOST = "lost"
     LEAVING = "leaving"
     FAILED = "failed"
 
@@ -62,7 +63,7 @@ _REPEATED = frozenset({ErrorCode.coordinator_load_in_progress})
 
 
 class ConsumerMember:
-    """Invariant: a step is offered only while `owned` differs from the target, or after the membership was lost."""
+    """Invariant: a step is offered only if `owned` differs from the target, or after the membership was lost."""
 
     def __init__(self, config: ConsumerConfig, rng: random.Random) -> None:
         self._config = config
@@ -79,7 +80,7 @@ class ConsumerMember:
         self._taken: Step | None = None
         self._has_coordinator = False
         self._is_beating = False
-        self._is_hurried = False  # something to tell before the next interval is over
+        self._is_hurried = False  # there is something to tell before the next interval is over
         self._is_full = True
         self._interval_ms = 0
         self._beaten_ms = 0
@@ -175,7 +176,7 @@ class ConsumerMember:
         self.owned = frozenset()
         self._topics = self.group_topics = frozenset()
         is_static = self._config.group_instance_id != ""
-        # A static member says that it is coming back, unless it is told to leave for good.
+        # A static member says that it will come back, unless it was told to leave for good.
         if not was_member or not self._has_coordinator or (is_static and event.leaves_group is False):
             self.state = State.LEAVING
             return self._on_left(now_ms)
@@ -325,7 +326,7 @@ class ConsumerMember:
         return [self._heartbeat(JOIN_EPOCH if self.state is State.JOINING else self.generation)]
 
     def _leave_for_not_polling(self, now_ms: int) -> list[Action]:
-        """Said to the broker at once; the application hears of it, and joins again, when it polls."""
+        """Told to the broker at once. The application hears of it, and joins again, when it polls."""
         is_static = self._config.group_instance_id != ""
         leaving = self._heartbeat(STATIC_LEAVE_EPOCH if is_static else LEAVE_EPOCH)
         has_coordinator = self._has_coordinator

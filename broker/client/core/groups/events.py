@@ -1,8 +1,8 @@
-"""What a member's core is told and what it wants done. Shared by both group protocols.
+"""What a member's core is told, and what it wants done. Both group protocols share it.
 
-A *step* is a change of the assignment that the application's own thread has to carry out, inside `poll`: give up
-partitions, take new ones, tell the listener. The core offers one step at a time; `begin_step` marks it as taken, and
-until `StepDone` the core counts on nothing that it would change.
+A *step* is a change of the assignment that the application's own thread must carry out inside `poll`: give up
+partitions, take new ones, call the listener. The core offers one step at a time. `begin_step` marks it as taken. Until
+`StepDone` the core does not rely on anything that the step would change.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class CoordinatorReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorGone:
-    """Whatever waited for an answer gets none."""
+    """All requests that waited for an answer get none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class HeartbeatAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeatAnswered:
-    """Of ConsumerGroupHeartbeat. `assignment` None: as before."""
+    """The answer to ConsumerGroupHeartbeat. `assignment` None: as before."""
 
     error: ErrorCode = ErrorCode.none
     message: str | None = None
@@ -121,7 +121,8 @@ class ConsumerHeartbeatAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftAnswered:
-    """Or no answer is to come any more: the member is out either way, at the latest after its session timeout."""
+    """The member has left, or no answer will come any more. Either way it is out, at the latest after its session
+    timeout."""
 
 
 Event: TypeAlias = (
@@ -188,7 +189,7 @@ class AskTopics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropCoordinator:
-    """It is not the coordinator any more, or does not answer: look for it again."""
+    """It is not the coordinator any more, or does not answer. Look for the coordinator again."""
 
     reason: str
 
