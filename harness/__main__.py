@@ -1,6 +1,8 @@
-"""The entry point of `harness` and of `python -m harness`: a Ctrl-C during the imports ends it as any other does.
+"""The entry point of `harness` and of `python -m harness`. A Ctrl-C during the imports ends the program like any other
+Ctrl-C.
 
-No exception ends it with 1, which says that a check failed: what a broken installation raises is told as such.
+No exception ends it with exit code 1, because 1 means that a check failed. An error of a broken installation is
+reported as such.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from harness.cli.own_arguments import ADVICE, hide_own_secrets
 
 
 def main() -> None:
-    """Exit with what the command line says; 130 for an interrupt at any time."""
+    """Exit with the code of the command line; 130 for an interrupt at any time."""
     try:
         for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show must not end the program
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        os.umask(0o077)  # for all that is written by this process and by those that it starts
+        os.umask(0o077)  # for everything that this process and its children write
         if hide_own_secrets():
             sys.stderr.write(f"harness: {ADVICE}\n")
         from harness.cli.main import execute
@@ -33,10 +35,10 @@ def main() -> None:
         print(f"harness: the installation is not whole ({error}): pip install --force-reinstall kafka-harness",
               file=sys.stderr)  # fmt: skip
         code = 3
-    except Exception:  # a process entry: shown whole, with the code of an error of ours
+    except Exception:  # a process entry: shown in full, with the code for a defect of ours
         traceback.print_exc()
         code = 5
-    # All is done and told: a further Ctrl-C while the interpreter ends would only print a traceback.
+    # Everything is done and reported. A further Ctrl-C while the interpreter ends would only print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)
 

@@ -22,8 +22,8 @@ ONE_AT_A_TIME, GRID, FRACTIONAL, LATIN_HYPERCUBE = "one-at-a-time", "grid", "fra
 CONFIGURATIONS_MAX: Final = 512  # more would run for days; a fraction or a sample tells nearly as much
 
 # Regular two-level fractions of resolution IV or more (Box, Hunter and Hunter, "Statistics for Experimenters", table of
-# minimum aberration designs): main effects are clear of all two-factor interactions. Number of factors -> number of
-# basic factors, and for each further one the basic ones whose product it is.
+# minimum aberration designs). Main effects are clear of all two-factor interactions. The table maps a number of factors
+# to the number of basic factors, and for each further factor to the basic ones whose product it is.
 _FRACTIONS: Final[Mapping[int, tuple[int, tuple[str, ...]]]] = {
     4: (3, ("ABC",)),
     5: (4, ("ABCD",)),
@@ -75,9 +75,10 @@ def fractional(levels: Levels) -> Design:
 
 
 def latin_hypercube(levels: Levels, samples: int, seed: int) -> Design:
-    """The baseline and `samples` points: each setting's values come equally often, in an order of its own.
+    """The baseline and `samples` points. The values of each setting come equally often, in a random order.
 
-    Of several drawn squares the one whose settings are least correlated is taken, so that effects can be told apart.
+    Several squares are drawn. The one with the least correlation between settings is taken, so that effects can be told
+    apart.
     """
     if samples < 2:
         raise UsageError(f"sweep.samples is {samples}, expected at least 2")

@@ -25,27 +25,28 @@ class ExitCode(IntEnum):
 
 
 class HarnessError(Exception):
-    """Something went wrong that the message explains; `exit_code` says whose matter it is."""
+    """Something went wrong, and the message explains it. `exit_code` says who must act."""
 
     exit_code: ExitCode = ExitCode.HARNESS_ERROR
 
 
 class UsageError(HarnessError):
-    """The suite, the options or the configuration are wrong: the user mends them."""
+    """The suite, the options or the configuration are wrong. The user must correct them."""
 
     exit_code = ExitCode.USAGE
 
 
 class EnvironmentFault(HarnessError):
-    """A process, a port, a JDK, a jar is missing or refused: the machine must be mended."""
+    """A process, a port, a JDK or a jar is missing or refused. The machine must be corrected."""
 
     exit_code = ExitCode.ENVIRONMENT
 
 
 class CellError(HarnessError):
-    """One cell could not be carried out; the run goes on and the cell is inconclusive.
+    """One cell could not be carried out. The run goes on, and the cell is inconclusive.
 
-    `anomaly` names what of `reports/judge/anomalies.py` this is, where it tells of the cluster or the client.
+    `anomaly` names the anomaly of `reports/judge/anomalies.py` that this is, if it says something about the cluster or
+    the client.
     """
 
     def __init__(self, message: str, *, anomaly: CellAnomaly = CellAnomaly.NONE) -> None:
@@ -59,7 +60,7 @@ class Interrupted(HarnessError):
     exit_code = ExitCode.INTERRUPTED
 
 
-# What a process's last words mean for the person at the terminal.
+# What the last output of a process means for the user.
 _HINTS: Final = {
     "address already in use": "-> another process took the port meanwhile: run again, ports are chosen anew",
     "no space left": "-> the disk is full: free some space, or put the run elsewhere with --run-dir",
@@ -68,5 +69,5 @@ _HINTS: Final = {
 
 
 def hints(last_words: str) -> list[str]:
-    """What to do about what a broker or a load process said before it ended; [] when nothing is known."""
+    """What to do about the last output of a broker or a load process. [] if nothing is known."""
     return [hint for words, hint in _HINTS.items() if words in last_words.lower()]

@@ -1,8 +1,8 @@
-"""Clusters and faults for somebody's own tests, without a run directory: what the pytest plugin hands out.
+"""Clusters and faults for a user's own tests, without a run directory. The pytest plugin hands them out.
 
-Also usable without pytest. Faults go through the same timeline as in a run, so they are leased, proved and healed in
-the same way; a fault without proof is an error, because a test that passes without its fault has shown nothing.
-Shown by tests/harness/test_harness_pytest_plugin.py.
+They also work without pytest. Faults go through the same timeline as in a run, so they are leased, proved and healed in
+the same way. A fault without proof is an error, because a test that passes without its fault has shown nothing. Shown
+by tests/harness/test_harness_pytest_plugin.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from runlog.records.codec import to_json
 
 HEALTH_TIMEOUT_S: Final = 45.0
 HEAL_TIMEOUT_S: Final = 30.0
-# Of `Chaos.during`: a scenario ends by itself; this bounds one whose conditions are never met.
+# For `Chaos.during`. A scenario ends by itself; this limits one whose conditions are never met.
 SCENARIO_TIMEOUT_S: Final = 180.0
 DEFAULT_TOPIC: Final = Topic(partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
 
@@ -48,7 +48,7 @@ Item = TypeVar("Item")
 
 
 class Inconclusive(HarnessError):
-    """A fault was not applied or left no proof: the test can say nothing either way."""
+    """A fault was not applied, or left no proof. The test cannot say anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,8 @@ class ScenarioChoice:
 
     @classmethod
     def of(cls, scenario: Scenario, case: str | None) -> ScenarioChoice:
-        """The client's settings are the user's own, so the case only matters for the topic's; default the first."""
+        """The client's settings are the user's own, so the case only matters for the topic's settings. The default is
+        the first case."""
         if case is not None and case not in scenario.cases:
             raise UsageError(f"scenario {scenario.name} has no case {case!r}{nearest(case, list(scenario.cases))}")
         return cls(scenario=scenario, case=case or next(iter(scenario.cases)))
@@ -106,7 +107,8 @@ class KafkaCluster:
 
     @property
     def acked(self) -> int:
-        """Records that all of the ISR has: what a scenario's `acked` conditions go by, since the client is not ours."""
+        """The number of records that the whole ISR has. The `acked` conditions of a scenario use it, because the client
+        is not ours."""
         total = 0
         state = self.processes.state(self.topic)
         for partition in () if state is None else state.partitions:
@@ -120,7 +122,7 @@ class KafkaCluster:
         return None
 
     def coordinator(self) -> int | None:
-        """Of a consumer group: which groups a test has is not known here, so this target stays vacant."""
+        """The coordinator of a consumer group. The groups of a test are not known here, so this target stays empty."""
         return None
 
     def transaction_coordinator(self) -> int | None:
@@ -128,7 +130,8 @@ class KafkaCluster:
         return None
 
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
-        """The fault power_loss: what of a dead broker's files its disk would not have kept; bytes cut by file."""
+        """The fault power_loss: cut the files of a dead broker to what its disk would have kept. Bytes that were cut,
+        by file."""
         state = self.processes.state(self.topic)
         directories = {
             partition: self.processes.partition_directory(broker_id, self.topic, partition)
@@ -198,9 +201,9 @@ class Chaos:
         self._result: timeline.TimelineResult | None = None
 
     def during(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, one by one, while the scenario's faults come and go; ends when the scenario is over and healed.
+        """The items, one by one, while the scenario's faults come and go. Ends when the scenario is over and healed.
 
-        Inconclusive when a fault was not proved, or when the items run out first.
+        Inconclusive if a fault was not proved, or if the items end first.
         """
         self.begin()
         deadline = time.monotonic() + SCENARIO_TIMEOUT_S
@@ -235,12 +238,12 @@ class Chaos:
 
     @contextmanager
     def inject(self, fault: str, target: str | None = None, **parameters: int | str) -> Iterator[None]:
-        """One fault while inside: `with chaos.inject("pause", "leader"):`. Proved before the body begins, or at its
-        end where only traffic can prove it; healed afterwards."""
+        """One fault while inside: `with chaos.inject("pause", "leader"):`. It is proved before the body begins, or at
+        its end if only traffic can prove it. It is healed afterwards."""
         step: dict[str, object] = {"id": "fault", "fault": fault, "with": parameters}
         if target is not None:
             step["target"] = target
-        step["for"] = "60m"  # the end of the body comes first
+        step["for"] = "60m"  # longer than any body
         document = {
             "name": "inject", "title": fault, "damage": "none", "source": "a test", "cases": {"only": {"title": fault}},
             "timeline": [step],
@@ -314,7 +317,7 @@ class ClusterPool:
         self._clusters: dict[ClusterKey, ProcessCluster] = {}
 
     def borrow(self, choice: ScenarioChoice | None) -> KafkaCluster:
-        """With a topic that no test had before."""
+        """A cluster with a topic that no test had before."""
         settings = {} if choice is None else dict(choice.scenario.broker_settings)
         key = ClusterKey(
             engine=self._engine,
@@ -330,7 +333,7 @@ class ClusterPool:
         return KafkaCluster(cluster, self._lease, topic, DEFAULT_TOPIC if choice is None else choice.topic)
 
     def give_back(self, cluster: KafkaCluster) -> None:
-        """One that does not get healthy again is ended; so the next test starts on a new one."""
+        """A cluster that does not become healthy again is ended, so the next test starts on a new one."""
         try:
             cluster.wait_healthy()
         except HarnessError:

@@ -1,7 +1,7 @@
-"""Keys that people bring along from other tools, and ours that stands for each.
+"""Keys that people know from other tools, and our key for each.
 
-Only for error messages: what is written here is not accepted, it is answered. docs/start/coming-from.md has the same
-from a reader's side. Shown by tests/harness/test_harness_setting_places.py.
+They are only for error messages: these keys are not accepted, but the message names the right one.
+docs/start/coming-from.md is the same list for readers. Shown by tests/harness/test_harness_setting_places.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Settings of topics and brokers that Kafka does not have, found before anything is started.
+"""Finds settings of topics and brokers that Kafka does not have, before anything is started.
 
-Apache Kafka ignores a broker setting that it does not know, with a warning in its log: a misspelt one goes unnoticed
-for a whole benchmark. Names and types are those of Kafka 4.3 (broker/kafka_settings.tsv). On a cluster that is not ours
-nothing is said: what it runs may know more. Pure. Shown by tests/harness/test_harness_settings.py.
+Apache Kafka ignores a broker setting that it does not know, with a warning in its log. So a misspelt one can go
+unnoticed for a whole benchmark. Names and types are those of Kafka 4.3 (broker/kafka_settings.tsv). A cluster that is
+not ours is not checked, because it may know more settings. Pure. Shown by tests/harness/test_harness_settings.py.
 """
 
 from __future__ import annotations

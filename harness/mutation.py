@@ -1,9 +1,10 @@
-"""`python -m harness.mutation brokers|clients [NAME ...]`: the chaos scenarios over wrong brokers, or buggy clients.
+"""`python -m harness.mutation brokers|clients [NAME ...]`: runs the chaos scenarios over wrong brokers, or over buggy
+clients.
 
-A trial is one case of a scenario that comes with the package, with the same faults and load, and brokers with
-`harness.mutant=NAME` or a client of examples/buggy-clients. All trials are one run of real processes; whatever its
-verdicts fail on has caught the mutant. The tables stand between markers in docs/internals/checker.md. Exit 1 when one
-lives.
+A trial is one case of a scenario of the package, with the same faults and load, but with brokers that have
+`harness.mutant=NAME`, or with a client of examples/buggy-clients. All trials are one run of real processes. If the
+verdict of a trial fails, the mutant is caught. The tables stand between markers in docs/internals/checker.md. Exit code
+1 if a mutant lives.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ MARKERS: Final = {kind: (f"<!-- {kind}: begin -->", f"<!-- {kind}: end -->") for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One case of one scenario, with what must be laid over it so that the mutant shows."""
+    """One case of one scenario, with the changes that are needed so that the mutant shows."""
 
     scenario: str
     case: str
@@ -84,7 +85,8 @@ BROKER_TRIALS: Final = (
     Trial(mutant="expansion_without_catching_up", scenario="returning-follower", case="acks-all"),
     Trial(mutant="fetch_counts_before_it_is_stored", scenario="slow-replication", case="acks-all"),
     Trial(mutant="fetch_session_forgets_who_must_join", scenario="idle-partitions", case="acks-all"),
-    # Followers come forward whenever one of them falls out of the ISR: longer than that, to see the silence between.
+    # Followers make progress whenever one of them falls out of the ISR. The cell is longer than that, so that the
+    # silence in between shows.
     Trial(mutant="fetch_session_keeps_the_offset", scenario="control", case="acks-all", workload={"measure_ms": 10000}),
     Trial(mutant="first_sequence_anything", scenario="first-batch-refused", case="in-flight-5-idempotent"),
     Trial(mutant="flush_ignored", scenario="power-loss-last", case="flush-each"),
@@ -118,7 +120,8 @@ CLIENT_TRIALS: Final = (
     Trial(client="buggy_early_callback", scenario="leader-kill", case="acks-all-idempotent"),
     Trial(client="buggy_certain_failure", scenario="response-lost", case="idempotence-on"),
     Trial(client="buggy_retry_at_the_end", scenario="request-refused", case="in-flight-5-idempotent"),
-    # The broker takes it for a repetition only if both hold as many records: so batches are small, and full.
+    # The broker takes it for a repetition only if both batches have the same number of records. So batches are small
+    # and full.
     Trial(
         client="buggy_sequence_reused",
         scenario="response-lost",
@@ -126,7 +129,7 @@ CLIENT_TRIALS: Final = (
         properties={"batch.size": 1024},
     ),
     Trial(client="buggy_skips_on_rebalance", scenario="consumer-kill", case="auto-commit"),
-    # More than the members can do, so that polls grow: the kill comes in the middle of one, long after its commit.
+    # More than the members can do, so that polls grow. Then the kill comes in the middle of one, long after its commit.
     Trial(
         client="buggy_commits_what_it_polled",
         scenario="consumer-kill",
@@ -138,7 +141,7 @@ CLIENT_TRIALS: Final = (
     Trial(client="buggy_offsets_first", scenario="copier-vanishes", case="timed-out"),
     Trial(client="buggy_offsets_apart", scenario="copy-loop", case="bounces"),
 )
-# What no timeline can bring about reliably with real clocks, and why; the simulation's table has each of them.
+# Mutants that no timeline with real clocks can show reliably, and why. The simulation's table has each of them.
 SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "memory_before_disk": "a voter has to die, or its disk to fail, between what it says and what it writes",
     "swallow_quorum_io_error": "no fault of a scenario makes the quorum's files fail yet",
@@ -177,7 +180,7 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caught:
-    """`by`: the failed checks of the cell, empty if it passed; `verdict` as in verdicts.json."""
+    """`by`: the failed checks of the cell, empty if it passed. `verdict` as in verdicts.json."""
 
     trial: Trial
     verdict: str
@@ -185,7 +188,7 @@ class Caught:
     reason: str
 
 
-# A mutant with which no cluster comes up: nobody would ship it, but no scenario has caught it either.
+# No cluster comes up with this mutant. Nobody would ship it, but no scenario has caught it either.
 _LIVES: Final = re.compile(r"\*\*lives\*\* \((.*)\)")
 _NOT_RUN: Final[Mapping[str, Any]] = {"verdict": "not run", "checks": (), "reasons": ("the cell did not begin",)}
 
@@ -385,7 +388,7 @@ assert {trial.mutant for trial in BROKER_TRIALS}.union(SIMULATED_ONLY) == set(MU
 if __name__ == "__main__":
     try:
         code = main(sys.argv[1:])
-    except Exception:  # a process entry: 1 says that a mutant lives, and nothing else does
+    except Exception:  # a process entry: exit code 1 means that a mutant lives, and nothing else
         traceback.print_exc()
         code = int(ExitCode.HARNESS_ERROR)
     sys.exit(code)

@@ -22,14 +22,14 @@ from harness.sweep_plan import SweepConfiguration, sweep_configurations
 from workloads.model import Workload, copy_topic, topic_names
 
 Expectation = Literal["none", "predicted", "exact", "any"]
-# Kafka takes 249 characters; what is appended (-copy, -t12, a group's name) has room behind these.
+# Kafka allows 249 characters. This leaves room for what is appended (-copy, -t12, a group's name).
 _TOPIC_NAME_MAX: Final = 200
 NO_DAMAGE: Final[Mapping[str, str]] = {"lost": "none", "duplicated": "none", "reordered": "none"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioCase:
-    """What the plan must know of one case of a chaos scenario; scenarios.py fills it from chaos' model."""
+    """What the plan must know about one case of a chaos scenario. scenarios.py makes it from chaos' model."""
 
     scenario: str
     case: str
@@ -56,7 +56,7 @@ class ScenarioCase:
 
 
 def own_name(mark: str, text: str) -> str:
-    """A legal topic name of at most 200 characters that begins with `mark`; different texts give different names."""
+    """A legal topic name of at most 200 characters that begins with `mark`. Different texts give different names."""
     legal = re.sub(r"[^A-Za-z0-9._-]", "-", text)
     if legal != text or len(mark) + 1 + len(legal) > _TOPIC_NAME_MAX:
         digest = hashlib.blake2s(text.encode(errors="surrogatepass"), digest_size=6).hexdigest()
@@ -102,10 +102,10 @@ class PlannedCell:
     until_done: bool = False  # the load ends with the timeline; measure_ms is the longest
     criteria: Sequence[Mapping[str, Any]] = ()
     limits: Sequence[str] = ()  # of the suite, that hold for this cell
-    mark: str = ""  # of the run that carries it out; all that the cell makes on a cluster begins with it
+    mark: str = ""  # of the run; everything that the cell makes on a cluster begins with it
 
     def marked(self, mark: str) -> PlannedCell:
-        """As carried out: with the mark, so that names on the cluster are its own."""
+        """The cell as it is carried out: with the mark, so that its names on the cluster are unique."""
         return replace(self, mark=mark)
 
     @property
@@ -160,7 +160,7 @@ def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[
             _sweep_cell(suite, sweep, one, suffix=suffix, seed=seed, client=client, repetition=repetition)
             for one in configurations
         ]
-        # Each repetition is a round of its own: drift within the run then shows as a difference between rounds.
+        # Each repetition is a round. Drift within the run then shows as a difference between rounds.
         random.Random(f"{seed}/{repetition}").shuffle(round_cells)
         cells += round_cells
     return cells
@@ -171,9 +171,9 @@ def _sweep_cell(
 ) -> PlannedCell:
     topic = {**suite.topic.model_dump(), **one.topic}
     workload = suite.workload.model_validate({**suite.workload.model_dump(), **one.workload})
-    # Where values are combined, what one of them demands would be repeated in half of the titles.
+    # If values are combined, the settings that one of them demands would be repeated in half of the titles.
     title = one.title + (f" ({one.note})" if one.note and sweep.design == ONE_AT_A_TIME else "")
-    # What varies nothing and has a name is no sweep to whoever reads it.
+    # If nothing varies and the cell has a name, readers do not see it as a sweep.
     prefix = "sweep" if sweep.vary or sweep.baseline_name == BASELINE else _safe(suite.name)
     if workload.is_closed_loop:
         title += " [closed loop]"
@@ -203,7 +203,8 @@ def _sweep_cell(
 def search_cell(
     suite: Suite, search: Search, rate_per_s: float, *, number: int, fraction: float | None, seed: int, client: str
 ) -> PlannedCell:
-    """One try of a rate search; with `fraction` a point of the load curve, `number` then counts its repetitions."""
+    """One try of a rate search. With `fraction` it is a point of the load curve, and `number` counts the repetitions of
+    that point."""
     rate = float(f"{rate_per_s:.4g}")
     name = f"search-probe-{number}" if fraction is None else f"search-load-{round(fraction * 100)}-r{number}"
     title = (
@@ -230,7 +231,7 @@ def search_cell(
 
 
 def first_try(suite: Suite, client: str) -> tuple[PlannedCell, ...]:
-    """What a rate search begins with: its settings can be checked before there is a cell. Empty without a search."""
+    """The first cell of a rate search. Its settings can be checked before the search runs. Empty without a search."""
     search = suite.search
     if search is None:
         return ()

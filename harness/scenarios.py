@@ -27,7 +27,8 @@ def scenario_source(name_or_path: str) -> Source:
 
 @cache
 def load_scenario(name_or_path: str) -> Scenario:
-    """UsageError with place and nearest key. A scenario is read once a process: plan and run must see the same one."""
+    """UsageError with place and nearest key. A scenario is read once in a process, because plan and run must see the
+    same one."""
     return validate(scenario_source(name_or_path), Scenario)
 
 

@@ -1,7 +1,7 @@
 """The highest rate that keeps a contract: which rate to try next, and what the tries say. Pure.
 
-Whether a rate passes is noisy near the limit, so bisection would believe one bad second. Here each try moves a
-posterior over the limit and the width of its noise; the next try is at the posterior's median, where it tells most
+Whether a rate passes is random near the limit, so a bisection would be misled by one bad second. Here each try updates
+a posterior over the limit and the width of its noise. The next try is at the posterior's median, where it tells most
 (Bayesian stochastic approximation, as in probit staircases). A share of tries goes wrong for other reasons (lapses).
 Shown by tests/harness/test_harness_search.py: intervals hold planted limits as often as stated.
 """
@@ -19,8 +19,9 @@ import numpy.typing as npt
 from runlog.records.search import Clause, SearchEnd
 
 _GRID: Final = 600
-# Of the limit's logarithm from try to try. Not below 3 %: a search that ends when its interval is narrow would believe
-# a few tries that happened to agree (with a limit that wavers by 15 %, 86 of 100 intervals held it; now 96).
+# Noise of the limit's logarithm from try to try. It is never below 3 %, because a search that ends when its interval is
+# narrow would trust a few tries that happened to agree. (With a limit that varies by 15 %, 86 of 100 intervals held it;
+# now 96.)
 _NOISE_WIDTHS: Final = np.geomspace(0.03, 0.3, 8)
 _LAPSE: Final = 0.04
 _BEYOND: Final = 1.5  # the limit may lie outside the range that is searched
@@ -45,7 +46,7 @@ class Estimate:
 
 
 class RateSearch:
-    """Ask `next_rate`, try it, tell `take`; None ends the search."""
+    """Ask `next_rate`, try it, tell `take`. None ends the search."""
 
     def __init__(self, *, low_per_s: float, high_per_s: float, tolerance: float, probes_max: int) -> None:
         assert 0 < low_per_s < high_per_s

@@ -1,7 +1,8 @@
-"""Every Kafka setting of a suite or a scenario held against the table of the client that will use it, with its place.
+"""Checks every Kafka setting of a suite or a scenario against the table of the client that will use it, and names its
+place.
 
-Two looks: each value by itself, where it stands in the file; then each cell's values together. Pure but for the
-clients' libraries, which are imported to be asked. Shown by tests/harness/test_harness_setting_places.py.
+There are two checks: each value by itself, where it stands in the file, and then each cell's values together. Pure
+except for the clients' libraries, which are imported and asked. Shown by tests/harness/test_harness_setting_places.py.
 """
 
 from __future__ import annotations
@@ -41,9 +42,8 @@ def check_settings(
 ) -> None:
     """UsageError that lists what is wrong: file and line, setting, value, what is allowed, the nearest name.
 
-    `has_sweep` False: scenarios alone are run, whatever else the document holds; what the client lacks is replaced by
-    the nearest that it has. `has_own_broker` False: the cluster is somebody else's, and may know more settings than
-    Apache Kafka 4.3.
+    `has_sweep` False: only scenarios are run. A setting that the client lacks is then replaced by the nearest one that
+    it has. `has_own_broker` False: the cluster is somebody else's, and may know more settings than Apache Kafka 4.3.
     """
     if client not in client_names():
         raise UsageError(f"{source.place_of(('client',))}: client {client!r}: no such client{_near(client)}")
@@ -65,8 +65,8 @@ def check_settings(
 
 
 def check_scenario_settings(source: Source, scenario: Scenario) -> None:
-    """The same for a scenario by itself: against the clients that it is for, else Kafka's names as `reference` has
-    them. UsageError."""
+    """The same for a scenario by itself. It is checked against the clients that it is for, or else against Kafka's
+    names as `reference` has them. UsageError."""
     client = scenario.clients[0] if scenario.clients else "reference"
     check_settings(source, client, ())
     for name in scenario.cases:
@@ -84,7 +84,7 @@ def _near(client: str) -> str:
 
 
 def placed_settings(document: Mapping[str, Any]) -> Iterator[PlacedSetting]:
-    """All of a suite or a scenario. The document was validated: what is a mapping there is one here."""
+    """All settings of a suite or a scenario. The document was validated, so types are right."""
     for location, scope in _mappings(document):
         node: Any = document
         for part in location:
@@ -95,7 +95,7 @@ def placed_settings(document: Mapping[str, Any]) -> Iterator[PlacedSetting]:
 
 
 def _mappings(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Scope]]:
-    """Where the mappings of settings are, by what they belong to."""
+    """The mappings of settings, by what they belong to."""
     wanted: tuple[tuple[tuple[str, ...], Scope], ...] = (
         (("properties",), "producer"),
         (("sweep", "baseline"), "producer"),
@@ -157,7 +157,7 @@ def _varied(sweep: Mapping[str, Any]) -> Iterator[PlacedSetting]:
 
 
 def _alone(client: str, setting: PlacedSetting, *, stands_in: bool) -> str:
-    """What is wrong with one setting whatever the others are; empty if nothing."""
+    """What is wrong with one setting, whatever the others are. Empty if nothing."""
     given: Mapping[str, str] = {setting.name: setting.value}
     if stands_in and setting.scope == "producer":
         with contextlib.suppress(ClientError):
@@ -172,22 +172,22 @@ def _alone(client: str, setting: PlacedSetting, *, stands_in: bool) -> str:
     try:
         checks[setting.scope]()
     except PropertyError as error:
-        # About another setting: then it is for the look at all of them together.
+        # It is about another setting, so it belongs to the check of all of them together.
         return str(error) if error.name in (setting.name, "a property") else ""
     except ClientError:
-        return ""  # a library that is not installed is told once, by the look at the cells
+        return ""  # the check of the cells reports a library that is not installed, once
     return ""
 
 
 def _together(
     source: Source, cells: Sequence[PlannedCell], placed: Sequence[PlacedSetting], wrong: set[str]
 ) -> Iterator[str]:
-    """What is wrong with the settings of cells that each are right alone; each problem once, with the first cell."""
+    """Problems of settings that are right alone but not together. Each problem once, with the first cell."""
     told: dict[str, list[PlannedCell]] = {}
     named: dict[str, str] = {}
     for cell in cells:
         if cell.kind == "chaos" or not wrong.isdisjoint(cell.properties):
-            continue  # a scenario that a client cannot run is left out of the run, aloud
+            continue  # a scenario that a client cannot run is left out of the run, with a message
         try:
             check_properties(cell.client, dict(cell.properties))
         except PropertyError as error:
@@ -202,7 +202,7 @@ def _together(
 
 
 def _place(source: Source, placed: Sequence[PlacedSetting], name: str, cell: PlannedCell) -> str:
-    """Of the setting that the cell has by this name; the most specific where several places give the same value."""
+    """The place of the cell's setting with this name. If several places give the same value, the most specific one."""
     value = cell.properties.get(name)
     found = [setting for setting in placed if setting.name == name and setting.value == value]
     location = max((setting.location for setting in found), key=len, default=("sweep",))

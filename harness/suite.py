@@ -82,7 +82,8 @@ class TopicSpec(_Strict):
 
 
 class Variant(_Strict):
-    """One value of a swept knob, with what else it demands: acks=1 needs enable.idempotence=false, and says why."""
+    """One value of a swept setting, with the settings that it demands and why: acks=1 needs
+    enable.idempotence=false."""
 
     value: KafkaValue
     with_: KafkaSettings = Field(default_factory=dict, alias="with")
@@ -94,7 +95,7 @@ def _variant(value: object) -> object:
 
 
 class Range(_Strict):
-    """Values between two ends, evenly by ratio (by difference from 0); only for a Latin hypercube."""
+    """Values between two ends, evenly spaced by ratio (from 0 by difference). Only for a Latin hypercube."""
 
     from_: float = Field(alias="from", ge=0)
     to: float = Field(gt=0)
@@ -107,7 +108,7 @@ class Range(_Strict):
 
 
 Variants = list[Annotated[Variant, BeforeValidator(_variant)]]
-# The tags are angular so that error messages can leave them out (suite_source.explain).
+# The tags are in angle brackets so that error messages can leave them out (suite_source.explain).
 Values = Annotated[
     Annotated[Variants, Tag("<values>")] | Annotated[Range, Tag("<range>")],
     Discriminator(lambda value: "<range>" if isinstance(value, Mapping | Range) else "<values>"),
@@ -116,9 +117,9 @@ DesignName = Literal["one-at-a-time", "grid", "fractional", "latin-hypercube"]
 
 
 class Sweep(_Strict):
-    """A baseline and the settings that are varied around it. What is combined with what is the design's matter.
+    """A baseline and the settings that are varied around it. The design decides what is combined.
 
-    `vary` names client settings by Kafka's names; `workload.<key>` and `topic.<key>` reach into those parts.
+    `vary` names client settings by Kafka's names. `workload.<key>` and `topic.<key>` reach into those parts.
     """
 
     baseline: KafkaSettings
@@ -153,8 +154,8 @@ class Sweep(_Strict):
         return self
 
     def fork_of(self, repetition: int) -> int:
-        """Number of the cluster, from 1, that this repetition (from 1) runs on: neighbours together, and no cluster has
-        more than one round more than another."""
+        """Number of the cluster, from 1, on which this repetition (from 1) runs. Consecutive repetitions stay together,
+        and no cluster gets more than one round more than another."""
         return (repetition - 1) * self.forks // self.repetitions + 1
 
     @model_validator(mode="after")
@@ -176,7 +177,8 @@ class Sweep(_Strict):
 
 
 class Contract(_Strict):
-    """What a rate must keep to count as sustained, beside: no acknowledged record lost, doubled or out of order."""
+    """The conditions under which a rate counts as sustained. In addition, no acknowledged record may be lost,
+    duplicated or reordered."""
 
     p99_ms: float = Field(default=50, gt=0, description="corrected latency; unanswered sends count as endless")
     backlog_growth_share: float = Field(
@@ -298,7 +300,8 @@ def load_suite(name_or_path: str, overrides: Iterable[str] = ()) -> Suite:
 
 
 def _with_corpus(suite: Suite, source: Source) -> Suite:
-    """A corpus lies beside the suite that names it; one given by --set, or not found there, from where we are."""
+    """A corpus is in the directory of the suite that names it. If it comes from --set, or is not there, the current
+    directory is used."""
     corpus = suite.workload.corpus
     if corpus is None:
         return suite

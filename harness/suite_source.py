@@ -24,7 +24,7 @@ from runlog.files.user_files import UserFileError, load_yaml, read_text
 
 _ERRORS_SHOWN_MAX: Final = 12
 _SHOWN_CHARACTERS_MAX: Final = 200  # of a value in a message
-_FILES_LOOKED_AT_MAX: Final = 1_000  # a misspelt name in a directory of very many files needs no suggestion
+_FILES_LOOKED_AT_MAX: Final = 1_000  # in a directory with more files, a misspelt name gets no suggestion
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 _Location = tuple[str | int, ...]
 
@@ -40,7 +40,7 @@ class Source:
     directory: Path | None = None  # where the document lies, if that is a directory on disk
 
     def place_of(self, location: _Location) -> str:
-        """`file:line`, or the option that set it; the nearest enclosing key stands in for one that is absent."""
+        """`file:line`, or the option that set it. For an absent key, the place of the nearest enclosing key."""
         for length in range(len(location), -1, -1):
             prefix = location[:length]
             if prefix in self.overridden:
@@ -63,7 +63,7 @@ def read_source(path: Path) -> Source:
 
 
 def file_problem(path: Path) -> str:
-    """Why this cannot be the file that somebody meant, with the nearest one that is there; empty if it can."""
+    """Why this cannot be the wanted file, with the nearest one that exists. Empty if it can be."""
     try:
         if path.is_dir():
             return f"{path}: is a directory, expected a file"
@@ -139,16 +139,17 @@ def parse_override(text: str) -> tuple[str, Any]:
 
 
 def apply_overrides(source: Source, overrides: Iterable[str]) -> None:
-    """Change the document as `--set` says. Dots separate keys, but Kafka's own keys hold dots: the longest key wins.
+    """Change the document as `--set` says. Dots separate keys, but Kafka's own keys contain dots, so the longest key
+    wins.
 
-    Every enclosing key must be a mapping or a list in the document or be absent; a wrong leaf is found by validation.
+    Every enclosing key must be a mapping or a list in the document, or be absent. Validation finds a wrong last key.
     """
     for text in overrides:
         dotted, value = parse_override(text)
         _set(source, dotted.split("."), value, hidden_assignment(text))
 
 
-# Mappings whose keys are Kafka's names: what follows them is one key, dots and all.
+# Mappings whose keys are Kafka's names. What follows them is one key, with all its dots.
 _KAFKA_NAMED: Final = ("settings", "properties", "config", "baseline", "vary", "consumer_properties")
 
 
@@ -217,7 +218,7 @@ def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -
     message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     got = detail.get("input")
     if detail["type"] == "value_error" and isinstance(got, dict | list):
-        return f"{place}: {name}: {message}"  # the sentence is ours and names the key inside that is wrong
+        return f"{place}: {name}: {message}"  # the sentence is ours and already names the wrong key
     shown = f", got {_shown(name, got)}" if not isinstance(got, dict | list) else f", got {_kind(got)}"
     return f"{place}: {name}: {message}{shown}"
 
@@ -227,7 +228,7 @@ def _shown(name: object, value: object) -> str:
 
 
 def nearest(word: str, candidates: Sequence[str]) -> str:
-    """`; did you mean X?`, or the whole choice when nothing is near."""
+    """`; did you mean X?`, or all choices if nothing is near."""
     close = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
     if close:
         return f"; did you mean {close[0]!r}?"

@@ -1,7 +1,7 @@
 """From a suite's sweep to its configurations: levels of each setting, the design over them, names. Pure.
 
-Levels may belong to the client (Kafka's names), to the workload or to the topic; a value may demand other settings
-(`with`), which then hold in its cells. Shown by tests/harness/test_harness_designs.py.
+Levels may belong to the client (Kafka's names), to the workload or to the topic. A value may demand other settings
+(`with`), which then apply in its cells. Shown by tests/harness/test_harness_designs.py.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _check(part: str, model: BaseModel, key: str, name: str, value: str) -> None
 
 
 def _refuse_contradictions(variants: Mapping[str, list[Variant]]) -> None:
-    """In a design that combines values, a value must not set what another setting varies."""
+    """In a design that combines values, a value must not set a setting that is itself varied."""
     for name, values in variants.items():
         for variant in values:
             clash = next((other for other in variant.with_ if other in variants), None)
@@ -121,7 +121,8 @@ def _configuration(
         part, key = _split(name)
         if part or value != base[name] or name in stated:
             parts[part][key] = value  # a default that nobody stated is left to the client
-    # What a value demands comes last: with one factor at a time it may change a setting that is itself varied.
+    # Settings that a value demands come last. With one factor at a time they may change a setting that is itself
+    # varied.
     demanding = changed if sweep.design == designs.ONE_AT_A_TIME else list(factors)
     chosen = [one for name in demanding if (one := by_value[name].get(factors[name])) is not None and one.with_]
     for variant in chosen:

@@ -1,4 +1,4 @@
-"""`harness chaos` without a name: what all scenarios would take, and the question whether that is meant.
+"""`harness chaos` without a name: it says how long all scenarios would take, and asks whether that is wanted.
 
 Shown by tests/harness/test_harness_cli.py.
 """
@@ -12,7 +12,8 @@ from harness.suite import Suite
 
 
 def agreed_to_all(suite: Suite, options: RunOptions) -> bool:
-    """Asks on a terminal. Elsewhere nobody can answer: then it says how to agree, and that is a no."""
+    """Asks on a terminal. Without a terminal nobody can answer. Then it says how to agree, and the answer
+    counts as no."""
     cells = plan_of(suite, options)
     names = list(dict.fromkeys(cell.scenario for cell in cells))
     print(

@@ -30,7 +30,7 @@ class Question:
     size_bytes: int
     seconds: int
     repetitions: int
-    forks: int  # clusters that the repetitions are dealt over
+    forks: int  # number of clusters over which the repetitions are distributed
     producers: int
     partitions: int
     client: str
@@ -39,7 +39,7 @@ class Question:
 
 
 def bench_suite(question: Question) -> Suite:
-    """UsageError that names the word that is wrong."""
+    """UsageError names the wrong word."""
     properties = {"acks": "all", **dict(_assignment(text) for text in question.settings)}
     rate = _SEARCHED_PER_S[0] if question.rate == MAX else _rate(question.rate)
     document: dict[str, Any] = {

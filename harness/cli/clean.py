@@ -1,5 +1,5 @@
-"""`harness clean`: undo what processes that are gone have left, by their leases; delete the topics of crashed runs on
-clusters of others, by their ids; remove the data of clusters that never came up.
+"""`harness clean`: undoes what processes that are gone have left, by their leases. It also deletes the topics of
+crashed runs on clusters of others, by their ids, and removes the data of clusters that never came up.
 
 Shown by tests/harness/test_harness_own_topics.py.
 """
@@ -27,8 +27,8 @@ _OWN_NAME: Final = re.compile(r"harness-[0-9a-f]{10}[-A-Za-z0-9._]*")  # as run/
 
 
 def clean_up(client_config: Path | None = None) -> None:
-    """One line for each thing undone, and for what is left alone; nothing to undo says so. `client_config`: of the
-    clusters on which topics were left."""
+    """One line for each thing that was undone, and for each thing that is left alone. If there is nothing to undo, a
+    line says so. `client_config`: how to reach the clusters on which topics were left."""
     root = default_root(os.environ)
     lines = reap(root)
     with tempfile.TemporaryDirectory() as directory:
@@ -42,7 +42,7 @@ def clean_up(client_config: Path | None = None) -> None:
 
 
 def _delete_topic(entry: Entry, security: Security | None) -> str:
-    """What kept it from being deleted; empty: it is gone."""
+    """Why it could not be deleted; empty if it is gone."""
     if not entry.topic_id or not _OWN_NAME.fullmatch(entry.topic):
         return "its id is not known, so it may be somebody else's; look, and remove the lease"
     try:
@@ -53,7 +53,7 @@ def _delete_topic(entry: Entry, security: Security | None) -> str:
     deadline = time.monotonic() + _TOPIC_TIMEOUT_S
     admin = Admin(cluster.direct_addresses, should_stop=lambda: time.monotonic() > deadline)
     if admin.topic_id(entry.topic) not in (entry.topic_id, None):
-        return ""  # ours is gone, and another has its name
+        return ""  # our topic is gone, and another one has its name
     try:
         return "" if admin.delete_topic(entry.topic_id) else "the brokers refuse, or do not answer"
     except ValueError:

@@ -1,7 +1,7 @@
-"""`harness cluster up|status|down`: a cluster that outlives the command, found again by a small state file.
+"""`harness cluster up|status|down`: a cluster that outlives the command. A small state file is used to find it again.
 
-cluster_state.py keeps that file, so that `down` touches no process and no directory that `up` has not made.
-Shown by tests/harness/test_harness_cluster_cli.py.
+cluster_state.py keeps that file, so that `down` touches no process and no directory that `up` has not made. Shown by
+tests/harness/test_harness_cluster_cli.py.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def up(*, engine: str, brokers: int, settings: Sequence[str], name: str) -> None
 
 @contextmanager
 def _alone(path: Path, name: str) -> Iterator[None]:
-    """Two commands at once would each start a cluster, and the state file name the later one alone."""
+    """Two commands at the same time would each start a cluster, and the state file would name only the later one."""
     try:
         with alone(path):
             yield
@@ -76,7 +76,7 @@ def _up(path: Path, engine: str, brokers: int, settings: Sequence[str], name: st
         engine=cast(Engine, engine), proxied=False, brokers=brokers, settings=tuple(sorted(wanted.items()))
     )
     require_descriptors()
-    lease = Lease(default_root(os.environ))  # until the state file takes over: `harness clean` ends what it names
+    lease = Lease(default_root(os.environ))  # until the state file exists: `harness clean` ends what the lease names
     directory, mark = data_directory(name, path)
     stop = StopFlag()
     with signals_set(stop):
@@ -115,8 +115,8 @@ def _why_not(engine: str) -> str:
 
 
 def _refuse_or_forget(path: Path, name: str) -> None:
-    """UsageError when a cluster of that name is up, or may be where we cannot see. A file that tells nothing is put
-    aside: it must not block a start."""
+    """UsageError if a cluster of that name is up, or may be up where we cannot see it. A file that cannot be read is
+    put aside, because it must not prevent a start."""
     try:
         state = read_state(path)
     except FileNotFoundError:
@@ -137,7 +137,8 @@ def _elsewhere(state: ClusterFile) -> str:
 
 
 def _read(path: Path, name: str) -> ClusterFile | None:
-    """None, and a word on stderr, when there is no such cluster. EnvironmentFault when it cannot be dealt with here."""
+    """None, and a message on stderr, if there is no such cluster. EnvironmentFault if it cannot be handled
+    from here."""
     try:
         state = read_state(path)
     except FileNotFoundError:

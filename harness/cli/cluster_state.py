@@ -1,8 +1,8 @@
 """The state file of a cluster that outlives its command, and the mark in its data directory.
 
-$XDG_STATE_HOME/kafka-harness/clusters/<name>.json (0600) names place, processes and directory. Nothing is done by a
-file alone: a process is ended only if it carries the token of the file, a directory removed only if the mark inside is
-that of the file. Shown by tests/harness/test_harness_cluster_state.py.
+$XDG_STATE_HOME/kafka-harness/clusters/<name>.json (0600) names place, processes and directory. The file alone is never
+enough: a process is ended only if it carries the token of the file, and a directory is removed only if the mark inside
+is that of the file. Shown by tests/harness/test_harness_cluster_state.py.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def state_directory() -> Path:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Nobody else starts or ends the cluster of this state file meanwhile. BlockingIOError where somebody is at it."""
+    """Nobody else starts or ends the cluster of this state file at the same time. BlockingIOError if somebody does."""
     own_directory(path.parent)
-    # The file stays: if it went, a later one could be locked by somebody else while this one is still held.
+    # The file stays. If it were removed, somebody could lock a new file of this name while this one is still locked.
     lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,7 +79,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def data_directory(name: str, state_path: Path) -> tuple[Path, str]:
-    """A new one, with a mark inside that says whose it is; and the mark."""
+    """A new directory with a mark inside that says whose it is; and the mark."""
     mark = secrets.token_hex(16)
     directory = cache_directory() / "clusters" / f"{name}-{secrets.token_hex(4)}"
     directory.mkdir(mode=0o700, parents=True)
@@ -117,7 +117,7 @@ def write_state(path: Path, *, mark: str, directory: Path, pids: Mapping[int, in
 
 
 def read_state(path: Path) -> ClusterFile:
-    """FileNotFoundError, or StateProblem for what no `up` of ours has written."""
+    """FileNotFoundError, or StateProblem for a file that no `up` of ours has written."""
     try:
         document = json.loads(read_own_file(path))
         brokers = [
@@ -150,7 +150,7 @@ def _positive(value: object) -> int:
 
 
 def remove_abandoned_data() -> list[str]:
-    """Of an `up` that was killed before its state file was there; a line for each directory."""
+    """Removes data of an `up` that was killed before its state file existed. One line for each directory."""
     removed = []
     for directory in sorted((cache_directory() / "clusters").glob("*-*")):
         mark = _read_mark(directory)
@@ -164,7 +164,7 @@ def remove_abandoned_data() -> list[str]:
 
 
 def _read_mark(directory: Path) -> dict[str, Any]:
-    """Empty for a directory that no `up` of ours has made, or not of our user."""
+    """Empty for a directory that no `up` of ours has made, or that does not belong to our user."""
     try:
         if directory.is_symlink() or directory.stat().st_uid != os.getuid():
             return {}

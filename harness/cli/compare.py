@@ -1,7 +1,7 @@
-"""`harness compare BASE NEW`: two run directories set side by side; no cluster is needed.
+"""`harness compare BASE NEW`: compares two run directories. It needs no cluster.
 
-Owns reading both, refusing what is unlike, and the exit code; the statistics are in reports/compare.
-Shown by tests/harness/test_harness_compare.py.
+Owns reading both runs, refusing runs that are not comparable, and the exit code. The statistics are in
+reports/figures/compare. Shown by tests/harness/test_harness_compare.py.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark_m
 
 
 def _read(directory: Path, spark_master: str | None) -> _Side:
-    """Analyses the run first if that was not done, or was done by a version that wrote less."""
+    """Analyses the run first if that was not done, or if an older version that wrote less did it."""
     directory = directory.resolve()
     check_run_directory(directory)
     try:

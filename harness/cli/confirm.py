@@ -1,7 +1,8 @@
-"""`harness confirm RUN`: the configuration that a sweep recommends runs again, and its prediction is held against it.
+"""`harness confirm RUN`: runs the configuration that a sweep recommends again and compares the result with its
+prediction.
 
-Owns finding the recommended cell, running it alone, and the outcome in files; the judgement is
-reports.figures.compare.confirm. Shown by tests/harness/test_harness_confirm.py.
+Owns finding the recommended cell, running it alone, and the files of the outcome. reports.figures.compare.confirm makes
+the judgement. Shown by tests/harness/test_harness_confirm.py.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
         cells=tuple(f"{name}-r{number}" for number in range(1, repetitions + 1)),
         engine=str(manifest["engine"]),
         client=str(manifest["client"]),
-        # Other payloads and another order; a Latin hypercube would have other points as well.
+        # A new seed gives other payloads and another order. A Latin hypercube would also get other points.
         seed=int(manifest["seed"]) + (document["sweep"].get("design") != LATIN_HYPERCUBE),
         predicted=predicted_figures(recommendation["predicted"]),
         analysis_id=str(sweep.get("analysis_id", "")),
@@ -82,7 +83,8 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
 
 
 def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitCode:
-    """0 as predicted or better, 1 worse, 4 without usable figures. The last line on stdout is the new run's report."""
+    """0 as predicted or better, 1 worse, 4 without usable figures. The last line on stdout is the path of the new run's
+    report."""
     recommended = read_recommended(directory.resolve(), repetitions)
     run_dir = (options.run_dir or new_run_path(RUNS, recommended.suite.name)).resolve()
     code = run_suites(

@@ -1,6 +1,6 @@
-"""`harness doctor`: each part of the set-up is tried for real, and what does not work comes with its fix.
+"""`harness doctor`: tries each part of the set-up for real. If something does not work, it names the fix.
 
-A part that the demo needs and that fails gives exit code 3; an optional one is only told.
+If a part that the demo needs fails, the exit code is 3. An optional part is only reported.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from harness.errors import UsageError
 from harness.suite_source import nearest
 
 _KAFKA: Final = "kafka_"
-# What an example of these must say, whose defaults alone change nothing.
+# Parameters that an example must contain, because the defaults of the fault change nothing.
 _NEEDED: Final = {
     "topic_setting": 'setting: max.message.bytes, value: "2000"',
     "kafka_edit_response": "error_code: 6",
@@ -34,7 +34,7 @@ _TARGETS: Final = {
     "client": "a client process of the load, a reader with own_processes: app:0 is the first of the reader `app`",
     "topic": "the topic of the cell",
 }
-# By name; where two faults mean different things by one name, by `fault.name`.
+# By name. If two faults use one name with different meanings, by `fault.name`.
 _PARAMETERS: Final = {
     "stream": "which way: downstream (towards who opened the connection), upstream (away from it), or both",
     "reset.delay_ms": "milliseconds from the first byte to the RST",

@@ -1,5 +1,5 @@
-"""Which cells of a plan can run with this cluster and this client: the rest is left out, by reason, and a scenario's
-settings that a client lacks are replaced by the nearest that it has, aloud. Starts nothing."""
+"""Which cells of a plan can run with this cluster and this client. The rest is left out, with the reason. If a client
+lacks a setting of a scenario, the nearest one that it has is used, and a line says so. Starts nothing."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 
 
 def fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...]:
-    """Without the scenarios that need another kind of cluster (a broken disk, a broken broker) or of client. Cells of a
-    sweep are never changed or left out: without one of them it would answer another question."""
+    """Leaves out scenarios that need another kind of cluster (a broken disk, a broken broker) or of client. Cells of a
+    sweep are never changed or left out, because without one of them the sweep would answer another question."""
     kept: list[PlannedCell] = []
     left_out: list[tuple[str, str]] = []
     changed: list[tuple[str, str]] = []
@@ -45,7 +45,7 @@ def fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...
 
 
 def property_problem(cell: PlannedCell) -> str:
-    """What the cell's client says to its settings, before anything is started for it; empty if nothing."""
+    """What the cell's client says about its settings, before anything is started for it. Empty if nothing is wrong."""
     return _problem_of(cell.client, tuple(sorted(cell.properties.items())))
 
 
@@ -58,7 +58,7 @@ def _by_reason(found: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _why_not(cell: PlannedCell, engine: str) -> str:
-    """Empty if the cell can run."""
+    """Why the cell cannot run; empty if it can."""
     kinds = {"reference", "docker"} if engine == "docker" else {engine}  # the same brokers, in containers
     if kinds.isdisjoint(cell.engines):
         if engine == "external":
@@ -72,12 +72,13 @@ def _why_not(cell: PlannedCell, engine: str) -> str:
 
 
 def _with_nearest(cell: PlannedCell) -> tuple[PlannedCell, str]:
-    """The cell with settings that its client has, and what was changed; the report's page says it too."""
-    about = (_IN_FLIGHT,) if cell.expect.get("reordered") in _FORETOLD else ()  # then overtaking is what is to be seen
+    """The cell with settings that its client has, and what was changed. The report's page says it too."""
+    # Then the scenario wants to see overtaking.
+    about = (_IN_FLIGHT,) if cell.expect.get("reordered") in _FORETOLD else ()
     try:
         properties, changes = nearest_properties(cell.client, cell.properties, as_they_are=about)
     except ClientError:
-        return cell, ""  # a client that is not there: property_problem says so
+        return cell, ""  # the client is not installed; property_problem reports that
     if not changes:
         return cell, ""
     change = f"client {cell.client}: {', '.join(changes)}"

@@ -1,4 +1,4 @@
-"""`harness validate`, `list` and `schema`: what there is and whether it is right, without starting anything."""
+"""`harness validate`, `list` and `schema`: say what there is and whether it is right, without starting anything."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def _describe(name: str) -> str:
 
 
 def list_things(what: str, *, as_json: bool, name: str | None = None) -> None:
-    """`name`: of the one fault that is to be explained."""
+    """`name`: the one fault that is to be explained."""
     if name is not None:
         if what != "faults":
             raise UsageError(f"list {what} {name}: only a fault is explained so, `harness list faults NAME`")
         for line in fault_lines(name):
-            is_yaml = line.lstrip().startswith("- {")  # to be copied: never broken
+            is_yaml = line.lstrip().startswith("- {")  # somebody may copy it, so it is never broken into lines
             print(line if is_yaml else "\n".join(wrapped_line(line, stdout_width())))
         return
     tables: dict[str, Callable[[], list[dict[str, Any]]]] = {

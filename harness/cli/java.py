@@ -1,7 +1,8 @@
-"""Whether there is any Java for the analysis: asked before the imports that a run needs, so that the answer is quick.
+"""Whether there is any Java for the analysis. This is checked before the imports that a run needs, so that the answer
+is quick.
 
-Whether that Java answers and is new enough is tried later, in a process of its own (harness/run/reporting.py).
-Shown by tests/harness/test_harness_reporting.py.
+Whether that Java works and is new enough is tried later, in a process of its own (harness/run/reporting.py). Shown by
+tests/harness/test_harness_reporting.py.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ LATER: Final = "nothing was started; --no-report leaves the analysis out, and `h
 
 
 def require_some_java(spark_master: str | None, *, advice: str = LATER) -> None:
-    """EnvironmentFault with how to get one. A Spark Connect server brings its own."""
+    """EnvironmentFault that says how to get one. A Spark Connect server has its own Java."""
     if spark_master is not None and is_connect(spark_master):
         return
     try:

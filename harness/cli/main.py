@@ -31,7 +31,8 @@ app = typer.Typer(
 )
 app.add_typer(cluster_app, name="cluster")
 
-# Newer versions of typer carry a click of their own, older ones import it: found through what typer itself exports.
+# Newer versions of typer contain a copy of click, older ones import it. This finds it through the names that typer
+# itself exports.
 _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -372,7 +373,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return ExitCode.ENVIRONMENT
-    except Exception as error:  # a bug of ours: shown whole, with the code that says so
+    except Exception as error:  # a defect of ours: shown in full, with the code that says so
         _print_traceback(error, redactor)
         return ExitCode.HARNESS_ERROR
 

@@ -1,8 +1,8 @@
-"""This process's command line without its secrets, as everybody on the host reads it in /proc.
+"""Removes secrets from this process's command line, which everybody on the host can read in /proc.
 
-The words lie on the stack of the process, at the addresses that /proc/self/stat names; what is secret in them is
-written over, as mysql and curl do with their passwords. Until that moment, some 0.3 s after the start, they can be
-read: a file (`--client-config`, a suite) is the safe place, and whoever gives a secret here is told so. Linux only.
+The arguments are on the stack of the process, at the addresses in /proc/self/stat. Secret parts are overwritten, as
+mysql and curl do with their passwords. Until then, for some 0.3 s after the start, they can be read. A file
+(`--client-config`, a suite) is the safe place, and a warning tells this to a user who gives a secret here. Linux only.
 Shown by tests/harness/test_harness_secrets.py.
 """
 
@@ -23,7 +23,8 @@ ADVICE: Final = (
 
 
 def hide_own_secrets() -> bool:
-    """True if there was something to hide. Words keep their number; a longer replacement is cut."""
+    """True if there was something to hide. The number of words stays the same. A replacement that is too long
+    is cut."""
     try:
         raw = Path("/proc/self/cmdline").read_bytes()
         start, end = _place()

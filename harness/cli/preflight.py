@@ -1,8 +1,9 @@
-"""What a run needs of the world, asked before it has a directory: addresses, trust stores, SASL, a proxy server, Java.
+"""What a run needs outside of itself, checked before it has a directory: addresses, trust stores, SASL, a proxy server,
+Java.
 
-What can never work is told at once; an address that nobody answers at, or that takes a connection and then is silent,
-within two seconds. Nothing is started or changed.
-Shown by tests/harness/test_harness_preflight.py.
+What can never work is reported at once. An address is reported within two seconds if nobody answers there, or if it
+accepts a connection and then is silent. Nothing is started or changed. Shown by
+tests/harness/test_harness_preflight.py.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from harness.errors import EnvironmentFault, UsageError
 from harness.run.client_runtime import client_runtime
 
 CONNECT_TIMEOUT_S: Final = 1.5
-ANSWER_TIMEOUT_S: Final = 1.8  # of each exchange: one that is slow and alive has it again and again
+ANSWER_TIMEOUT_S: Final = 1.8  # for each exchange; a peer that is slow but alive gets this time again for the next one
 _ADDRESSES_TRIED_MAX: Final = 16
 _TOXIPROXY_PORT: Final = 8474
 
@@ -35,7 +36,7 @@ _TOXIPROXY_PORT: Final = 8474
 def check_world(
     *, engine: str, clients: Sequence[str], proxy_choice: str, bootstrap: str | None, client_config: Path | None
 ) -> None:
-    """UsageError or EnvironmentFault for the first thing without which the run cannot be."""
+    """UsageError or EnvironmentFault for the first thing that is missing and without which the run is not possible."""
     if proxy_choice not in (AUTO, EMBEDDED):
         _check_proxy_server(proxy_choice)
     if engine == "external":
@@ -49,7 +50,7 @@ def check_world(
 
 
 def unreachable(host: str, port: int, timeout_s: float = CONNECT_TIMEOUT_S) -> str:
-    """Why nobody can be connected to there; empty when somebody took the connection."""
+    """Why no connection is possible; empty if the connection was accepted."""
     try:
         socket.create_connection((host, port), timeout=timeout_s).close()
     except socket.gaierror:
@@ -76,7 +77,8 @@ def _check_proxy_server(url: str) -> None:
 
 
 def _problems(addresses: Sequence[Address]) -> list[str]:
-    """Of all addresses at once. A name server that does not answer costs no more than a broker that does not."""
+    """For all addresses at the same time. A name server that does not answer costs no more time than a broker that does
+    not."""
     pool = ThreadPoolExecutor(max_workers=len(addresses))
     asked = [pool.submit(unreachable, address.host, address.port) for address in addresses]
     pool.shutdown(wait=False)
@@ -107,7 +109,8 @@ def _check_cluster(addresses: Sequence[Address], client_config: Path | None) -> 
 
 
 def _any_answers(addresses: Sequence[Address], security: Security | None) -> bool:
-    """All are asked at once: several that are silent cost no more than one. Raises what the first of them raises."""
+    """Asks all at the same time, so several silent ones cost no more time than one. Raises the error of the
+    first one."""
     with ThreadPoolExecutor(max_workers=len(addresses)) as pool:
         return any(list(pool.map(lambda address: _answers(address, security), addresses)))
 

@@ -41,7 +41,7 @@ from workloads.clients import client_names
 
 ENGINES: Final = ("reference", "kafka", "docker", "external")
 RUNS: Final = Path("runs")
-# Those that share one cluster and need the fewest seconds.
+# Scenarios that share one cluster and need the fewest seconds.
 SMOKE: Final = {
     "leader-loss": ("acks-1", "acks-all"),
     "response-lost": ("idempotence-off", "idempotence-on"),
@@ -125,11 +125,12 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
 
 
 def _lease_root() -> Path:
-    """Made before anything is started: EnvironmentFault where no state can be kept, so that nothing could be undone."""
+    """Made before anything is started. EnvironmentFault if no state can be kept, because then nothing could be
+    undone."""
     try:
         root = default_root(os.environ)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:  # no home directory at all is a RuntimeError of pathlib
+    except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError if there is no home directory at all
         raise EnvironmentFault(
             f"no state can be kept ({error}): a run writes down what it starts and breaks, to undo it after a crash. "
             "Set XDG_STATE_HOME to a directory that can be written"
@@ -176,7 +177,7 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     elif options.client_config:
         raise UsageError(f"--client-config belongs to --cluster external, not to {options.engine}")
     if options.client_config:
-        read_properties(options.client_config)  # the rest of it is checked when the run begins
+        read_properties(options.client_config)  # the rest of the file is checked when the run begins
     wanted = _wanted(fitting(_on_clusters(suite, cells, options.engine), options.engine), options.cells)
     for cell in wanted:
         if cell.kind != "chaos" and suite.source is None and (problem := property_problem(cell)):
@@ -189,7 +190,8 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
 
 
 def _check_settings(suite: Suite, client: str, cells: Sequence[PlannedCell], engine: str) -> None:
-    """Of the suite's file and of the scenarios' that are no part of the package. UsageError with file and line."""
+    """Settings in the suite's file, and in scenarios that are not part of the package. UsageError with file
+    and line."""
     for entry in suite.chaos:
         if entry.scenario not in builtin_scenarios():
             check_scenario_settings(scenario_source(entry.scenario), load_scenario(entry.scenario))
@@ -204,7 +206,7 @@ def _check_settings(suite: Suite, client: str, cells: Sequence[PlannedCell], eng
 
 
 def _on_clusters(suite: Suite, cells: tuple[PlannedCell, ...], engine: str) -> tuple[PlannedCell, ...]:
-    """Somebody else's cluster cannot be started anew: then all rounds are of one fork, and the report says so."""
+    """Somebody else's cluster cannot be started anew. Then all rounds belong to one fork, and the report says so."""
     if engine != "external" or suite.sweep is None or suite.sweep.forks == 1:
         return cells
     print(
@@ -216,7 +218,7 @@ def _on_clusters(suite: Suite, cells: tuple[PlannedCell, ...], engine: str) -> t
 
 
 def _wanted(cells: tuple[PlannedCell, ...], ids: Sequence[str]) -> tuple[PlannedCell, ...]:
-    """Those of `--cell`, in the order of the plan; each with the seed that it has in the whole plan."""
+    """The cells of `--cell`, in the order of the plan. Each keeps the seed that it has in the whole plan."""
     known = [cell.cell_id for cell in cells]
     for cell_id in ids:
         if cell_id not in known:
@@ -229,7 +231,7 @@ def _seed(suite: Suite, options: RunOptions) -> int:
 
 
 def extra_cells(suite: Suite) -> int:
-    """At most so many cells that a rate search adds while it runs."""
+    """The largest number of cells that a rate search adds while it runs."""
     search = suite.search
     return 0 if search is None else search.probes_max + search.repetitions * len(set(search.fractions))
 
@@ -271,7 +273,7 @@ _PLAN: Final = (
 
 
 def _plan_lines(cells: Sequence[PlannedCell], engine: str, width: int | None) -> list[str]:
-    """Each cell in order, and where another cluster of the sweep begins."""
+    """Each cell in order, and the places where another cluster of the sweep begins."""
     rows = []
     for order, cell in enumerate(cells, start=1):
         workload = cell.workload
@@ -388,14 +390,14 @@ def report_directories(
 
 
 def chaos_suite(scenarios: Sequence[str], cases: Sequence[str], overrides: Sequence[str]) -> Suite:
-    """The demo's load and topic with these scenarios alone."""
+    """The demo's load and topic, with only these scenarios."""
     base = load_suite("demo", overrides)
     entries = [ChaosEntry(scenario=name, cases=list(cases)) for name in scenarios or builtin_scenarios()]
     return base.model_copy(update={"name": "chaos", "description": "Chaos scenarios.", "sweep": None, "chaos": entries})
 
 
 def smoke_suite(scenarios: Sequence[str] | None, cases: Sequence[str] | None, overrides: Sequence[str]) -> Suite:
-    """Each kind of damage once where it is permitted and once where it is not."""
+    """Each kind of damage once where the settings permit it, and once where they do not."""
     if scenarios or cases:
         raise UsageError("--smoke chooses its own scenarios: name scenarios and cases, or give --smoke")
     base = load_suite("demo", overrides)

@@ -1,8 +1,8 @@
 """Topics and settings of a cluster, by plain requests to its brokers: create, delete, read back.
 
-Every call goes to broker after broker until one gives an answer, and ends within its bound. Topics are deleted by id
-alone: a name may meanwhile belong to somebody else's topic. own_topics.py keeps the ids of what was made.
-Shown by tests/harness/test_harness_admin.py.
+Every call asks one broker after another until one answers, and ends within its time limit. Topics are deleted only by
+id, because a name may belong to somebody else's topic by then. own_topics.py keeps the ids. Shown by
+tests/harness/test_harness_admin.py.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from harness.errors import CellError
 
 _ANSWER_TIMEOUT_S: Final = 40.0
 REQUEST_TIMEOUT_MS: Final = 10_000
-# The broker asked is no controller, or there is none yet, or it does not know all brokers yet: ask again.
+# The broker is not the controller, there is no controller yet, or it does not know all brokers yet. Ask again.
 TRY_AGAIN: Final = frozenset({5, 7, 14, 15, 16, 38, 41, 89})
 
 
 class TopicNotCreated(CellError):
-    """`may_exist`: some broker did not answer, and may have carried out what it was asked."""
+    """`may_exist`: some broker did not answer, and may have created the topic."""
 
     def __init__(self, message: str, *, may_exist: bool) -> None:
         super().__init__(message)
@@ -44,8 +44,8 @@ class Admin:
     def create_topic(
         self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]
     ) -> str | None:
-        """The new topic's id; None where the brokers have none. TopicNotCreated with the broker's words when it refuses
-        or nobody answers in 40 s. An existing topic is an error, and is not touched."""
+        """The new topic's id; None if the brokers have no topic ids. TopicNotCreated with the broker's words if it
+        refuses or nobody answers in 40 s. An existing topic is an error and is not touched."""
         topic = NewTopic(name, partitions, replication_factor, config)
         was_there = self.topic_id(name) is not None
         last = "no broker answered"
@@ -58,7 +58,7 @@ class Admin:
                 continue
             if answer.code == ErrorCode.topic_already_exists:
                 if unsure and not was_there:
-                    return self.topic_id(name)  # made by our own earlier request
+                    return self.topic_id(name)  # created by our own earlier request
                 raise TopicNotCreated(
                     f"topic {name} is there already, made by somebody else: it is neither used nor deleted",
                     may_exist=False,
@@ -82,7 +82,7 @@ class Admin:
         return False
 
     def topic_id(self, name: str) -> str | None:
-        """As the first broker that answers tells it; None when it knows no such topic, or nobody answers."""
+        """From the first broker that answers. None if it knows no such topic, or if nobody answers."""
         for address in self._addresses():
             try:
                 with BrokerProbe(address, timeout_s=_probe_timeout_s()) as probe:
@@ -112,7 +112,7 @@ class Admin:
         return self._settings(self._addresses(), "topic", name, only_of_topic=True)
 
     def broker_config(self, broker_id: int, address: Address) -> dict[str, str]:
-        """A broker answers for itself only."""
+        """A broker only answers for itself."""
         return self._settings((address,), "broker", str(broker_id))
 
     def _settings(
@@ -132,7 +132,7 @@ class Admin:
         return first_answer(addresses, ask, timeout_s=_probe_timeout_s()) or {}
 
     def answers(self, question: Question[Result]) -> Iterator[Result | KafkaError]:
-        """One answer after the other, from all brokers in turn, until the bound."""
+        """Answers of all brokers in turn, one after another, until the time limit."""
         deadline = time.monotonic() + _ANSWER_TIMEOUT_S
         while time.monotonic() < deadline and not self._should_stop():
             for address in self._addresses():
@@ -146,5 +146,5 @@ class Admin:
 
 
 def _probe_timeout_s() -> float:
-    """A moment longer than the broker takes."""
+    """A moment longer than the broker may take."""
     return REQUEST_TIMEOUT_MS / 1000 + 1

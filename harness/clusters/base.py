@@ -23,7 +23,7 @@ LinkKind = Literal["client", "internal", "controller"]
 class Address:
     host: str
     port: int
-    # How the harness' own connections are secured; None: in plain text, as to every cluster that it starts itself.
+    # How the harness' own connections are secured. None: plain text, as for every cluster that it starts itself.
     security: Security | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -40,7 +40,8 @@ class Link:
     target: BrokerId
     listen: Address
     upstream: Address
-    # Of client links to somebody else's cluster: the brokers' addresses as clients shall see them, and TLS behind.
+    # Only for client links to somebody else's cluster: the brokers' addresses that clients shall see, and TLS behind
+    # the proxy.
     shown_addresses: Mapping[str, str] = field(default_factory=dict)
     upstream_tls: Mapping[str, object] | None = None
 
@@ -100,10 +101,10 @@ class ClusterKey:
     proxied: bool
     brokers: int
     settings: tuple[tuple[str, str], ...]
-    host: str = IPV4_LOOPBACK  # where brokers and proxies listen; of the reference cluster alone it may be another
+    host: str = IPV4_LOOPBACK  # where brokers and proxies listen; only the reference cluster can use another one
     journal_appends: bool = False
     interposed: bool = False  # Apache Kafka's processes can be given a wrong clock and a failing disk
-    fork: int = 1  # clusters that differ in nothing else: rounds of a sweep that shall not share one
+    fork: int = 1  # number of the cluster; rounds of a sweep with different numbers must not share a cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,4 +146,4 @@ class ClusterState:
         return () if found is None else found.replicas
 
 
-UNKNOWN_STATE: Final = ClusterState(brokers=(), controller=-1)  # nobody answered
+UNKNOWN_STATE: Final = ClusterState(brokers=(), controller=-1)  # the state if nobody answered

@@ -1,6 +1,7 @@
-"""What only some clusters can do, each a protocol of its own: who needs it asks `isinstance`, and no engine is named.
+"""What only some clusters can do. Each capability is a protocol. Code that needs one asks `isinstance`, and names no
+engine.
 
-A cluster of ours has processes and logs that can be read; somebody else's has neither, and outlives the run.
+A cluster of ours has processes, and logs that can be read. Somebody else's cluster has neither, and outlives the run.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Processes(Protocol):
         """(leader, end offset for consumers) by one question to the leader; None if it does not answer."""
 
     def describe(self) -> str:
-        """Broker by broker, for whoever must find out why the cluster is not as it should be."""
+        """The state of each broker, for finding out why the cluster is not as it should be."""
 
 
 @runtime_checkable
@@ -42,7 +43,7 @@ class LogFiles(Protocol):
 
 @runtime_checkable
 class OutlivesRun(Protocol):
-    """Somebody else's: what we make there stays unless we remove it, and it may ask who we are."""
+    """Somebody else's cluster. What we make there stays unless we remove it, and it may require authentication."""
 
     @property
     def client_properties(self) -> Mapping[str, str]:

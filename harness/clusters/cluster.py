@@ -12,7 +12,8 @@ from harness.clusters.probe import BrokerProbe
 
 
 class Cluster(Protocol):
-    """A running cluster. Broker ids are from 1. Calls on a dead broker say so; none waits without a bound."""
+    """A running cluster. Broker ids are from 1. A call on a dead broker fails and says so. No call waits without a
+    limit."""
 
     @property
     def engine(self) -> Engine: ...
@@ -34,7 +35,7 @@ class Cluster(Protocol):
     def wait_healthy(self, topic: str | None, *, timeout_s: float, replication_factor: int) -> bool: ...
     def observer(self, topic: str) -> Observer: ...
     def broken_proxies(self) -> str:
-        """Which Toxiproxy server of ours has died, and what to look at; empty while all run."""
+        """Which Toxiproxy server of ours has died, and which file to look at; empty while all run."""
         ...
 
     def probe_of_leader(self, topic: str, partition: int) -> BrokerProbe | None: ...

@@ -1,9 +1,9 @@
-"""Somebody else's cluster: reached by bootstrap addresses alone. Nothing of it is started or stopped here.
+"""Somebody else's cluster, reached only by bootstrap addresses. Nothing of it is started or stopped here.
 
-It can be tried under faults all the same: with `proxied` every broker gets a proxy of ours on loopback, and the
-brokers' addresses in responses are replaced by the proxies', so that clients that begin there stay there. SASL passes
-through; TLS ends at the proxies. What the harness asks itself (topics, the final read) goes past them.
-Shown by tests/harness/test_harness_external.py.
+It can still be tried under faults. With `proxied` every broker gets a proxy of ours on loopback. The brokers' addresses
+in responses are replaced by those of the proxies, so that clients that begin there stay there. SASL passes through; TLS
+ends at the proxies. The harness's own requests (topics, the final read) do not use the proxies. Shown by
+tests/harness/test_harness_external.py.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def parse_bootstrap(text: str) -> tuple[Address, ...]:
 
 
 class ExternalCluster:
-    """Faults on its processes or on the links between its brokers are refused by the plan, before it is asked."""
+    """The plan refuses faults on its processes, and on the links between its brokers, before this class is asked."""
 
     def __init__(
         self, bootstrap_servers: str, *, security: Security | None = None, proxies: LinkProxies | None = None
@@ -88,7 +88,7 @@ class ExternalCluster:
 
     @property
     def client_properties(self) -> Mapping[str, str]:
-        """What a client needs to be let in; TLS is not among it where the proxies take it off."""
+        """What a client needs to be let in. TLS is left out if the proxies end it."""
         if self._security is None:
             return {}
         return self._security.properties if self.proxies is None else self._security.behind_proxies()
@@ -96,7 +96,7 @@ class ExternalCluster:
     # --- as a whole -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Ask who belongs to it, and put a proxy before each. EnvironmentFault when nobody answers."""
+        """Ask for its brokers, and put a proxy in front of each. EnvironmentFault if nobody answers."""
         found = first_answer(self._bootstrap, lambda probe: probe.broker_addresses() or None, timeout_s=PROBE_TIMEOUT_S)
         self._brokers = found or {}
         if not self._brokers:
@@ -122,7 +122,7 @@ class ExternalCluster:
         )  # fmt: skip
 
     def stop(self) -> None:
-        """The proxies only: the cluster is not ours to stop."""
+        """Only the proxies. The cluster is not ours to stop."""
         if self.proxies is not None:
             self.proxies.close()
 
@@ -175,7 +175,7 @@ class ExternalCluster:
         return (self.state(topic) or UNKNOWN_STATE).replicas_of(partition)
 
     def controller(self) -> int | None:
-        """As Metadata names it; in KRaft just some broker."""
+        """The controller that Metadata names. In KRaft this is just some broker."""
         state = self.state(None)
         return None if state is None or state.controller < 0 else state.controller
 

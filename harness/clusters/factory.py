@@ -1,4 +1,4 @@
-"""From a key to a cluster that can be started: the one place that knows all engines."""
+"""Makes a cluster that can be started from a key. This is the only place that knows all engines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build_cluster(
             lease=lease,
             seed=seed,
             ports=ports,
-            # Without a journal the wire is what tells which broker answered for which records.
+            # There is no journal, so the wire log tells which broker answered for which records.
             logs_all_produce=key.engine == "kafka",
         )
         if key.proxied
@@ -48,7 +48,8 @@ def build_cluster(
     if key.engine == "docker":
         if outlive_parent:
             raise UsageError("a Docker cluster that stays up is `docker compose up` (docker-compose.yml)")
-        from harness.clusters.docker.cluster import build_docker_cluster  # a quarter second that others need not wait
+        # Takes a quarter second, which other engines need not spend.
+        from harness.clusters.docker.cluster import build_docker_cluster
 
         return build_docker_cluster(key, directory, proxies, ports, should_stop)
     layout = build_layout(key, directory, ports)
@@ -100,8 +101,8 @@ def external_cluster(
     lease: Lease | None,
     seed: int,
 ) -> ExternalCluster:
-    """Not reached yet. `directory` takes converted certificates and what the proxies write. UsageError for a client
-    configuration that cannot be read."""
+    """Not connected yet. `directory` gets converted certificates and the proxies' logs. UsageError if the client
+    configuration cannot be read."""
     if not bootstrap_servers:
         raise UsageError("--cluster external needs --bootstrap-server host:port")
     proxies = (

@@ -1,8 +1,8 @@
 """Become another program that dies with its parent: `python -I -S launcher.py PARENT_PID COMMAND...`.
 
-Linux kills a process whose parent *thread* ends when PR_SET_PDEATHSIG is set; the setting survives execve. It is set
-here, after the fork and in a single-threaded program, because doing so between fork and exec of a threaded parent may
-deadlock. Imports the standard library only, and is run by path: it must start in some 20 ms.
+If PR_SET_PDEATHSIG is set, Linux kills a process when its parent *thread* ends. The setting survives execve. It is set
+here, after the fork and in a program with one thread, because doing so between fork and exec of a threaded parent may
+deadlock. This file imports only the standard library and is run by path, because it must start in some 20 ms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
     if libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
     if os.getppid() != parent_pid:
-        # The parent died between the fork and the prctl: nobody is left to stop us later.
+        # The parent died between the fork and the prctl. Nobody would stop us later.
         sys.exit(0)
     os.execvp(command[0], command)
 

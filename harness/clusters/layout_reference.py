@@ -15,11 +15,12 @@ from harness.clusters.base import IPV4_LOOPBACK, Address, BrokerId, ClusterLayou
 from harness.clusters.ports import PortAllocator
 
 HOST: Final = IPV4_LOOPBACK
-START_TIMEOUT_S: Final = 60.0  # under 3 s on an idle machine; a broker that ends is told at once
+START_TIMEOUT_S: Final = 60.0  # under 3 s on an idle machine; if a broker ends, this is noticed at once
 DISK_CONTROL_FILE: Final = "disk-faults.json"
 FAULT_PAGE_FILE: Final = "fault-page"
 
-# Timeouts at which a failover takes some 2-3 s. Lower ones are met by a busy two-core host without any fault.
+# With these timeouts a failover takes some 2-3 s. With lower ones, a busy host with two cores has failovers without any
+# fault.
 DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
     "num.partitions": "3",
     "default.replication.factor": "3",
@@ -48,7 +49,8 @@ def reference_layout(
     host_of: Callable[[BrokerId], str] = lambda _broker: HOST,
     link_host_of: Callable[[LinkKind], str] = lambda _kind: HOST,
 ) -> ClusterLayout:
-    """`host_of` a broker is where it listens, `link_host_of` a kind of link where that link's proxies do."""
+    """`host_of` gives the address where a broker listens, `link_host_of` the address of the proxies of a kind
+    of link."""
     ids = [BrokerId(number) for number in range(1, brokers + 1)]
     listeners = {
         (name, broker): Address(host=host_of(broker), port=ports.take()) for broker in ids for name in _LISTENERS
@@ -117,7 +119,7 @@ def _node(
         "harness.journal.path": str(journal_path),
         "harness.journal.appends": "true" if journal_appends else "false",
     }
-    if journal_appends:  # cells with faults: the disk is one of what may fail
+    if journal_appends:  # cells with faults: the disk may be told to fail
         properties["harness.disk.faults"] = str(directory / DISK_CONTROL_FILE)
         properties["harness.clock.control"] = str(directory / FAULT_PAGE_FILE)
     for kind in ("internal", "controller"):

@@ -1,7 +1,7 @@
-"""The log of one topic over plain Fetch requests to each partition's leader: the reader behind the final read.
+"""The log of one topic, by plain Fetch requests to each partition's leader. The final read uses it.
 
-Shares with the reference client the questions and how one is asked, not how it consumes; never retries silently, and
-gives up within a bound.
+It shares with the reference client the questions and the way to ask them, but not the consumer. It never retries
+silently, and gives up within a limit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TopicLogReader:
         return self._offset(partition, LATEST)
 
     def start_offset(self, partition: int) -> int:
-        """Where the log begins: not at 0 once records were deleted."""
+        """Where the log begins. After records were deleted this is not 0."""
         return self._offset(partition, EARLIEST)
 
     def _offset(self, partition: int, timestamp: int) -> int:

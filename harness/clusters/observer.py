@@ -1,4 +1,4 @@
-"""Looks at a cluster again and again through one open connection per broker: what the 100 ms Metadata probe uses.
+"""Looks at a cluster again and again, through one open connection per broker. The 100 ms Metadata probe uses it.
 
 For one thread. A paused or dead broker is not asked, so that one look takes milliseconds and not a timeout.
 """
@@ -21,7 +21,8 @@ class Observer:
         }
 
     def state(self) -> ClusterState | None:
-        """For each partition the view with the newest leader epoch; of equal ones the first broker's."""
+        """For each partition the view with the newest leader epoch. If epochs are equal, the view of the first
+        broker."""
         best: ClusterState | None = None
         for broker in self._askable():
             answer = self._probes[broker].metadata(self._topic)
@@ -35,7 +36,7 @@ class Observer:
 
 
 def merged(first: ClusterState, second: ClusterState) -> ClusterState:
-    """Partition by partition the newer of two views. The leader's own view of its ISR is the newest within an epoch."""
+    """For each partition the newer of two views. Within an epoch, the leader's own view of its ISR is the newest."""
     partitions = dict(first.partitions)
     for index, state in second.partitions.items():
         if index not in partitions or state.leader_epoch > partitions[index].leader_epoch:

@@ -1,9 +1,9 @@
-"""The topics that we have made on a cluster, each by the id that it got: only these are changed and deleted.
+"""The topics that we have made on a cluster, each with its id. Only these are changed and deleted.
 
-A name alone does not say whose a topic is: it may have been there before us, and after a deletion somebody else may
-take it. `create` refuses a name that is taken. `delete` names the topic by its id (KIP-516). `require` looks whether a
-name still belongs to the topic that we made. On a cluster that outlives us, a ledger (chaos.lease) keeps what was made
-on disk, for `harness clean`. Shown by tests/harness/test_harness_own_topics.py.
+A name alone does not tell whose topic it is. It may have existed before, and after a deletion somebody else may take
+it. `create` refuses a name that is taken. `delete` names the topic by its id (KIP-516). `require` checks whether a name
+still belongs to the topic that we made. On a cluster that outlives us, a ledger on disk (chaos.lease) keeps what was
+made, for `harness clean`. Shown by tests/harness/test_harness_own_topics.py.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class _Own:
 
 
 class OwnTopics:
-    """Of one cell or one warm-up. Names are free to be chosen: the caller makes them unlikely to be taken."""
+    """Topics of one cell or one warm-up. The caller chooses names that are probably not taken."""
 
     def __init__(self, admin: Admin, *, ledger: Ledger | None = None, bootstrap_servers: str = "") -> None:
         self._admin, self._ledger, self._bootstrap_servers = admin, ledger, bootstrap_servers
         self._own: dict[str, _Own] = {}
 
     def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """CellError when it is refused or the name is taken. One of ours that is still there is left as it is."""
+        """CellError if it is refused or the name is taken. A topic of ours that still exists is left as it is."""
         known = self._own.get(name)
         if known is not None and known.topic_id is not None and self._admin.topic_id(name) == known.topic_id:
             return
@@ -56,7 +56,7 @@ class OwnTopics:
             self._ledger.record_topic(entry_id, topic_id)
 
     def require(self, name: str, ids: Iterable[str | None]) -> None:
-        """CellError unless we made `name`, and it still has the id that it got: `ids` are what brokers tell now."""
+        """CellError unless we made `name` and it still has the same id. `ids` are what brokers tell now."""
         if name not in self._own:
             raise CellError(f"topic {name} was not made by this run: it is left alone")
         expected, told = self._own[name].topic_id, {topic_id for topic_id in ids if topic_id is not None}
@@ -79,7 +79,7 @@ class OwnTopics:
         self._forget(own.entry_id)
 
     def delete_all(self, admin: Admin | None = None) -> list[str]:
-        """What could not be deleted, a line for each. `admin`: asks in place of the usual one."""
+        """One line for each topic that could not be deleted. `admin`: asks instead of the usual one."""
         self._admin = admin or self._admin
         problems = []
         for name in list(self._own):

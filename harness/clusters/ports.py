@@ -1,7 +1,7 @@
 """Free TCP ports for brokers and proxies, outside the range from which the kernel takes ports of outgoing connections.
 
-A broker that is killed and restarted must find its port free again. A port of the ephemeral range may meanwhile have
-become the source port of somebody's connection; so ports are taken below that range. Shown by
+A broker that is killed and restarted must find its port free. A port of the ephemeral range may have become the source
+port of somebody's connection in between. So ports are taken below that range. Shown by
 tests/harness/test_harness_layouts.py.
 """
 

@@ -1,10 +1,9 @@
-"""Ask one broker over a connection of one's own: how it sees the cluster, and whatever else admin.py and the final read
-need.
+"""Ask one broker over its own connection: how it sees the cluster, and whatever else admin.py and the final read need.
 
-A probe asks *this* broker, never again, and gives up within its timeout; the connection and the questions are those of
-the reference client (broker/client/direct.py, questions.py). Where a call returns None, the broker did not answer, or
-answered with an error; the caller asks another one.
-Shown by tests/harness/test_harness_cluster_cli.py and test_harness_hostile.py.
+A probe asks *this* broker, asks only once, and gives up within its timeout. The connection and the questions are those
+of the reference client (broker/client/direct.py, questions.py). If a call returns None, the broker did not answer or
+answered with an error. The caller then asks another one. Shown by tests/harness/test_harness_cluster_cli.py and
+test_harness_hostile.py.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Found = TypeVar("Found")
 
 
 class AuthenticationFailed(EnvironmentFault):
-    """The broker does not take our name, password or certificate, or we not its."""
+    """The broker does not accept our name, password or certificate, or we do not accept its certificate."""
 
 
 class BrokerProbe:
@@ -52,7 +51,7 @@ class BrokerProbe:
         self._connection.close()
 
     def ask(self, question: Question[Result]) -> Result:
-        """Raises KafkaError: what the broker says, or why it says nothing (`is_answer`). AuthenticationFailed when it
+        """Raises KafkaError with what the broker says, or why it says nothing (`is_answer`). AuthenticationFailed if it
         does not let us in."""
         try:
             return self._connection.ask(question)
@@ -75,8 +74,8 @@ class BrokerProbe:
         return ClusterState(brokers=brokers, controller=answer.controller_id, partitions=partitions)
 
     def topic_id(self, topic: str) -> str | None:
-        """As this broker knows it: None if it knows no such topic. KafkaError when it does not answer, or
-        has no ids."""
+        """As this broker knows it. None if it knows no such topic. KafkaError if it does not answer, or has no topic
+        ids."""
         found = first_of(self.ask(metadata_of([topic])).topics)
         if found.error_code == ErrorCode.unknown_topic_or_partition:
             return None
@@ -128,14 +127,14 @@ def _partition_state(told: ToldPartition) -> PartitionState:
 
 
 def is_answer(error: KafkaError) -> bool:
-    """Did a broker say so? False when there was no answer, or none that could be read."""
+    """Whether a broker said so. False if there was no answer, or none that could be read."""
     return error.code > 0 and error.code != ErrorCode.network_exception
 
 
 def first_answer(
     addresses: Iterable[Address], ask: Callable[[BrokerProbe], Found | None], *, timeout_s: float
 ) -> Found | None:
-    """Of one broker after the other, each over a connection of its own; None when nobody gives one."""
+    """Asks one broker after another, each over its own connection. None if nobody answers."""
     for address in addresses:
         with BrokerProbe(address, timeout_s=timeout_s) as probe:
             found = ask(probe)
@@ -151,8 +150,8 @@ def ask_leader(
     timeout_s: float,
     again: Container[int] | None = None,
 ) -> tuple[Result | None, str]:
-    """(the answer, "") from whoever leads the partition, or (None, the last problem) after `timeout_s` or at an error
-    code that is not in `again`; None there: every error may pass."""
+    """(answer, "") from the partition's leader, or (None, the last problem). It gives up after `timeout_s`, or at an
+    error code that is not in `again`. If `again` is None, every error may be temporary."""
     deadline = time.monotonic() + timeout_s
     problem = "no leader"
     while time.monotonic() < deadline:

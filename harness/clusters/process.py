@@ -1,8 +1,8 @@
-"""Child processes: started so that they die with the harness (or outlive it, when asked), stopped within a bound.
+"""Child processes. They die with the harness (or outlive it, if asked), and are stopped within a time limit.
 
-Owns the one thread that forks. PR_SET_PDEATHSIG fires when the *thread* that forked ends, so a broker restarted from
-the chaos timeline's thread would be killed when the timeline ends; every fork is therefore made by one thread that
-lives as long as the process. Shown by tests/harness/test_harness_process.py.
+Owns the only thread that forks. PR_SET_PDEATHSIG acts when the *thread* that forked ends. A broker that the thread of
+the chaos timeline restarted would be killed when the timeline ends. So one thread, which lives as long as the process,
+makes every fork. Shown by tests/harness/test_harness_process.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Job = tuple[Callable[[], "subprocess.Popen[bytes]"], "Future[subprocess.Popen[b
 
 
 class _Forker:
-    """The thread that forks. Daemon: it ends with the process, and so does every child of it."""
+    """The thread that forks. It is a daemon, so it ends with the process, and every child of it too."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
@@ -48,7 +48,7 @@ class _Forker:
             job, future = self._jobs.get()
             try:
                 future.set_result(job())
-            except BaseException as error:  # handed to the caller, whatever it is: this thread must not end
+            except BaseException as error:  # given to the caller, whatever it is, because this thread must not end
                 future.set_exception(error)
 
 
@@ -56,7 +56,7 @@ _forker = _Forker()
 
 
 class BrokerProcess(Protocol):
-    """What a cluster needs of a broker's process, wherever it runs. No call waits without a bound."""
+    """What a cluster needs of a broker's process, wherever it runs. No call waits without a limit."""
 
     @property
     def pid(self) -> int: ...
@@ -85,7 +85,7 @@ class ManagedProcess:
         return self.popen.poll() is None
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Deliver a signal; a process that is gone already is left alone."""
+        """Send a signal. A process that is already gone is left alone."""
         if self.is_running():
             self.popen.send_signal(number)
 
@@ -112,10 +112,11 @@ class ManagedProcess:
         return int(self.popen.returncode)
 
     def _end_group(self) -> None:
-        """What the child started itself (Spark's JVM, load workers): it leads its own session, so they share its group.
+        """What the child started itself (Spark's JVM, load workers). The child leads its own session, so they share its
+        group.
 
-        Only called after the child ended and was waited for. Its number stays taken while a member of its group lives,
-        so whoever has it as pid now came later, and leads another group: that one is not ours.
+        Only called after the child ended and was waited for. Its number stays taken while a member of its group lives.
+        So a process that has this pid now came later, leads another group, and is not ours.
         """
         if Path(f"/proc/{self.popen.pid}").exists():
             return
@@ -159,11 +160,11 @@ def spawn(
     environment: Mapping[str, str] | None = None,
     working_directory: Path | None = None,
 ) -> ManagedProcess:
-    """Start a child in a session of its own, so that a Ctrl-C at the terminal reaches the harness only.
+    """Start a child in a session of its own, so that a Ctrl-C at the terminal reaches only the harness.
 
     Without `outlive_parent` the kernel kills it when the harness dies, even by SIGKILL. With `pipes` its stdin and
-    stdout are pipes; otherwise stdin holds `stdin`, or nothing, and stdout goes with stderr. What is secret goes that
-    way: everybody on the host can read a command line.
+    stdout are pipes. Otherwise stdin holds `stdin` or nothing, and stdout goes with stderr. Secrets go through stdin,
+    because everybody on the host can read a command line.
     """
     assert not (pipes and stdin is not None)
     launcher = () if outlive_parent else (sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()))
@@ -192,7 +193,7 @@ def spawn(
 
 
 def _in_memory(content: bytes) -> int:
-    """A file that no directory knows, to be read from its beginning; a pipe would need somebody who fills it."""
+    """A file without a name, to be read from its beginning. A pipe would need somebody who fills it."""
     descriptor = os.memfd_create("stdin", os.MFD_CLOEXEC)
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(content)
@@ -203,14 +204,14 @@ def _in_memory(content: bytes) -> int:
 def popen_dying_with_us(
     command: Sequence[str], environment: Mapping[str, str], log_path: Path | None
 ) -> subprocess.Popen[bytes]:
-    """How chaos starts its Toxiproxy servers from here (`chaos.toxiproxy.lookup.Starter`)."""
+    """`chaos.toxiproxy.lookup.Starter`: chaos starts its Toxiproxy servers with this function."""
     return spawn(command[0], command, stderr_path=log_path, environment=environment).popen
 
 
 def start_ticks(pid: int) -> int | None:
-    """When the process was started, in clock ticks since boot; None when there is none, or only a zombie.
+    """When the process was started, in clock ticks since boot. None if there is none, or only a zombie.
 
-    A pid alone may be reused by another process; pid and start time together are not.
+    Another process may get the same pid later. pid and start time together are unique.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()

@@ -35,7 +35,7 @@ PROBE_TIMEOUT_S: Final = 1.0
 
 
 def never_stop() -> bool:
-    """For whoever starts a cluster without a way to be interrupted."""
+    """For callers that start a cluster and cannot be interrupted."""
     return False
 
 
@@ -132,7 +132,7 @@ class ProcessCluster:
         return None if path is None else Path(path)
 
     def fault_page(self, broker_id: int) -> Path | None:
-        """What its clock, and with the interposer its disk, obey (chaos/interposer/page.py)."""
+        """The file that controls its clock and, with the interposer, its disk (chaos/interposer/page.py)."""
         return self._nodes[broker_id].fault_page
 
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
@@ -168,7 +168,7 @@ class ProcessCluster:
             )
 
     def stop(self) -> None:
-        """Stop every broker and close the proxies; after it nothing of the cluster runs. May be called twice."""
+        """Stop every broker and close the proxies. Nothing of the cluster runs afterwards. May be called twice."""
         with self._lock:
             self._stopped = True
             processes = list(self._processes.values())
@@ -200,8 +200,8 @@ class ProcessCluster:
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def state(self, topic: str | None) -> ClusterState | None:
-        """The answer of the first broker that answers, preferring one with the newest leader epochs. None: nobody
-        did."""
+        """The answer of the first broker that answers, preferably one with the newest leader epochs. None if nobody
+        answered."""
         best: ClusterState | None = None
         for broker in self._askable():
             answer = self.state_seen_by(broker, topic)
@@ -226,7 +226,7 @@ class ProcessCluster:
                 state is not None and state.is_healthy(len(self._nodes), replication_factor) for state in states
             ):
                 return True
-            # A broker that has ended is started again by ensure_all_running only: waiting would not bring it back.
+            # Only ensure_all_running starts a broker again that has ended. Waiting would not bring it back.
             is_hopeless = not all(map(self.is_running, self._nodes))
             if is_hopeless or time.monotonic() >= deadline or self._stopped or self._should_stop():
                 return False

@@ -1,8 +1,8 @@
-"""A proxy for every link of a cluster: which Toxiproxy server carries which link, and the clients towards the servers.
+"""A proxy for every link of a cluster: which Toxiproxy server carries which link, and the clients of these servers.
 
-Plain links (broker to broker, broker to controller) go through the chosen server: a URL, the real one, or the
-embedded one. Client links go through the embedded server, because only it knows Kafka; where the chosen server is
-another one, the two are chained, so that both kinds of toxic work on them.
+Plain links (broker to broker, broker to controller) go through the chosen server: a URL, the real one, or the embedded
+one. Client links go through the embedded server, because only that one knows Kafka. If the chosen server is another
+one, the two are chained, so that both kinds of toxic work on these links.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _URL_SCHEMES: Final = ("http://", "https://")
 
 
 def check_proxy_choice(choice: str) -> None:
-    """UsageError for what `--toxiproxy` can never mean; whether a server answers is found when it is asked."""
+    """UsageError for a value of `--toxiproxy` that can never be right. Whether a server answers is found later, when it
+    is asked."""
     if choice not in (AUTO, EMBEDDED) and not choice.startswith(_URL_SCHEMES):
         close = difflib.get_close_matches(choice, (AUTO, EMBEDDED, f"http://{choice}"), n=1)
         raise UsageError(
@@ -38,7 +39,7 @@ def check_proxy_choice(choice: str) -> None:
 
 
 class LinkProxies:
-    """The proxies of one cluster. Names on a shared server carry a prefix of their own, so that runs do not collide."""
+    """The proxies of one cluster. On a shared server their names have a prefix, so that runs do not collide."""
 
     def __init__(
         self,
@@ -161,10 +162,10 @@ class LinkProxies:
         self._client(self._kafka).populate(kafka)
 
     def _create_on_a_shared_server(self, specs: list[ProxySpec]) -> None:
-        """One by one: a name that is taken is refused, where `populate` would replace somebody else's proxy."""
+        """One by one, because a name that is taken is then refused. `populate` would replace somebody else's proxy."""
         assert self._plain is not None
         for spec in specs:
-            # Our own servers end with us; this one would keep what we make.
+            # Our own servers end with us. This one would keep our proxies.
             if self._lease is not None:
                 self._lease_entries.append(self._lease.add_proxy(self._plain.url, spec.name, spec.upstream))
             self._client(self._plain).create(spec)

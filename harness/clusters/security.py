@@ -1,8 +1,8 @@
-"""How connections to somebody else's cluster are secured: a client's properties file in Kafka's own names, read once.
+"""How connections to somebody else's cluster are secured: a client's properties file with Kafka's own names, read once.
 
-The harness' probes use it as it is; the proxies take the TLS part of it, so that a client that goes through them has
-only the SASL part left. Stores are PEM files, or trust stores that the JDK's keytool can read. Never shows a password.
-Shown by tests/harness/test_harness_security.py and test_harness_external.py.
+The harness' probes use the whole file. The proxies take the TLS part, so a client that goes through them only has the
+SASL part left. Stores are PEM files, or trust stores that the JDK's keytool can read. Never shows a password. Shown by
+tests/harness/test_harness_security.py and test_harness_external.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from runlog.files.user_files import UserFileError, read_text
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PEM: Final = "PEM"
 KEYTOOL_TIMEOUT_S: Final = 60
-# What is looked at here; everything else of the file goes to the clients as it is, which refuse what they do not know.
+# The properties that are used here. All others go to the clients unchanged. A client refuses what it does not know.
 _TLS: Final = (
     "ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type", "ssl.truststore.certificates",
     "ssl.keystore.location", "ssl.keystore.type", "ssl.endpoint.identification.algorithm",
@@ -36,7 +36,7 @@ _JAAS_FIELD: Final = re.compile(r"(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """`properties` are all of the file; the rest is what of it the harness itself needs."""
+    """`properties` are the whole file. The other fields are what the harness itself needs of it."""
 
     properties: Mapping[str, str] = field(repr=False)
     is_tls: bool
@@ -55,7 +55,7 @@ class Security:
         return context
 
     def behind_proxies(self) -> dict[str, str]:
-        """The clients' properties where TLS ends at the proxies, whose listeners are on this host's loopback."""
+        """The clients' properties if TLS ends at the proxies, whose listeners are on this host's loopback."""
         left = {name: value for name, value in self.properties.items() if not name.startswith("ssl.")}
         left.pop("security.protocol", None)
         return left | ({"security.protocol": "SASL_PLAINTEXT"} if self.mechanism else {})

@@ -1,7 +1,8 @@
-"""Are the broker settings that somebody asked for in effect? Asked of the brokers themselves, by DescribeConfigs.
+"""Checks whether the broker settings that somebody asked for are in effect, by asking the brokers themselves
+(DescribeConfigs).
 
-A broker starts with a warning in its log when it does not know a key (Apache Kafka does, and so does ours), which is
-how a misspelt setting goes unnoticed for a whole benchmark. Shown by tests/harness/test_harness_cluster_cli.py.
+If a broker does not know a key, it starts and only logs a warning (Apache Kafka does so, and so does ours). So a
+misspelt setting can go unnoticed for a whole benchmark. Shown by tests/harness/test_harness_cluster_cli.py.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ class HasBrokers(Protocol):
 
 
 def check_settings(cluster: HasBrokers, wanted: Mapping[str, str]) -> None:
-    """UsageError for the first key that a broker does not use, with the nearest one that it does, and for a value that
-    it replaced. EnvironmentFault when no broker tells its settings."""
+    """UsageError for the first key that a broker does not use, with the nearest one that it uses, or for a value that
+    the broker replaced. EnvironmentFault if no broker tells its settings."""
     if not wanted:
         return
     addresses = cluster.broker_addresses()

@@ -1,9 +1,9 @@
-"""What an operator does to a topic while it is in use, by plain admin requests: settings, partitions, deleted records,
-and the topic itself deleted and created.
+"""What an operator does to a topic while it is in use, by plain admin requests: change settings, add partitions, delete
+records, and delete and create the topic itself.
 
-Only a topic that the run has made is changed: own_topics.py knows its id, and every change asks it first. Implements
-`chaos.port.Topics`. Every call ends within the bounds of `Admin`, and raises CellError with the broker's words when it
-is refused. Shown by tests/harness/test_harness_topic_changes.py.
+Only a topic that the run has made is changed. own_topics.py knows its id, and every change checks the id first.
+Implements `chaos.port.Topics`. Every call ends within the limits of `Admin`, and raises CellError with the broker's
+words if it is refused. Shown by tests/harness/test_harness_topic_changes.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.errors import CellError
 
 _PROBE_TIMEOUT_S: Final = 1.0
 _LEADER_TIMEOUT_S: Final = 20.0
-_NO_LEADER: Final = frozenset({3, 5, 6, 7, 9, 74, 76})  # whoever was asked does not lead (yet): ask again
+_NO_LEADER: Final = frozenset({3, 5, 6, 7, 9, 74, 76})  # the broker does not lead (yet): ask again
 
 
 class TopicChanges:
@@ -72,7 +72,7 @@ class TopicChanges:
         )
 
     def _require_own(self, topic: str) -> None:
-        """These requests name a topic by its name alone, which somebody else's may have by now."""
+        """These requests name a topic only by its name, which somebody else's topic may have by now."""
         self._own.require(topic, self.id_by_broker(topic).values())
 
     def set_partition_count(self, topic: str, count: int) -> None:
@@ -82,7 +82,7 @@ class TopicChanges:
                 f"topic {topic} could not get {count} partitions", more_partitions({topic: count}, REQUEST_TIMEOUT_MS)
             )
         except CellError:
-            # An earlier request without an answer may have been carried out: then this one has nothing left to do.
+            # An earlier request without an answer may have been carried out. Then this one has nothing left to do.
             if self.partition_count(topic) != count:
                 raise
 

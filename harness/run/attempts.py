@@ -1,4 +1,4 @@
-"""Whether a sweep cell is worth a second attempt, and putting the attempt before aside.
+"""Whether a sweep cell is worth a second attempt, and putting the earlier attempt aside.
 
 On a shared host a neighbour can take the processor away for a second; such a cell says nothing about its configuration.
 What the host's samples say of others, and the steadiness, are computed as the report does it. Only they decide, never
@@ -67,7 +67,7 @@ def why_again(
 
 
 def disturbed(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) -> str | None:
-    """How others took the host from the cell while it was measured; None if they did not."""
+    """How other programs took the host from the cell while it was measured. None if they did not."""
     path = events_path(run_dir, cell_id, "stats")
     if window_us is None or not path.exists():
         return None
@@ -105,7 +105,8 @@ def unsteady(
         return None
     start_us, end_us = window_us
     stream, column = ("recv", "polled_us") if acks == "0" else ("send", "acked_us")
-    # Slots count from the cell's start, as in the report, or a case near the limit would be judged twice differently.
+    # Slots count from the cell's start, as in the report. Otherwise a case near the limit could be judged differently
+    # in the two places.
     first, end = -(-(start_us - started_us) // SLOT_US), (end_us - started_us) // SLOT_US
 
     def per_slot(stream: str, column: str) -> npt.NDArray[np.float64]:
@@ -122,8 +123,8 @@ def unsteady(
 
 
 def put_aside(run_dir: Path, cell_id: str, attempt: int) -> None:
-    """Keep all that the attempt left under cells/<id>/attempt-<n>, its members' journals too; its rows leave the run
-    log."""
+    """Keep everything that the attempt left, its members' journals too, under cells/<id>/attempt-<n>. Its rows are
+    removed from the run log."""
     directory = cell_directory(run_dir, cell_id)
     kept = directory / f"attempt-{attempt}"
     kept.mkdir()

@@ -39,7 +39,7 @@ TOPIC_TIMEOUT_S: Final = 20.0
 
 
 def _nothing() -> None:
-    """Until somebody wants to hear of it."""
+    """The default until somebody listens."""
 
 
 class CellRun:
@@ -61,7 +61,8 @@ class CellRun:
         self._topics = own_topics(self._admin, cluster, context)
         self._cluster_events = RecordWriter(events_path(context.run_dir, planned.cell_id, "cluster"), CLUSTER)
         self._stats = RecordWriter(events_path(context.run_dir, planned.cell_id, "stats"), STATS)
-        # How to be let in goes to the load and the members alone, and into no file of the run: it holds passwords.
+        # The credentials go only to the load and the members, and into no file of the run, because they contain
+        # passwords.
         access = dict(cluster.client_properties) if isinstance(cluster, OutlivesRun) else {}
         self._members = MemberProcesses(planned, context, cluster.bootstrap_servers, access)
         self._load = LoadRun(
@@ -168,7 +169,8 @@ class CellRun:
         self._members.start()
 
     def _await_members(self) -> None:
-        """Members read on until they have all; one that does not get there, or ended unasked, is told of."""
+        """Members go on reading until they have everything. A member that does not get there, or that ended by itself,
+        is reported."""
         if not self._members.are_there or self._context.stop.is_set():
             return
         self._context.progress.phase("members")
@@ -182,7 +184,7 @@ class CellRun:
         self._outcome.record = replace(self._outcome.record, members=found)
 
     def _read_back(self) -> None:
-        """An interrupted run skips it: the log would be read while it is taken down."""
+        """An interrupted run skips it, because the log would be read while the cluster is taken down."""
         if not self._context.stop.is_set():
             self._truth.read(sent=int(self._load.sends.get("sent", 0)))
 
@@ -232,8 +234,8 @@ class CellRun:
             self._write()
 
     def _list_files(self) -> None:
-        """Nobody writes any more: from now on a file that is lost or changed can be told. Without the list the analysis
-        calls the cell inconclusive."""
+        """Nobody writes any more, so from now on a file that is lost or changed can be noticed. Without this list the
+        analysis calls the cell inconclusive."""
         try:
             self._files = take_inventory(self._context.run_dir, self._planned.cell_id)
         except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors

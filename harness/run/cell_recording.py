@@ -58,7 +58,7 @@ class CellRecording:
 
     @contextmanager
     def running(self, outcome: Outcome) -> Iterator[None]:
-        """A recorder that stopped is told of in the outcome's notes."""
+        """If a recorder stopped, the outcome's notes say so."""
         observer = self._cluster.observer(self._planned.topic_name)
         wire = WireLogTail(self._cluster.wire_log_path(), self._wire_path, self._clock)
         recorders = [*self._of_any_cluster(observer.state, wire), *self._of_our_processes()]
@@ -91,7 +91,7 @@ class CellRecording:
         ]
 
     def _of_our_processes(self) -> list[Periodic]:
-        """Only where something is broken: nothing else ends a process, or keeps a high watermark back."""
+        """Only if something is broken. Nothing else ends a process or holds back a high watermark."""
         cluster, topic = self._cluster, self._planned.topic_name
         if not isinstance(cluster, Processes) or self._planned.kind != "chaos":
             return []

@@ -1,11 +1,10 @@
-"""What a load generator can do by itself on this host, as values: shapes, certificates, which cell has which ceiling.
+"""What a load generator can do by itself on this host, as values: shapes, certificates, and the ceiling of each cell.
 
-A *shape* is what a record costs the generator: client, settings, records, partitions, processes. What real load
-processes reach for a shape against a broker that stores nothing is the ceiling of every cell of that shape. A shape
-that asks for far less than a ceiling already measured is not measured of its own: where a quarter is asked for, a
-difference between shapes decides nothing. The ceiling is that of producing: readers of a cell share the process and
-take from it.
-Pure; certify.py measures. Shown by tests/harness/test_harness_certify.py.
+A *shape* is what a record costs the generator: client, settings, records, partitions, processes. For a shape, the
+ceiling is what real load processes reach against a broker that stores nothing. All cells of the shape have this
+ceiling. A shape that asks for at most a quarter of a ceiling that was measured gets no measurement of its own, because
+a difference between shapes then decides nothing. The ceiling is about producing. The readers of a cell share its
+process and take a part of it. Pure; certify.py measures. Shown by tests/harness/test_harness_certify.py.
 """
 
 from __future__ import annotations
@@ -23,14 +22,15 @@ from workloads.model import Closed, Workload
 
 MEASURE_MS: Final = 2_000
 DRAIN_MS: Final = 2_000
-OUTSTANDING: Final = 65_536  # so many that no linger can hold the client back
+OUTSTANDING: Final = 65_536  # large enough that no linger can hold the client back
 RATE_MAX_PER_S: Final = 10_000_000
-OWN_SHAPE_SHARE: Final = 0.25  # of a ceiling: whoever asks for less needs no measurement of its own shape
+OWN_SHAPE_SHARE: Final = 0.25  # of a ceiling; a shape that asks for less needs no measurement of its own
 
 
 @dataclass(slots=True, kw_only=True)
 class Certification:
-    """What the run knows of its generator. `shapes` maps a key to its certificate, or to why there is none."""
+    """What the run knows about its generator. `shapes` maps a key to its certificate, or to the reason why there is
+    none."""
 
     status: CertificationStatus = CertificationStatus.NONE
     why: str = ""
@@ -65,7 +65,7 @@ def _reference(found: CertificateRecord, *, exact: bool) -> CertificateReference
 
 
 def asked_per_s(planned: PlannedCell) -> float:
-    """The highest rate that the cell asks for; endless where only the client or the cluster sets an end."""
+    """The highest rate that the cell asks for. Infinite if only the client or the cluster sets a limit."""
     workload = planned.workload
     match workload.schedule:
         case model.Ramp(from_rate_per_s=first, to_rate_per_s=last):
@@ -83,7 +83,8 @@ def asked_per_s(planned: PlannedCell) -> float:
 
 
 def flat_out(workload: Workload, *, warmup_ms: int) -> Workload:
-    """The producing half of a workload, as fast as it goes; the reading half needs a broker that keeps something."""
+    """The producing half of a workload, as fast as possible. The reading half would need a broker that stores
+    records."""
     return Workload.model_validate(
         {
             **workload.model_dump(),
@@ -122,7 +123,8 @@ def shape_text(planned: PlannedCell) -> str:
 
 
 def one_of_each(cells: Sequence[PlannedCell]) -> dict[str, PlannedCell]:
-    """For each shape the cell that asks for most; the baseline's shape first, since it speaks for the modest ones."""
+    """For each shape the cell that asks for most. The baseline's shape comes first, because modest shapes use its
+    ceiling."""
     found: dict[str, PlannedCell] = {}
     for planned in sorted((cell for cell in cells if cell.kind != "chaos"), key=lambda cell: not cell.baseline):
         key = shape_key(planned)

@@ -35,10 +35,10 @@ from runlog.records.run import CertificateRecord, CertificationStatus
 
 DIRECTORY: Final = "certification"
 WARMUP_MS: Final = 500
-WARMUP_OF_JVM_MS: Final = 4_000  # until what is hot is compiled
+WARMUP_OF_JVM_MS: Final = 4_000  # until hot code is compiled
 OVERTIME_S: Final = 30.0
 SHAPES_MAX: Final = 8  # measured in one run, some 4 s each
-ATTEMPTS_MAX: Final = 2  # of one that others disturbed; the higher ceiling counts
+ATTEMPTS_MAX: Final = 2  # of a measurement that others disturbed; the higher ceiling counts
 
 
 class Certifier:

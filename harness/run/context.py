@@ -15,8 +15,8 @@ from runlog.files.redaction import Redactor
 
 
 def new_mark() -> str:
-    """Begins every name that a run makes on a cluster: topics, groups, transactional ids. Another run has another one,
-    and access control can permit the prefix `harness-`."""
+    """The beginning of every name that a run makes on a cluster: topics, groups, transactional ids. Each run has
+    another one. Access control can permit the prefix `harness-`."""
     return f"harness-{secrets.token_hex(5)}"
 
 
@@ -29,7 +29,7 @@ class RunContext:
     lease: Lease
     command: str
     engine: str
-    redactor: Redactor = field(default_factory=Redactor)  # everything written or said goes through it
+    redactor: Redactor = field(default_factory=Redactor)  # everything that is written or shown goes through it
     web_port: int | None = None  # where Locust's own view of each cell is served
     mark: str = field(default_factory=new_mark)
     certification: Certification = field(default_factory=Certification)  # grows until the first cell begins

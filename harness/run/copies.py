@@ -1,7 +1,8 @@
-"""The copiers' topic after the run: every copy with the transaction that its header names and how that one ended.
+"""The copiers' topic after the run: every copy with the transaction that its header names, and how that transaction
+ended.
 
-Read like the final log, to the high watermark and with what was aborted: the markers in the log decide, not a
-consumer. Shown by tests/harness/test_harness_copies.py.
+It is read like the final log, to the high watermark and including what was aborted. The markers in the log decide, not
+a consumer. Shown by tests/harness/test_harness_copies.py.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def read_copies(run_dir: Path, cell_id: str, *, reader: LogReader, partitions: I
 
 
 def rows_of(partition: int, batches: Iterable[RawBatch]) -> list[list[int]]:
-    """Rows of `copies` in order of offset; a marker ends all that its producer id has open."""
+    """Rows of `copies` in the order of offsets. A marker ends all open copies of its producer id."""
     rows: list[list[int]] = []
     open_rows: dict[int, list[list[int]]] = {}
     for batch in batches:

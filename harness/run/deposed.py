@@ -1,10 +1,10 @@
 """What a leader answered for after another one had been elected: `truncated` events for engines without a journal.
 
-A leader that is cut off or paused lives on while its successor writes another history; its files cannot be read in
-time, because it truncates them itself as soon as it hears of the new epoch. But every answer that a client got went
-through a proxy that logged it, and the present leader tells by OffsetForLeaderEpoch where the old epoch ends: what the
-deposed leader answered for beyond that offset is what its truncation removed.
-Shown by tests/harness/test_harness_deposed.py.
+A leader that is cut off or paused stays alive while its successor writes another history. Its files cannot be read in
+time, because it truncates them itself as soon as it hears of the new epoch. But each answer to a client went through a
+proxy that logged it. The present leader tells by OffsetForLeaderEpoch where the old epoch ends. Everything beyond that
+offset for which the deposed leader answered was removed by its truncation. Shown by
+tests/harness/test_harness_deposed.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NEVER_NS = 2**63
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
-    """One leader epoch of a partition, as a probe saw it; the next one's time is when it was seen to have ended."""
+    """One leader epoch of a partition, as a probe saw it. Its end is the time when the next one was seen."""
 
     partition: int
     broker: int
@@ -34,7 +34,10 @@ class Leadership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Offsets [base_offset, end_offset) that a broker said it had appended, when the proxy passed that on."""
+    """A broker said that it had appended offsets [base_offset, end_offset).
+
+    `answered_ns` is when the proxy passed that on.
+    """
 
     broker: int
     partition: int
@@ -44,13 +47,13 @@ class Answer:
 
 
 def ended_leaderships(events: Iterable[ClusterEvent]) -> list[Leadership]:
-    """Those that ended while their broker lived. Of a killed one the files were read."""
+    """Those that ended while their broker was alive. For a killed broker the files are read."""
     seen: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
     killed: defaultdict[int, list[int]] = defaultdict(list)
     for event in events:
         if isinstance(event, LeaderSeen) and event.leader >= 0:
             changes = seen[event.partition]
-            if not changes or changes[-1][2] != event.leader_epoch:  # else only the ISR changed
+            if not changes or changes[-1][2] != event.leader_epoch:  # otherwise only the ISR changed
                 changes.append((event.t_us, event.leader, event.leader_epoch))
         elif isinstance(event, BrokerEvent) and event.kind is ClusterKind.KILLED:
             killed[event.broker].append(event.t_us)
@@ -92,10 +95,10 @@ def answers_of(exchanges: Iterable[WireExchange], topic: str) -> list[Answer]:
 def answered_beyond(
     leadership: Leadership, end_offset: int, answers: Sequence[Answer], ended_ns: int
 ) -> tuple[int, int] | None:
-    """(highest offset that it answered for and one more, time of its next leadership); None if nothing is gone.
+    """(the end of the offsets that it answered for, the time of its next leadership). None if nothing is gone.
 
-    If it leads again later, its answers of then are not those of a deposed leader: they begin where the log ends that
-    its successor wrote.
+    If it leads again later, its answers from then on are not those of a deposed leader. They begin where the log of its
+    successor ends.
     """
     highest, others_end = end_offset, end_offset
     for answer in answers:
@@ -120,7 +123,8 @@ def deposed_events(
     to_us: Callable[[int], int],
     t_us: int,
 ) -> tuple[list[Truncated], list[str]]:
-    """Lines for cluster.jsonl, and what nobody told. `epoch_end_offset(partition, epoch)` asks the present leader."""
+    """Lines for cluster.jsonl, and problems: what nobody answered. `epoch_end_offset(partition, epoch)` asks the
+    present leader."""
     found: list[Truncated] = []
     problems: list[str] = []
     for leadership in ended_leaderships(events):

@@ -1,10 +1,10 @@
-"""The final read: every partition from its log's start to its end by a reader that had no part in the run, into log and
-batches.
+"""The final read: every partition from its log's start to its end, by a reader that had no part in the run, into log
+and batches.
 
-Ground truth of a cell. It is complete only if the batches read join without a gap from the log's start to an end
-offset that the leader gave before and still gives after the last of them was asked for. While followers take what
-acks=1 left, the high watermark rises, and the read goes on with what is new.
-Shown by tests/harness/test_harness_final_read.py.
+It is the ground truth of a cell. It is complete only if the batches join without a gap from the log's start to the end
+offset. The leader must give this end offset before, and still give it after the last batch was asked for. Followers may
+still fetch what acks=1 left, so the high watermark may rise. Then the read goes on with what is new. Shown by
+tests/harness/test_harness_final_read.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from runlog.streams.payload import parse_fast
 from runlog.streams.schema import BATCHES, LOG, Stream
 
 RECORDS_PER_PART: Final = 500_000
-# How often an end offset that has risen is followed. Nobody writes any more, so it rises as long as followers catch up.
+# How often a risen end offset is followed. Nobody writes any more, so it rises only while followers catch up.
 ROUNDS_MAX: Final = 100
 
 
@@ -54,7 +54,7 @@ class Columns:
 
 
 class LogReader(Protocol):
-    """How the log is reached; the run has one over broker.client, tests have one over bytes."""
+    """How the log is reached. The run has a reader over broker.client, tests have one over bytes."""
 
     def start_offset(self, partition: int) -> int: ...
     def end_offset(self, partition: int) -> int: ...
@@ -89,7 +89,7 @@ def read_log(
                 before = end_offset
                 position = _read_partition(reader, partition, position, before, log, batches, clock, tally, should_stop)
                 end_offsets[partition] = end_offset = reader.end_offset(partition)
-                # Once more where it has risen, also if a fetch brought all of that: it may go on rising.
+                # Once more if it has risen, also if a fetch brought all of that, because it may go on rising.
                 if position < before or end_offset <= before or should_stop():
                     break
         except (OSError, ProtocolError, RuntimeError, TimeoutError) as error:
@@ -125,20 +125,21 @@ def _read_partition(
     tally: _Tally,
     should_stop: Callable[[], bool],
 ) -> int:
-    """Returns the offset after the last record read. A gap between batches ends the reading there."""
+    """Returns the offset after the last record that was read. A gap between batches ends the reading there."""
     position = start
     for batch in reader.batches(partition, end_offset, from_offset=start):
         if should_stop():  # read_log says so
             return position
         header = batch.header
-        # Records may have been deleted up to the middle of the first batch: the rest of it is still served.
+        # Records may have been deleted up to the middle of the first batch. The leader still serves the rest of that
+        # batch.
         if header.base_offset != position and not header.base_offset < position == start < header.next_offset:
             tally.problems.append(f"partition {partition}: a batch at offset {header.base_offset}, expected {position}")
             return position
         is_whole = batch.is_crc_valid()
         if not is_whole:
             tally.corrupt.append(f"partition {partition}: offsets {header.base_offset} to {header.last_offset}")
-        decoded = [] if header.is_control else _decoded(batch, is_whole, tally)  # a marker is no record of anybody
+        decoded = [] if header.is_control else _decoded(batch, is_whole, tally)  # a marker is nobody's record
         records = [record for record in decoded if record[0] >= start]
         for offset, _timestamp, _key, value, _headers in records:
             parsed = None if value is None else parse_fast(value)
@@ -162,7 +163,7 @@ def _read_partition(
 
 
 def _decoded(batch: RawBatch, is_whole: bool, tally: _Tally) -> list[DecodedRecord]:
-    """A batch that a leader serves with a wrong CRC is a finding, and what can be read of it tells whose records."""
+    """A batch with a wrong CRC is a finding. The part of it that can be read tells whose records they are."""
     try:
         return decode_fetched(batch)
     except ProtocolError as error:

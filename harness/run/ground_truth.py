@@ -51,7 +51,7 @@ class GroundTruth:
         self._is_chaos = planned.kind == "chaos"
 
     def tell_of_lost_leaders(self) -> None:
-        """Once the cluster is healthy again."""
+        """Called when the cluster is healthy again."""
         for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):
             self._cluster_events.append(event)
         self._outcome.note(*self._dead_logs.problems)
@@ -59,7 +59,7 @@ class GroundTruth:
             self._tell_deposed()
 
     def _tell_deposed(self) -> None:
-        """What leaders answered for that did not know yet that they were none."""
+        """What leaders answered for after they had been replaced without knowing it."""
         cluster, clock, topic = self._cluster, self._context.clock, self._planned.topic_name
         wire_log = cluster.wire_log_path()
 
@@ -84,7 +84,7 @@ class GroundTruth:
         self._outcome.note(*problems)
 
     def end_offset(self, topic: str, partition: int) -> int | None:
-        """As the leader tells it to consumers."""
+        """The end offset that the leader tells consumers."""
         probe = self._cluster.probe_of_leader(topic, partition)
         if probe is None:
             return None
@@ -92,7 +92,7 @@ class GroundTruth:
             return probe.end_offset(topic, partition)
 
     def read(self, *, sent: int) -> None:
-        """The final read and what is compared with it. `sent` bounds what can have come of the load."""
+        """The final read and the comparisons with it. `sent` limits how many records the load can have left."""
         self._context.progress.phase("final read")
         hidden = await_high_watermarks(
             self._cluster, self._planned.all_topics, timeout_s=HEALTH_TIMEOUT_S, should_stop=self._context.stop.is_set
@@ -128,7 +128,7 @@ class GroundTruth:
             self._outcome.record = replace(self._outcome.record, copies=copies)
 
     def _partition_count(self) -> int:
-        """As planned, or more where a fault has added some to the one topic of its cell."""
+        """As planned, or more if a fault has added partitions to the only topic of its cell."""
         state = self._cluster.state(self._planned.topic_name) if self._is_chaos else None
         return max(self._planned.partitions, len(state.partitions) if state is not None else 0)
 
@@ -137,7 +137,7 @@ class GroundTruth:
         return TopicLogReader(topic, lambda partition: cluster.probe_of_leader(topic, partition))
 
     def _compare_replicas(self) -> None:
-        """Only where something was broken: nothing else makes replicas part."""
+        """Only if something was broken. Nothing else makes replicas differ."""
         if not self._is_chaos or not isinstance(self._cluster, LogFiles):
             return
         partitions = range(self._planned.partitions)

@@ -1,7 +1,7 @@
-"""What the host did while a cell ran: busy, stolen and foreign CPU, pressure stall. Reads /proc only.
+"""What the host did while a cell ran: busy, stolen and foreign CPU, pressure stall. Reads only /proc.
 
-Foreign is what neither the harness nor any process it started used: on a shared host the reason why two runs differ.
-Shown by tests/harness/test_harness_recorders.py.
+Foreign CPU was used neither by the harness nor by a process that it started. On a shared host this is why two runs
+differ. Shown by tests/harness/test_harness_recorders.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class HostTicks:
 
 
 class HostSampler:
-    """Shares of all cores since the sample before; the first sample only starts the count."""
+    """Shares of all cores since the previous sample. The first sample only starts the count."""
 
     def __init__(self) -> None:
         self._last: HostTicks | None = None
@@ -48,7 +48,8 @@ class HostSampler:
         return values | {f"psi_{name}_some_avg10": pressure(name) for name in _PRESSURES}
 
     def _own_ticks(self) -> int:
-        """Ticks that this process and its descendants used since the last call. What ended in between is missed."""
+        """Ticks that this process and its descendants used since the last call. A process that ended in between is
+        missed."""
         now = _descendants_ticks(os.getpid())
         used = sum(ticks - self._own.get(pid, 0) for pid, ticks in now.items() if pid in self._own)
         used += sum(ticks for pid, ticks in now.items() if pid not in self._own and self._own)

@@ -1,10 +1,10 @@
 """CPU that a JVM spends on itself: its just-in-time compiler and its garbage collector, by the names of its threads.
 
-/proc/PID/task/*/stat holds name and CPU time of every thread, and needs nothing of the JVM, be it in a container.
-HotSpot names its own threads; the kernel keeps 15 bytes of a name. HotSpot's own counters (jvmstat) tell how long
-compilations took by the clock, with the time in which a compiler waited for a core:
-docs/decisions/0006-cpu-of-the-compiler.md compares the two. Knows nothing of brokers or cells.
-Shown by tests/harness/test_harness_jvm_threads.py.
+/proc/PID/task/*/stat has name and CPU time of every thread, and asks nothing of the JVM, which may be in a container.
+HotSpot names its own threads; the kernel keeps 15 bytes of a name. HotSpot's own counters (jvmstat) measure elapsed
+time of compilations, which includes the time in which a compiler waited for a core.
+docs/decisions/0006-cpu-of-the-compiler.md compares the two. Knows nothing of brokers or cells. Shown by
+tests/harness/test_harness_jvm_threads.py.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final, Literal
 Kind = Literal["compiler", "collector"]
 
 PROC: Final = Path("/proc")
-# C1 and C2, or a compiler behind JVMCI (JEP 243). G1 (JEP 248) names its threads by what they do; its pauses are led by
-# "VM Thread", which does other things too and is left out.
+# C1 and C2, or a compiler behind JVMCI (JEP 243). G1 (JEP 248) names its threads by their work. "VM Thread" leads its
+# pauses, but does other things too, so it is left out.
 _PREFIXES: Final[tuple[tuple[str, Kind], ...]] = (
     ("C1 Compiler", "compiler"),
     ("C2 Compiler", "compiler"),
@@ -27,7 +27,7 @@ _PREFIXES: Final[tuple[tuple[str, Kind], ...]] = (
     ("G1 ", "collector"),
 )
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
-_LOOKS: Final = 2  # a thread bears its parent's name until it has given itself its own
+_LOOKS: Final = 2  # a thread has its parent's name until it has given itself its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +67,9 @@ class _Thread:
 
 @dataclass(slots=True)
 class JvmThreads:
-    """Looks at one process again and again. HotSpot ends compiler threads that have nothing to do where it has several
-    of a kind, and starts them anew: what a thread had used when it was last seen stays counted, what it used between
-    that look and its end is not seen."""
+    """Looks at one process again and again. If HotSpot has several compiler threads of a kind, it ends idle ones and
+    starts new ones later. The CPU that a thread had used at the last look stays counted. What it used between that look
+    and its end is not seen."""
 
     pid: int
     proc: Path = PROC
@@ -77,7 +77,8 @@ class JvmThreads:
     _ended_s: dict[Kind, float] = field(default_factory=dict)
 
     def look(self) -> JvmCpu | None:
-        """None for a process without compiler threads (no JVM, or one that only interprets), or that is gone."""
+        """None for a process without compiler threads (no JVM, or one that only interprets), and for a process that is
+        gone."""
         directory = self.proc / str(self.pid) / "task"
         try:
             present = os.listdir(directory)
@@ -97,12 +98,12 @@ class JvmThreads:
         try:
             found = parse_stat((directory / tid / "stat").read_text(encoding="utf-8", errors="replace"))
         except OSError:
-            return  # ended just now; the next look counts it among those that are gone
+            return  # it ended just now; the next look counts it among the threads that are gone
         known = self._threads.get(tid)
         if known is None:
             self._threads[tid] = _Thread(kind=kind_of(found.name), cpu_s=found.cpu_s)
             return
-        if found.cpu_s < known.cpu_s:  # another thread by the same number
+        if found.cpu_s < known.cpu_s:  # another thread with the same number
             self._forget(tid)
             self._threads[tid] = _Thread(kind=kind_of(found.name), cpu_s=found.cpu_s)
             return

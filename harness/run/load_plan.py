@@ -1,7 +1,6 @@
-"""What a load process is told, made in one place for a measured cell, for the warm-up before it and for the certificate
-of the generator: what one of them forgot, a client would be without there alone (the warm-up once had no JVM for client
-`java`). Shown by tests/harness/test_harness_warm_up.py and the runs of the clients.
-"""
+"""What a load process is told. It is made in one place for a measured cell, for the warm-up before it and for the
+certificate of the generator. If there were several places, one could forget something that a client needs (the warm-up
+once had no JVM for client `java`). Shown by tests/harness/test_harness_warm_up.py and the runs of the clients."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def load_plan(
     **more: Any,
 ) -> dict[str, Any]:
     """A JSON document of `workloads.model.Plan`: the cell's client, settings, partitions and seed; the rest as given.
-    EnvironmentFault: what the client needs beside its properties is missing."""
+    EnvironmentFault if something is missing that the client needs beside its properties."""
     return {
         "run_dir": str(run_dir),
         "cell_id": cell_id,

@@ -24,11 +24,12 @@ from runlog.records.lines import RecordWriter
 from runlog.records.load import LoadDone, Progress
 from runlog.records.stats import PhaseSample, ProgressSample, StatsSample
 
-# Beyond the planned duration and drain, the load process may take this long to connect and to write its figures.
+# The load process may take this long, in addition to the planned duration and drain, to connect and to write its
+# figures.
 LOAD_OVERTIME_S: Final = 45.0
 STOP_GRACE_S: Final = 3.0
 INTERRUPT_GRACE_S: Final = 2.0
-AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that service is back
+AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that the service is back
 
 
 class LoadRun:
@@ -97,7 +98,7 @@ class LoadRun:
         )
 
     def _end_with_timeline(self) -> None:
-        """Where the scenario asks for it the load ends a moment after the timeline, however long that took."""
+        """If the scenario asks for it, the load ends a moment after the timeline, however long that took."""
         if not self._planned.until_done or self._chaos is None or not self._chaos.has_ended:
             return
         now_us = self._context.clock.now_us()
@@ -108,7 +109,7 @@ class LoadRun:
             self._process.ask_to_stop()
 
     def _take(self, event: Event) -> bool:
-        """React to one event of the load process. True after its last one."""
+        """React to one event of the load process. True after the last event."""
         kind = event.get("event")
         if kind == "phase":
             self._on_phase(str(event.get("phase")), int(event.get("t_us", self._context.clock.now_us())))
@@ -137,7 +138,7 @@ class LoadRun:
 
     def _on_phase(self, phase: str, t_us: int) -> None:
         self._context.progress.phase(phase)
-        # On disk at once: recover.py finds the measured window there when this process is killed.
+        # On disk at once, because recover.py finds the measured window there if this process is killed.
         self._stats.append(PhaseSample(t_us=t_us, value=phase))
         if phase == "measure":
             self._outcome.record = replace(self._outcome.record, measure_start_us=t_us)

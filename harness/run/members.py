@@ -76,7 +76,7 @@ class MemberProcesses:
         return self._directory / "stderr.log"
 
     def start(self) -> None:
-        """All, until each has said that it started. CellError with what one said instead."""
+        """Start all, and wait until each has said that it started. CellError with what a member said instead."""
         if not self._members:
             return
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,8 @@ class MemberProcesses:
             return {name: process.pid for name, process in running.items() if process and process.is_running()}
 
     def committed_ahead(self, name: str) -> int | None:
-        """Records between its commits and its work; None for a member that does not commit ahead of processing."""
+        """How many records it has committed but not processed. None for a member that does not commit ahead of its
+        processing."""
         with self._lock:
             spec = self._members[name].spec
         return committed_ahead(Path(spec.journal)) if spec.commit == "before" else None
@@ -151,7 +152,7 @@ class MemberProcesses:
     # --- after the load ---------------------------------------------------------------------------------------------
 
     def await_caught_up(self, end_offset: EndOffset, timeout_s: float) -> str:
-        """Until every reader was given the last record of every partition; else what is missing."""
+        """Waits until every reader has got the last record of every partition. Otherwise returns what is missing."""
         deadline = time.monotonic() + timeout_s
         missing = "" if not self._members else "nobody looked"
         while self._members and not self._context.stop.is_set():
@@ -162,7 +163,7 @@ class MemberProcesses:
         return missing
 
     def unasked_ends(self) -> list[str]:
-        """Members that ended although no fault ended them, with their last words."""
+        """Members that ended although no fault ended them, with their last output."""
         return [
             f"member {name} ended by itself: {self._last_words(name)}"
             for name, member in self._members.items()
@@ -170,7 +171,7 @@ class MemberProcesses:
         ]
 
     def finish(self) -> int:
-        """Ends all and writes the run log; returns the deliveries. Also after a failure, and twice."""
+        """Ends all and writes the run log. Returns the deliveries. Works after a failure, and may be called twice."""
         if not self._members:
             return 0
         self.end_twins()
@@ -200,7 +201,7 @@ class MemberProcesses:
             return self._members[name].process
 
     def _signal(self, name: str, number: signal.Signals) -> None:
-        """To the whole session: a member may have started helpers of its own."""
+        """To the whole session, because a member may have started helpers."""
         process = self._process(name)
         if process is not None and process.is_running():
             os.killpg(process.pid, number)
@@ -208,7 +209,7 @@ class MemberProcesses:
     def _spawn(self, name: str, *, is_twin: bool = False) -> ManagedProcess:
         with self._lock:
             member = self._members[name]
-            # Starts are counted per member, twins too: each has files of its own.
+            # Starts are counted for each member, twins too, because each start has its own files.
             incarnation = len(list(self._directory.glob(f"{name}-*.json")))
             stem = self._directory / f"{name}-{incarnation}"
             spec = replace(member.spec, incarnation=incarnation, journal=f"{stem}.jsonl")
@@ -250,7 +251,7 @@ class MemberProcesses:
         for reader, tops in given.items():
             topic = reader.partition(" of ")[2]
             if topic == copy_topic(self._planned.topic_name):
-                continue  # markers stand between records there: the end is no record's
+                continue  # markers stand between records: a log does not always end with a record
             for partition in range(self._planned.partitions):
                 end = end_offset(topic, partition)
                 if end is None or tops.get(partition, -1) + 1 < end:
@@ -258,7 +259,7 @@ class MemberProcesses:
         return ""
 
     def _tops(self, path: Path) -> dict[tuple[str, int], int]:
-        """The highest offset by partition; reads only what has been added since the last look."""
+        """The highest offset by partition. Reads only what has been added since the last look."""
         position, tops = self._seen.get(path, (0, {}))
         with path.open("rb") as file:
             file.seek(position)
@@ -274,7 +275,7 @@ class MemberProcesses:
 
 
 def committed_ahead(journal: Path) -> int:
-    """Of the partitions of which it has processed something: before that nobody knows where it began."""
+    """Only partitions of which it has processed something. Before that nobody knows where it began."""
     committed: dict[int, int] = {}
     processed: dict[int, int] = {}
     for line in read_jsonl(journal):

@@ -1,7 +1,7 @@
-"""A whole run: directory, manifest, cells one after the other on clusters that are reused, then the report.
+"""A whole run: directory, manifest, cells one after another on clusters that are reused, then the report.
 
-Owns the order of things and that nothing is left behind; how a cell runs is cell.py's matter.
-Shown by tests/harness/test_harness_wheel_install.py.
+Owns the order of the steps, and that nothing is left behind. cell.py carries out one cell. Shown by
+tests/harness/test_harness_wheel_install.py.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from runlog.records.run import CertificationStatus, RunRecord, RunStatus
 
 STANDBY: Final = 2  # load processes that are started ahead of time
 PORT_ATTEMPTS: Final = 3
-CLUSTER_FAILURES_MAX: Final = 2  # then the environment is broken and further cells would only wait
+CLUSTER_FAILURES_MAX: Final = 2  # after this many the environment is broken, and further cells would only wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class Run:
         statuses: Counter[CellStatus] = Counter()
         status = RunStatus.FAILED
         try:
-            client_runtime(self._request.client)  # what is missing is told before anything is started
+            client_runtime(self._request.client)  # what is missing is reported before anything is started
             self._fill_standby()
             self._certify()
             self._run_cells(statuses)
@@ -122,7 +122,7 @@ class Run:
                 self._search(self._request.suite.search)
             status = RunStatus.FINISHED
         except HarnessError as error:
-            if not self._stop.is_set():  # else it is a consequence of stopping in the middle of something
+            if not self._stop.is_set():  # otherwise the error only follows from stopping in the middle of something
                 self._context.redactor.exception(error)
                 raise
         except Exception as error:
@@ -143,7 +143,7 @@ class Run:
         write_run(self._context.run_dir, record, clean=self._context.redactor.document)
 
     def _certify(self) -> None:
-        """What the generator itself can do, before anything is asked of a cluster."""
+        """What the generator itself can do, measured before anything is asked of a cluster."""
         request, certification = self._request, self._context.certification
         if not request.certify:
             certification.status, certification.why = CertificationStatus.SKIPPED, "--no-certify"
@@ -292,8 +292,8 @@ class Run:
         return load
 
     def _fill_standby(self) -> None:
-        """Imports take a second of CPU: done while nothing is measured, beside the final read of a cell, and for the
-        cell after the next, so that nobody waits for them."""
+        """Imports take a second of CPU. They are done while nothing is measured, beside the final read of a cell, for
+        the cell after the next. So nobody waits for them."""
         while len(self._standby) < STANDBY and not self._stop.is_set():
             self._standby.append(self._new_load_process())
 
@@ -331,7 +331,7 @@ class Run:
         return cluster
 
     def _start_cluster(self, key: ClusterKey) -> Cluster:
-        """Up; with ports chosen anew when somebody took one between the choice and its use."""
+        """Start it. If somebody took a port between its choice and its use, ports are chosen again."""
         for attempt in range(1, PORT_ATTEMPTS + 1):
             self._cluster_number += 1
             directory = self._context.run_dir / "clusters" / str(self._cluster_number)
@@ -380,10 +380,10 @@ class Run:
                 cluster.remove_data()
 
     def _clean_up(self) -> None:
-        """On every way out, each step even if the one before failed."""
+        """Runs on every way out. Each step runs even if the one before failed."""
         steps: list[Callable[[], Any]] = [self._drop_cluster, self._context.lease.close]
         steps = [*(partial(standby.stop, 1.0) for standby in self._standby), *steps]
-        # Last: what libraries and other programs wrote into files of the run, in words of their own.
+        # Last: texts that libraries and other programs wrote into files of the run.
         steps.append(partial(scrub, self._context.run_dir, self._context.redactor))
         problems = []
         for step in steps:

@@ -14,13 +14,13 @@ from typing import IO, Any, NamedTuple
 from runlog.records.fault import FaultLine, FaultPhase
 
 _WIDTH_DEFAULT = 120
-_TITLE_MIN = 20  # of a title, before a figure is left out for it
+_TITLE_MIN = 20  # of a title; before it becomes shorter, a figure is left out
 LAG_SHOWN_US = 2_000  # a generator that is later than this does not load as it was asked to
 
 
 class _Part(NamedTuple):
     text: str
-    spare: int  # the highest is left out first where the line is short; 0: never
+    spare: int  # the highest is left out first if the line is too short; 0: never
 
 
 class Progress:
@@ -56,7 +56,7 @@ class Progress:
             self._draw(())
 
     def fault(self, line: FaultLine) -> None:
-        """What acts is shown until it is healed. Called from the timeline's thread."""
+        """An active fault is shown until it is healed. Called from the timeline's thread."""
         if line.phase is FaultPhase.APPLIED:
             self._faults[line.id] = line.kind
         elif line.phase in (FaultPhase.HEALED, FaultPhase.NOT_EFFECTIVE):
@@ -105,8 +105,8 @@ class Progress:
 
 
 def live_line(number: str, title: str, parts: Sequence[_Part], width: int) -> str:
-    """One line that fits. What is behind, what failed and which fault acts is always there; of the rest the least
-    important goes first, and the title takes the room that is left."""
+    """One line that fits. Backlog, failures and active faults are always shown. Of the rest, the least important goes
+    first, and the title takes the room that is left."""
     kept = [part for part in parts if part.text]
     while True:
         tail = "".join(f" · {part.text}" for part in kept)

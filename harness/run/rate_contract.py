@@ -1,9 +1,12 @@
-"""Did a cell keep the contract of a rate search? From its run log alone, without Spark, between two cells.
+"""Whether a cell kept the contract of a rate search. Computed from its run log alone, without Spark, between two cells.
 
-Corrected p99 with failed and unknown sends as infinitely late; no acknowledged record lost, doubled or swapped; a
-backlog that does not grow; a generator with headroom. What was due is what the schedule says, so that records which
-nobody took count: as endlessly late, as backlog, and as the generator's fault only if the client had room for them.
-Shown by tests/harness/test_harness_search.py.
+- Corrected p99, with failed and unknown sends as infinitely late.
+- No acknowledged record lost, duplicated or reordered.
+- A backlog that does not grow.
+- A generator with headroom.
+
+The schedule says what was due. So records that nobody took count too: as infinitely late, as backlog, and as the
+generator's fault only if the client had room for them. Shown by tests/harness/test_harness_search.py.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from workloads.model import Workload
 from workloads.schedule import Schedule, Share, build
 
 _SLOT_US: Final = 100_000
-_SHORTFALL_MAX: Final = 0.05  # of what was due; more that the generator did not hand over is another rate
+_SHORTFALL_MAX: Final = 0.05  # of what was due; if the generator did not hand over more than this, it was another rate
 _ENDLESS_US: Final = np.iinfo(np.int64).max
 Columns = Mapping[str, npt.NDArray[np.int64]]
 
@@ -44,7 +47,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """What the schedule had due, beside what the run log knows of."""
+    """What the schedule had due, beside what the run log has."""
 
     schedule: Schedule
     measure_ns: int  # when the measured window begins, on the schedule's own axis
@@ -60,8 +63,8 @@ def evaluate(
     run_dir: Path, cell_id: str, *, contract: Contract, workload: Workload, seed: int,
     window_us: tuple[int, int] | None, health: Health, ceiling_per_s: float | None = None,
 ) -> Evaluation:  # fmt: skip
-    """`workload` and `seed` are those of the cell; `ceiling_per_s` is what the generator reaches by itself, where that
-    was measured."""
+    """`workload` and `seed` are those of the cell. `ceiling_per_s` is what the generator reaches by itself, if that was
+    measured."""
     if window_us is None:
         return _not_measured("the cell has no measured window")
     send, log = (_columns(run_dir, stream, cell_id) for stream in ("send", "log"))
@@ -119,8 +122,8 @@ def judge(
 def _due(
     send: Columns, inside: npt.NDArray[np.bool_], workload: Workload, seed: int, window_us: tuple[int, int]
 ) -> _Due:
-    """The run log has a row for each record that was handed over, so that the rest of the schedule is missing. Of a
-    window that was cut short only what was due in it counts."""
+    """The run log has a row for each record that was handed over, so the rest of the schedule is missing. If the window
+    was cut short, only what was due in it counts."""
     schedule = Share(build(workload, seed), index=0, of=1, burst=workload.records_per_burst)
     measure_ns = workload.warmup_ms * 1_000_000
     begun = schedule.count_until(measure_ns - 1)
@@ -131,7 +134,7 @@ def _due(
 
 
 def _p99_us(latency_us: npt.NDArray[np.int64], missing: int) -> int:
-    """Of records that were due, so many of which are endlessly late."""
+    """p99 of the records that were due. This many of them are infinitely late."""
     place = math.ceil(0.99 * (len(latency_us) + missing - 1) - 1e-9)
     return int(np.partition(latency_us, place)[place]) if place < len(latency_us) else _ENDLESS_US
 
@@ -161,7 +164,7 @@ def _latency(p99_us: int, contract: Contract) -> list[tuple[Clause, str]]:
 
 
 def _backlog_slope(send: Columns, acked: npt.NDArray[np.bool_], due: _Due, window_us: tuple[int, int]) -> float:
-    """Records per second by which due records outgrow acknowledged ones, by least squares over the window."""
+    """How many records per second due records outgrow acknowledged ones, by least squares over the window."""
     start_us, end_us = window_us
     slots = max(2, (end_us - start_us) // _SLOT_US)
     edges = np.linspace(start_us, end_us, slots + 1)

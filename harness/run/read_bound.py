@@ -1,7 +1,8 @@
-"""How much the final read takes from a cluster, and for how long: what a leader says of its log's end is only a claim.
+"""Limits how much the final read takes from a cluster, and for how long. What a leader says about the end of its log is
+only a claim.
 
-A broker that claims an end offset of 2^62 and serves record after record would keep a run reading until the disk is
-full. What this run sent bounds what can be there. Shown by tests/harness/test_harness_read_bound.py.
+A broker could claim an end offset of 2^62 and serve record after record. A run would then read until the disk is full.
+The number of records that this run sent limits what can be there. Shown by tests/harness/test_harness_read_bound.py.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 from broker.wire.batch import RawBatch
 from harness.run.final_read import LogReader
 
-# A record that was sent may lie in the log several times: retries without idempotence, copies of aborted transactions.
+# A sent record may be in the log several times: retries without idempotence, copies of aborted transactions.
 RECORDS_PER_SENT: Final = 20
 RECORDS_MIN: Final = 1_000_000
 TIMEOUT_MIN_S: Final = 600.0
@@ -47,7 +48,7 @@ class BoundedReader:
     def _counted(self, partition: int, to_offset: int, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         for batch in batches:
             self._check(partition)
-            self._records_left -= max(1, batch.header.record_count)  # a batch without records is work all the same
+            self._records_left -= max(1, batch.header.record_count)  # a batch without records still costs work
             if self._records_left < 0:
                 raise ReadTooLongError(
                     f"more than {self._records_max:,} records came of this topic, to which {self._sent:,} were sent; "

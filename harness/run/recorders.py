@@ -80,8 +80,8 @@ class JournalTail:
             if not data:
                 continue
             self._positions[broker] = (path, position + len(data))
-            # A line is journalled by one write(2), but a broker killed in between may leave a torn one: its successor
-            # begins a new line, and parse_line refuses what is no JSON.
+            # A line is written to the journal by one write(2), but a broker that is killed in between may leave a torn
+            # line. Its successor begins a new line, and parse_line refuses what is not JSON.
             lines = (self._rest.get(broker, b"") + data).split(b"\n")
             self._rest[broker] = lines.pop()
             for line in lines:
@@ -96,8 +96,8 @@ class JournalTail:
 
 
 class LeaderProbe:
-    """Writes a `leader` event whenever leader, epoch or ISR of a partition change in the eyes of the best-informed
-    broker."""
+    """Writes a `leader` event whenever leader, epoch or ISR of a partition change, as seen by the broker that knows
+    most."""
 
     def __init__(
         self, topic: str, ask: Callable[[], ClusterState | None], clock: RunClock, writer: ClusterWriter
@@ -113,7 +113,7 @@ class LeaderProbe:
         for partition, found in sorted(state.partitions.items()):
             seen = (found.leader, found.leader_epoch, found.isr)
             last = self._last.get(partition)
-            # Brokers learn of a change one after the other: an older epoch is a broker that is behind, not news.
+            # Brokers learn of a change one after another. An older epoch is a broker that is behind, and no news.
             if seen == last or (last is not None and found.leader_epoch < last[1]):
                 continue
             self._last[partition] = seen
@@ -131,7 +131,8 @@ class LeaderProbe:
 
 
 class ExitWatch:
-    """Writes an `exited` event when a broker process that ran is gone; the analysis knows who was killed or stopped."""
+    """Writes an `exited` event when a broker process has ended. The analysis knows which brokers were killed or
+    stopped."""
 
     def __init__(self, cluster: HasExits, clock: RunClock, writer: ClusterWriter) -> None:
         self._cluster, self._clock, self._writer = cluster, clock, writer
@@ -183,8 +184,8 @@ class HasPids(Protocol):
 
 
 class StatsSampler:
-    """CPU and memory of the brokers and the host, twice a second, into stats.jsonl; of a broker that is a JVM also what
-    its compiler and its collector took of that CPU."""
+    """CPU and memory of the brokers and the host, twice a second, into stats.jsonl. For a broker that is a JVM also how
+    much of that CPU its compiler and its collector took."""
 
     def __init__(
         self, cluster: HasPids, load_pid: Callable[[], int | None], clock: RunClock, writer: RecordWriter[StatsSample]
@@ -212,7 +213,7 @@ class StatsSampler:
     def _sample_process(self, t_us: int, source: str, pid: int) -> None:
         if source not in self._jvms or self._jvms[source].pid != pid:
             self._jvms[source] = JvmThreads(pid)
-        own = self._jvms[source].look()  # before the whole, of which it is a part
+        own = self._jvms[source].look()  # before the whole, which includes it
         sample = process_sample(pid)
         if sample is None:
             return

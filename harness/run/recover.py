@@ -1,8 +1,8 @@
 """A run whose harness was killed: what its load processes wrote becomes Parquet, and its documents say what happened.
 
-The harness compacts each cell when it ends; after a SIGKILL, a lost machine or a full disk somebody else must.
-`harness report` calls this first. It changes nothing of a run that ended by itself, and refuses one that still goes on.
-Shown by tests/harness/test_harness_interrupt.py.
+The harness compacts each cell when it ends. After a SIGKILL, a lost machine or a full disk, somebody else must do it.
+`harness report` calls this first. It changes nothing in a run that ended by itself, and refuses a run that still goes
+on. Shown by tests/harness/test_harness_interrupt.py.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _refuse_while_it_goes_on(run_dir: Path, owner: OwnerRecord | None) -> None:
 
 
 def _quiet_s(run_dir: Path) -> float:
-    """Since anything in it was written."""
+    """Seconds since anything in it was written."""
     newest = 0.0
     for path in itertools.islice(run_dir.rglob("*"), FILES_LOOKED_AT_MAX):
         with contextlib.suppress(OSError):

@@ -1,6 +1,7 @@
 """After healing: do the replicas of a partition hold the same batches? Reads their segment files, of either engine.
 
-Compared by base offset, leader epoch and CRC, up to the shortest log; where two part is told as `replica_divergence`.
+Compared by base offset, leader epoch and CRC, up to the end of the shortest log. A difference is reported as
+`replica_divergence`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Protocol
 from harness.run.truncation import read_partition_headers
 from runlog.records.partition import ReplicaDivergence
 
-BATCHES_MAX = 2_000_000  # per replica; more is left unread, and the digest ends there
+BATCHES_MAX = 2_000_000  # per replica; further batches are not read, and the digest ends there
 _Batch = tuple[int, int, int]  # base offset, leader epoch, CRC
 
 
@@ -25,7 +26,7 @@ class HasReplicas(Protocol):
 def divergence_events(
     cluster: HasReplicas, topic: str, partitions: Iterable[int], t_us: int
 ) -> list[ReplicaDivergence]:
-    """One event for each replica that parts from the lowest-numbered one. OSError where a file cannot be read."""
+    """One event for each replica that differs from the one with the lowest number. OSError if a file cannot be read."""
     events: list[ReplicaDivergence] = []
     for partition in partitions:
         logs: dict[int, Sequence[_Batch]] = {}
@@ -57,7 +58,7 @@ def _read(directory: Path) -> list[_Batch]:
 
 
 def first_differences(logs: Mapping[int, Sequence[_Batch]]) -> dict[int, int]:
-    """By broker the first offset at which it and the lowest-numbered broker differ, as far as both logs go."""
+    """By broker the first offset at which it differs from the broker with the lowest number, as far as both logs go."""
     if not logs:
         return {}
     first = logs[min(logs)]

@@ -1,7 +1,7 @@
 """The report: `python -m reports RUN_DIR` as a child, so that Spark never shares a process with anything; then the
 verdicts.
 
-Knows of the analysis its arguments, its exit code and results/verdicts.json. Shown by
+Knows the arguments of the analysis, its exit code and results/verdicts.json. Shown by
 tests/harness/test_harness_reporting.py.
 """
 
@@ -30,7 +30,8 @@ from runlog.files.documents import read_json
 from runlog.files.redaction import hidden_text
 
 REPORT_TIMEOUT_S: Final = 1_800.0
-CHECK_TIMEOUT_S: Final = 40.0  # importing and `java -version` take a second; on a busy host or a slow network more
+# Importing and `java -version` take a second; on a busy host or a slow network they take longer.
+CHECK_TIMEOUT_S: Final = 40.0
 _ANALYSIS: Final = (sys.executable, "-m", "reports")
 _OWN_LINE: Final = "reports: "
 _VERDICTS: Final = (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE)
@@ -56,9 +57,10 @@ def start_check(spark_master: str | None) -> AnalysisCheck:
 
 
 class AnalysisCheck:
-    """Whether Java, pyspark and the named Spark server are there: asked before a load that would be for nothing.
+    """Whether Java, pyspark and the named Spark server are there. This is checked before a load that would otherwise be
+    for nothing.
 
-    What the analysis needs is tried as it will use it: the same interpreter, environment and arguments.
+    It tries exactly what the analysis will use: the same interpreter, environment and arguments.
     """
 
     def __init__(self, spark_master: str | None) -> None:
@@ -83,9 +85,9 @@ class AnalysisCheck:
 def make_report(
     run_dir: Path, *, spark_master: str | None, allow: Path | None = None, stop: StopFlag, progress: Progress
 ) -> dict[str, Any]:
-    """verdicts.json as the analysis that this call began wrote it: nobody else's, and none of before.
+    """verdicts.json of the analysis that this call began, and of no other one.
 
-    HarnessError, EnvironmentFault or UsageError with the end of the analysis' stderr when it fails.
+    HarnessError, EnvironmentFault or UsageError with the end of the analysis' stderr if it fails.
     """
     where = f" on {hidden_text(spark_master)}" if spark_master else ""
     progress.say(f"analysis by PySpark{where}, at most {REPORT_TIMEOUT_S / 60:.0f} min …")
@@ -102,7 +104,8 @@ def make_report(
 
 
 def _start(name: str, arguments: Sequence[str], spark_master: str | None, stderr_path: Path) -> ManagedProcess:
-    """The master goes by stdin: the URL of a Spark Connect server may hold a token, and a command line is public."""
+    """The master is passed by stdin. The URL of a Spark Connect server may contain a token, and a command line is
+    public."""
     command = [*_ANALYSIS, *arguments, *(["--master", "-"] if spark_master else [])]
     return spawn(name, command, stderr_path=stderr_path, stdin=spark_master.encode() if spark_master else None)
 
@@ -120,7 +123,7 @@ def _await_end(process: ManagedProcess, run_dir: Path, stop: StopFlag) -> None:
 
 
 def _verdicts_of(run_dir: Path, analysis_id: str, code: int, stderr_path: Path) -> dict[str, Any]:
-    """An exit code alone proves nothing: 1 is also what an interpreter ends with that cannot even start."""
+    """An exit code alone proves nothing: an interpreter that cannot even start also ends with 1."""
     if code in _VERDICTS:
         try:
             verdicts = read_json(run_dir / "results" / "verdicts.json")
@@ -145,7 +148,7 @@ def _verdicts_of(run_dir: Path, analysis_id: str, code: int, stderr_path: Path) 
 def _told(stderr_path: Path) -> str:
     lines = tail_text(stderr_path, 15) if stderr_path.is_file() else ""
     own = [line for line in lines.splitlines() if line.startswith(_OWN_LINE)]
-    # A problem that the analysis explains stands in its last line; of what it does not expect all is shown.
+    # A problem that the analysis explains is in its last line. For an unexpected problem everything is shown.
     return own[-1].removeprefix(_OWN_LINE) if own and lines.endswith(own[-1]) else lines
 
 
@@ -155,7 +158,7 @@ def _old_results(run_dir: Path) -> str:
 
 
 def exit_code_of(verdicts: dict[str, Any]) -> ExitCode:
-    """0, 1 or 4 as the analysis decided; anything else is our own error."""
+    """0, 1 or 4 as the analysis decided. Anything else is an error of ours."""
     try:
         return ExitCode(int(verdicts.get("exit_code", ExitCode.HARNESS_ERROR)))
     except ValueError:
@@ -177,7 +180,7 @@ _SUMMARY: Final = (
 
 
 def print_verdicts(verdicts: dict[str, Any], report_path: Path) -> None:
-    """The table on stdout, what changes how to read it, the verdict; the report's path alone on the last line."""
+    """The table on stdout, then what a reader must know, then the verdict. The last line is the report's path alone."""
     console = Console(highlight=False)
     width = console.width if console.is_terminal else None
     rows = [_row(cell) for cell in verdicts.get("cells", [])]
@@ -191,7 +194,7 @@ def print_verdicts(verdicts: dict[str, Any], report_path: Path) -> None:
 
 
 def _reasons(verdicts: dict[str, Any]) -> list[str]:
-    """Of cells that are no pass, and of the run as a whole."""
+    """Reasons of cells that are no pass, and of the run as a whole."""
     told = [
         f"{cell.get('cell_id')}: {'; '.join(map(str, cell['reasons'][:3]))}"
         for cell in verdicts.get("cells", [])
@@ -251,7 +254,7 @@ def _row(cell: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _predicted(predicted: dict[str, Any]) -> str:
-    """Predicted/observed of what happened, or what of it was allowed; a dash where neither says anything."""
+    """Predicted/observed for what happened and for what was allowed. A dash if neither says anything."""
     shown = []
     for name in ("lost", "duplicated", "reordered"):
         entry = predicted.get(name)

@@ -34,7 +34,8 @@ _DISTRIBUTIONS: Final = (
     "pyarrow", "numpy", "confluent-kafka", "aiokafka", "kafka-python",
 )  # fmt: skip
 
-# A run is for who ran it: nobody else of this host gets into the directory, whatever the modes of its files.
+# A run belongs to the user who ran it. Nobody else on this host can enter the directory, whatever the modes of its
+# files.
 PRIVATE_DIRECTORY: Final = 0o700
 _OF_ONE_EXECUTION: Final = frozenset({"--run-dir", "--artifacts", "--cell", "--allow"})
 
@@ -46,7 +47,7 @@ def new_run_path(parent: Path, name: str) -> Path:
 
 
 def create_run_directory(parent: Path, name: str, explicit: Path | None = None) -> Path:
-    """One that nobody had, or `explicit`, which must be absent or empty."""
+    """A directory that nobody had before, or `explicit`, which must be absent or empty."""
     directory = explicit or new_run_path(parent, name)
     try:
         if directory.exists() and any(directory.iterdir()):
@@ -113,7 +114,7 @@ def own_identity() -> OwnerRecord:
 
 
 def reproduce_command(argv: Sequence[str], seed: int) -> str:
-    """The command line again, with the seed that was used, whoever chose it; for a POSIX shell, whatever is in it."""
+    """The command line again, with the seed that was used, even if nobody chose it. Quoted for a POSIX shell."""
     words = ["harness", *argv]
     if not any(word == "--seed" or word.startswith("--seed=") for word in words):
         words += ["--seed", str(seed)]
@@ -121,7 +122,7 @@ def reproduce_command(argv: Sequence[str], seed: int) -> str:
 
 
 def without_options(argv: Sequence[str]) -> list[str]:
-    """The command line without what belongs to one execution of it: where its results go, which cells it was about."""
+    """The command line without options that belong to one execution: where its results go, which cells it was about."""
     kept: list[str] = []
     argv = [word for word in argv if word != "--no-report"]
     skip = False

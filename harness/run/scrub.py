@@ -1,7 +1,7 @@
-"""Known secrets out of the text files of a run, after its processes have ended: the last of the nets.
+"""Removes known secrets from the text files of a run after its processes have ended. It is the last safety net.
 
 What the harness writes has gone through `runlog.files.redaction` already. What a JVM, librdkafka or a traceback of a
-load process wrote to its stderr has not. Shown by tests/harness/test_harness_secrets.py.
+load process wrote to stderr has not. Shown by tests/harness/test_harness_secrets.py.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from runlog.files.redaction import Redactor
 
 # Parquet and the brokers' logs hold records, whose bodies the harness has made.
 _TEXTS: Final = frozenset({".log", ".json", ".jsonl", ".properties", ".txt", ".csv", ".md", ".xml", ".html", ".yaml"})
-_ENTRIES_MAX: Final = 1_000_000  # a run directory has thousands; this only bounds the walk
+_ENTRIES_MAX: Final = 1_000_000  # a run directory has thousands; this only limits the walk
 
 
 def scrub(directory: Path, redactor: Redactor) -> list[Path]:
-    """The files in which a secret was found; it is no longer there. Symbolic links are not followed."""
+    """Returns the files in which a secret was found. The secret is no longer there. Symbolic links are not followed."""
     if not redactor.encoded:
         return []
     return [path for path in _texts(directory) if _scrub_file(path, redactor)]
@@ -42,7 +42,7 @@ def _texts(directory: Path) -> Iterator[Path]:
 
 
 def _scrub_file(path: Path, redactor: Redactor) -> bool:
-    """Line by line into a file beside it, which then takes its place: a log may be larger than the memory."""
+    """Line by line into a file beside it, which then takes its place, because a log may be larger than the memory."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as source:
         if os.fstat(descriptor).st_size == 0:

@@ -1,7 +1,7 @@
-"""What became of a cell's sends, told as the cell's problem when nothing came of them. Pure.
+"""What became of a cell's sends. If none of them succeeded, this is the problem of the cell. Pure.
 
-A cell in which no record was accepted says nothing of the cluster's speed and shows no promise kept or broken: it has
-failed, and the run is not a pass. Shown by tests/harness/test_harness_sends.py.
+A cell in which no record was accepted says nothing about the cluster's speed and shows no promise kept or broken. It
+has failed, and the run is no pass. Shown by tests/harness/test_harness_sends.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def nothing_came_of(counters: Mapping[str, Any], *, acks: str) -> str:
         return ""
     if not sent:
         return "the load sent no record at all"
-    if acks == "0":  # nobody acknowledges; a client that let go of a record may have written it
+    if acks == "0":  # nobody acknowledges; the client may have written a record that it let go of
         return f"each of the {sent:,} sends failed{_why(counters)}" if failed >= sent else ""
     unknown = sent - failed
     if not unknown:

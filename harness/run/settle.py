@@ -1,9 +1,10 @@
-"""Waits until what leaders hold may be read: a high watermark that has not caught up hides records from the final read.
+"""Waits until everything that leaders hold may be read. A high watermark that is behind hides records from the final
+read.
 
 With acks=1 a record is acknowledged before a follower has it. A follower that fetches nothing still counts as in sync
-for `replica.lag.time.max.ms`, so that a cluster whose fault was just healed looks whole while its high watermark stands
-where the fault began. A final read at that moment takes everything behind it for lost.
-Shown by tests/harness/test_harness_settle.py.
+for `replica.lag.time.max.ms`. So a cluster whose fault was just healed looks whole while its high watermark is still
+where the fault began. A final read at that moment would take everything behind it for lost. Shown by
+tests/harness/test_harness_settle.py.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _LOOK_S: Final = 0.05
 def await_high_watermarks(
     cluster: Cluster, topics: Iterable[str], *, timeout_s: float, should_stop: Callable[[], bool]
 ) -> list[str]:
-    """What is still behind when `timeout_s` is over, a line for each partition; [] when every leader shows all it has.
+    """What is still behind after `timeout_s`, one line for each partition. [] if every leader shows all that it has.
 
-    A broker that does not tell where its log ends (OffsetForLeaderEpoch, before Kafka 2.0) is taken at its word.
+    If a broker does not tell where its log ends (OffsetForLeaderEpoch, before Kafka 2.0), its word is taken.
     """
     deadline_s = time.monotonic() + timeout_s
     problems: list[str] = []
@@ -60,7 +61,7 @@ def _behind(cluster: Cluster, topic: str) -> Iterator[str]:
 
 
 def _lag(probe: BrokerProbe, topic: str, partition: int, leader_epoch: int) -> str:
-    """In this order: the log's end may only grow while it is asked for, and nobody writes any more."""
+    """In this order, because the log's end may only grow while it is asked for, and nobody writes any more."""
     told = probe.epoch_end_offset(topic, partition, leader_epoch)
     if told is None or told[1] < 0:
         return ""

@@ -1,8 +1,7 @@
-"""Ctrl-C and SIGTERM as a flag that every wait of a run looks at; a second signal is not waited for.
+"""Ctrl-C and SIGTERM as a flag that every wait of a run checks. A second signal does not wait.
 
 The first signal lets the run undo its faults, stop its processes and write down what it has. A third one ends the
-process at
-once: the kernel then kills the children, and `harness clean` undoes the rest from the leases.
+process at once. The kernel then kills the children, and `harness clean` undoes the rest from the leases.
 """
 
 from __future__ import annotations

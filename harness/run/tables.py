@@ -1,7 +1,7 @@
-"""Tables for a terminal of any width and for a pipe: nothing is ever cut. Pure.
+"""Tables for a terminal of any width and for a pipe. Nothing is ever cut. Pure.
 
-Too narrow a terminal first costs the columns that are named as spare, then a row takes several lines. A pipe has no
-width: each row is one line with all columns. Shown by tests/harness/test_harness_widths.py.
+If a terminal is too narrow, the columns that are marked as spare are left out first. After that a row takes several
+lines. A pipe has no width: each row is one line with all columns. Shown by tests/harness/test_harness_widths.py.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Final
 
 _GAP: Final = "  "
 _INDENT: Final = "    "
-_WRAPPED_MIN: Final = 24  # a text column that is narrower is no longer read
+_WRAPPED_MIN: Final = 24  # a text column that is narrower than this is hard to read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     heading: str
-    is_figure: bool = False  # to the right, and never wrapped
+    is_figure: bool = False  # aligned to the right, and never wrapped
     is_text: bool = False  # a sentence, which may be wrapped
-    spare: int = 0  # left out in this order, from 1, where the room is short; 0: never
+    spare: int = 0  # left out in this order, from 1, if there is too little room; 0: never
 
 
 def stdout_width() -> int | None:
-    """Of the terminal (COLUMNS counts before it); None for a pipe or a file."""
+    """Width of the terminal (COLUMNS counts first). None for a pipe or a file."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -47,7 +47,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width:
 
 
 def wrapped_line(text: str, width: int | None) -> list[str]:
-    """Of a paragraph or an indented item; what follows the first line stands a little further in."""
+    """A line of a paragraph or an indented item. Its further lines are indented a little more."""
     indent = " " * (len(text) - len(text.lstrip()))
     if width is None or len(text) <= width or not text.strip():
         return [text]
@@ -74,7 +74,7 @@ def _one_line_each(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> 
 
 
 def _last_wrapped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """The last column, if it alone is text, in lines of its own width; [] where too little is left for it."""
+    """If only the last column is text, it is wrapped in its own width. [] if too little room is left for it."""
     if not columns[-1].is_text or any(column.is_text for column in columns[:-1]):
         return []
     before, widths = columns[:-1], _widths(columns, rows)[:-1]

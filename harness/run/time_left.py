@@ -1,7 +1,8 @@
-"""How long the cells of a plan take, with the clusters that are started for them: for the plan and for the live line.
+"""How long the cells of a plan take, including the clusters that are started for them. For the plan and for the live
+line.
 
-Which cells share a cluster is decided here too. Pure but for the scenarios that it reads; what starting and warming up
-cost is a guess until the first cluster of the run has shown it. Shown by tests/harness/test_harness_forks.py.
+This module also decides which cells share a cluster. Pure except that it reads scenarios. The time to start and warm up
+a cluster is a guess until the first cluster of the run has shown it. Shown by tests/harness/test_harness_forks.py.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _START_S: Final[Mapping[str, float]] = {"reference": 2.0, "kafka": 12.0, "docker
 
 
 def key_of(planned: PlannedCell, *, engine: Engine, brokers: int, host: str = IPV4_LOOPBACK) -> ClusterKey:
-    """What the cell's cluster must be; cells in a row with equal keys share one. `brokers` unless the cell says."""
+    """Which cluster the cell needs. Consecutive cells with equal keys share one. `brokers` unless the cell says another
+    number."""
     return ClusterKey(
         engine=engine,
         proxied=planned.proxied,
@@ -53,7 +55,7 @@ def repeats_of(suite: Suite, cells: Sequence[PlannedCell]) -> RepeatAllowance:
 
 @dataclass(slots=True)
 class TimeLeft:
-    """Ask `seconds`; tell `took` of every cluster, so that the next ones are expected to take as long."""
+    """Ask `seconds`. Tell `took` about every cluster, so that the next ones are expected to take the same time."""
 
     engine: Engine
     brokers: int  # of the suite's cluster

@@ -38,11 +38,11 @@ HEAL_TIMEOUT_S: Final = 20.0
 
 
 def _forget(event: ClusterEvent) -> None:
-    """Until the cell listens."""
+    """The default until the cell listens."""
 
 
 class Driver(Protocol):
-    """What a port asks of whoever runs load and timeline: a cell, or somebody's own test."""
+    """What a port asks of the code that runs load and timeline: a cell, or a user's own test."""
 
     @property
     def acked(self) -> int: ...
@@ -56,7 +56,7 @@ class Driver(Protocol):
 
 
 class TimelineDriver:
-    """For one cell. `acked` is kept up to date by whoever listens to the load process."""
+    """For one cell. The code that listens to the load process keeps `acked` up to date."""
 
     def __init__(self, planned: PlannedCell, cluster: ProcessCluster | ExternalCluster, context: RunContext) -> None:
         self._planned, self._context = planned, context
@@ -96,7 +96,7 @@ class TimelineDriver:
         return self._thread is not None and not self._thread.is_alive()
 
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
-        """Of a dead broker; what is gone of the cell's topic is told to `on_cluster_event`."""
+        """For a dead broker. What is gone of the cell's topic is reported to `on_cluster_event`."""
         topic = self._planned.topic_name
         paths = {
             partition: self._port.partition_directory(broker_id, topic, partition)
@@ -116,7 +116,7 @@ class TimelineDriver:
         return dropped.bytes_by_file
 
     def finish(self, *, interrupted: bool) -> None:
-        """Bounded; when called again it does nothing."""
+        """Takes a limited time. A second call does nothing."""
         if self._is_finished:
             return
         self._is_finished = True
@@ -156,7 +156,7 @@ class TimelineDriver:
                     topic=planned.topic_name,
                     measure_start_us=measure_start_us,
                     lease=context.lease,
-                    seed=planned.seed + planned.repetition - 1,  # each repetition of a swarm is another swarm
+                    seed=planned.seed + planned.repetition - 1,  # each repetition of a swarm gets another swarm
                 )
                 self.problem = result.problem
             except Exception as error:  # the entry point of a thread: the cell must hear of it
@@ -290,7 +290,7 @@ class CellPort:
         return self._driver.acked
 
     def high_watermark_lag(self, topic: str, partition: int) -> int | None:
-        """The leader's log end is read from its segment files: no client-facing request tells it."""
+        """The leader's log end is read from its segment files, because no client request tells it."""
         leader = self._cluster.leader(topic, partition)
         directory = None if leader is None else self._cluster.partition_directory(leader, topic, partition)
         if leader is None or directory is None:

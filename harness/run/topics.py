@@ -1,5 +1,5 @@
-"""The topics of one cell: written down where the cluster outlives us, deleted when the cell ends, told of where they
-stay.
+"""The topics of one cell. On a cluster that outlives us they are written down. They are deleted when the cell ends.
+Topics that stay are reported.
 
 Shown by tests/harness/test_harness_own_topics.py.
 """
@@ -25,10 +25,10 @@ def own_topics(admin: Admin, cluster: Cluster, context: RunContext) -> OwnTopics
 
 
 def delete_topics(topics: OwnTopics, cluster: Cluster, context: RunContext) -> list[str]:
-    """Those that we made, and no others. A line for each that stays on a cluster that outlives us."""
+    """Deletes the topics that we made, and no others. One line for each that stays on a cluster that outlives us."""
     is_stopped, is_external = context.stop.is_set(), isinstance(cluster, OutlivesRun)
     if is_stopped and not is_external:
-        return []  # the cluster goes, and they with it
+        return []  # the cluster is removed, and the topics with it
     deadline = time.monotonic() + LAST_DELETE_TIMEOUT_S
     last = Admin(cluster.direct_addresses, should_stop=lambda: time.monotonic() > deadline)
     problems = topics.delete_all(last if is_stopped else None)

@@ -43,24 +43,25 @@ class DumpedLog:
 
 
 def read_partition_headers(directory: Path) -> Iterator[BatchHeader]:
-    """Headers of all whole batches in a partition's directory, in order. A torn or zeroed tail ends a segment's
-    reading."""
+    """Headers of all whole batches in a partition's directory, in order. A torn or zeroed end stops the reading of a
+    segment."""
     for path in sorted(directory.glob("*.log")):
         if path.stat().st_size == 0:
             continue
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            # Batches are views of the map, which cannot be closed under them: only their headers leave this block.
+            # Batches are views of the map, which cannot be closed while they exist. Only their headers leave this
+            # block.
             with memoryview(data) as view:
                 headers = _headers(view)
         yield from headers
 
 
 def _headers(view: memoryview) -> list[BatchHeader]:
-    """As many as there are: bytes that are no batch end the reading, they do not undo it."""
+    """As many as there are. Bytes that are no batch end the reading, but the headers before them count."""
     headers: list[BatchHeader] = []
     try:
         for batch in iter_batches(view):
-            headers.append(batch.header)  # a comprehension would lose them at the exception
+            headers.append(batch.header)  # a list comprehension would lose them at the exception
             batch.buffer.release()
     except CorruptBatchError:
         pass
@@ -84,8 +85,8 @@ def truncated_ranges(
 ) -> list[tuple[int, EpochRange]] | None:
     """(end offset that survives, range of the dead log) for each epoch of which something is gone. None: no answer.
 
-    `epoch_end_offset(epoch)` is the present leader's answer: (its largest epoch <= the one asked for, where that one
-    ends).
+    `epoch_end_offset(epoch)` is the present leader's answer: (its largest epoch <= the asked one, the end of that
+    epoch).
     """
     gone = []
     for found in dumped.epochs:
@@ -144,7 +145,8 @@ class DeadLogs:
             self._dumped.append(DumpedLog(broker=broker, topic=self._topic, partition=partition, epochs=epochs))
 
     def truncated_events(self, cluster: LogSource, t_us: int) -> list[Truncated]:
-        """Ask the present leaders, once the cluster is healthy again. What nobody answers is a problem, not a guess."""
+        """Ask the present leaders when the cluster is healthy again. If nobody answers, this is a problem and not a
+        guess."""
         events: list[Truncated] = []
         for dumped in self._dumped:
             probe = cluster.probe_of_leader(dumped.topic, dumped.partition)

@@ -1,9 +1,10 @@
 """A loss of power, after the fact: cuts a dead broker's segment files to what its disk would have kept.
 
-The machine starts anew after it, so that the boot id which the log directory remembers is not that of this boot: a
-broker that trusts its closed segments as after a mere kill can be told from one that reads them again.
+The machine would restart after a loss of power. So the boot id that the log directory remembers is made different from
+that of this boot. This shows whether a broker trusts its closed segments, as after a mere kill, or reads them again.
 The broker's storage notes how far each file was synced (`chaos.durable` reads it). What is cut of the cell's own topic
-is told as `truncated` events with source `disk`, so that the prediction can say what of it nobody else had.
+is reported as `truncated` events with source `disk`, so that the prediction can say which of these records nobody else
+had.
 """
 
 from __future__ import annotations

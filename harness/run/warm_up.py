@@ -1,14 +1,18 @@
-"""A load that nobody counts, on a cluster whose brokers grow faster while they run.
+"""A load that nobody counts, for clusters whose brokers become faster while they run.
 
-A JVM compiles what is hot: Apache Kafka answers its first thousands of requests several times slower than later ones
-(benchmarks/README.md shows the series). Without this, whichever cells the seed puts first would look slow, and a
-second run would not confirm the first. So rounds go on until the brokers' CPU time per record, without the compiler,
-no longer falls and the compiler's share of it is small: it works in bursts, with pauses between them. A round is like
-a cell, with new connections and a topic made and deleted: after 100 s of one long load, at rest by this measure, the
-next cells still took up to four times their later CPU. Cells with faults restart brokers, which are young again
-whatever came before: before those there is one round, and one before cells too short to be judged. Brokers without a
-just-in-time compiler get none. Longer does not help: brokers loaded for 448 s instead of 182 s then measured the same
-(benchmarks/results/2026-11-22-sweep-kafka.md).
+A JVM compiles hot code. Apache Kafka answers its first thousands of requests several times slower than later ones
+(benchmarks/README.md shows the series). Without a warm-up, the cells that the seed puts first would look slow, and a
+second run would not confirm the first.
+
+- Rounds go on until the brokers' CPU time per record, without the compiler, no longer falls and the compiler's share of
+  it is small. The compiler works in bursts, with pauses between them.
+- A round is like a cell, with new connections and a topic that is made and deleted. After one long load of 100 s, which
+  looked at rest by this measure, the next cells still took up to four times their later CPU.
+- Cells with faults restart brokers, which are then young again. Before such cells there is one round, and one before
+  cells that are too short to be judged. Brokers without a just-in-time compiler get none.
+- A longer warm-up does not help: brokers that were loaded for 448 s instead of 182 s measured the same
+  (benchmarks/results/2026-11-22-sweep-kafka.md).
+
 Shown by tests/harness/test_harness_warm_up.py.
 """
 
@@ -40,16 +44,16 @@ ROUND_MS: Final = 2_500
 ONLY_ROUND_MS: Final = 12_000
 ROUNDS_MAX: Final = 60
 DRAIN_MS: Final = 3_000
-RATE_FACTOR: Final = 2.0  # harder than what follows, so that it takes less time
+RATE_FACTOR: Final = 2.0  # of the following load's rate, so that it takes less time
 OVERTIME_S: Final = 30.0
 ROUNDS_COMPARED: Final = 8  # a pause of the compiler is not its end
 LEAST_FALL: Final = 0.05
-# The compiler's pace is its own: at the lower rate of the cells its share is higher by as much.
+# The compiler works at its own pace. At the lower rate of the cells its share is higher by the same factor.
 SHARE_MAX: Final = Criteria().compiler_share_max / RATE_FACTOR
 
 
 def rounds_before(planned: PlannedCell) -> int:
-    """One where brokers will be young again, and where a window too short to be judged measures nothing anyway."""
+    """One if brokers will be young again, or if the window is too short to be judged anyway."""
     measures = planned.workload.measure_ms * 1000 >= Criteria().steady_window_us_min
     return ROUNDS_MAX if measures and not planned.has_faults else 1
 
@@ -57,7 +61,7 @@ def rounds_before(planned: PlannedCell) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
     line: str  # for the manifest
-    problem: str  # why it ended before its time; empty: it did not
+    problem: str  # why it ended too early; empty if it did not
 
 
 @dataclass(slots=True)
@@ -74,7 +78,7 @@ class Warmth:
             self.compiler_us_per_record.append(compiler_s * 1e6 / acked)
 
     def has_settled(self) -> bool:
-        """What stays is no longer falling, and the compiler takes little."""
+        """CPU per record is no longer falling, and the compiler takes little."""
         return self._is_level() and self.compiler_share() <= SHARE_MAX
 
     def compiler_share(self) -> float:
@@ -83,14 +87,16 @@ class Warmth:
         return sum(self.compiler_us_per_record[-ROUNDS_COMPARED:]) / whole if whole > 0 else 0.0
 
     def _is_level(self) -> bool:
-        """Without their compilers the last rounds together are not clearly cheaper than as many before them."""
+        """Without their compilers, the last rounds together are not clearly cheaper than the same number of rounds
+        before them."""
         few = ROUNDS_COMPARED
         both = zip(self.cpu_us_per_record, self.compiler_us_per_record, strict=True)
         costs = [whole - compiler for whole, compiler in both]
         return len(costs) >= 2 * few and sum(costs[-few:]) > (1 - LEAST_FALL) * sum(costs[-2 * few : -few])
 
     def describe(self) -> str:
-        """With every round: whoever doubts a cell can look whether the brokers had come to rest before it."""
+        """With every round, so that anybody who doubts a cell can see whether the brokers had come to rest
+        before it."""
         if not self.cpu_us_per_record:
             return ""
         line = f"brokers' CPU per record by rounds, us: {_series(self.cpu_us_per_record)}"
@@ -111,7 +117,8 @@ def _series(figures: list[float]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokersCpu:
-    """CPU seconds of all brokers, and of their compilers (0 without one); 0 where they are not ours to look at."""
+    """CPU seconds of all brokers, and of their compilers (0 without one). 0 if the brokers' processes are not visible
+    to us."""
 
     total_s: float = 0.0
     compiler_s: float = 0.0
@@ -124,7 +131,7 @@ class BrokersMeter:
         self._jvms = [JvmThreads(pid) for pid in cluster.pids().values()]
 
     def read(self) -> BrokersCpu:
-        own = [jvm.look() for jvm in self._jvms]  # before the whole, of which it is a part
+        own = [jvm.look() for jvm in self._jvms]  # before the whole, which includes it
         samples = [process_sample(jvm.pid) for jvm in self._jvms]
         return BrokersCpu(
             total_s=sum(sample[0] for sample in samples if sample is not None),
@@ -133,8 +140,8 @@ class BrokersMeter:
 
 
 def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -> dict[str, Any]:
-    """The load of the first cell at twice its rate, with its settings, since other batches run other code; into a topic
-    and a directory of its own."""
+    """The load of the first cell at twice its rate, with the same settings, because other batches run other code. It
+    has its own topic and directory."""
     properties = dict(planned.properties)
     if properties.get("acks") == "0":
         properties["acks"] = "1"  # what nobody acknowledges cannot be counted
@@ -213,7 +220,7 @@ def _round(
         deadline_s = time.monotonic() + longest_s
         while not should_stop():
             event = load.next_event(0.2) or {}
-            meter.read()  # a compiler thread that ends keeps what it had used when it was last seen
+            meter.read()  # a compiler thread that ends keeps the CPU that was seen at the last look
             acked = max(acked, int(event.get("acked", 0)))
             if event.get("event") in ("done", "end"):
                 break

@@ -114,6 +114,6 @@ class WorkloadProcess:
         self._offer(_END)
 
     def _offer(self, event: Event) -> None:
-        """Progress may be dropped when nobody listens; all else waits its turn, within a bound."""
+        """Progress may be dropped if nobody listens. Other events wait, within a limit."""
         with contextlib.suppress(queue.Full):
             self._events.put(event, timeout=0.0 if event.get("event") == "progress" else 5.0)

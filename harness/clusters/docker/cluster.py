@@ -1,8 +1,8 @@
-"""A reference cluster whose brokers are containers: the same layout, links and proxies as processes have.
+"""A reference cluster whose brokers are containers, with the same layout, links and proxies as one of processes.
 
-Containers see their directory of the run at the same path as this host does, so journals and logs are read as ever.
-What a process cannot be given and a container can: a network to be cut off from, a share of the cores, a bound on
-memory. Shown by tests/harness/test_harness_docker.py.
+Containers see their directory of the run at the same path as this host, so journals and logs are read in the usual way.
+A container can be given things that a process cannot: a network from which it can be cut off, a share of the cores, a
+limit on memory. Shown by tests/harness/test_harness_docker.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DockerCluster(ProcessCluster):
         self._client, self._network = client, network
         self._image = engine.image(client)
         self._by_broker: dict[int, Any] = {}  # docker-py's, by broker id
-        self._out_of_memory: set[int] = set()  # pids that were told of
+        self._out_of_memory: set[int] = set()  # pids that were reported already
 
     @property
     def path_description(self) -> str:
@@ -66,8 +66,8 @@ class DockerCluster(ProcessCluster):
         return self
 
     def exits(self) -> Mapping[int, tuple[int, int]]:
-        """As for processes; a broker that the kernel ended for want of memory is told of first."""
-        with self._lock:  # or the container might be started again in between, and its end forgotten
+        """As for processes. If the kernel ended a broker for want of memory, that is reported first."""
+        with self._lock:  # otherwise the container could be started again in between, and its end would be forgotten
             ended = super().exits()
             for broker, (pid, _) in ended.items():
                 process = self._processes[broker]
@@ -78,7 +78,7 @@ class DockerCluster(ProcessCluster):
         return ended
 
     def disconnect(self, broker_id: int) -> None:
-        """Off the network: peers and clients get no answer at all, not even a refusal."""
+        """Off the network. Peers and clients get no answer at all, not even a refused connection."""
         self._network.disconnect(self._by_broker[broker_id])
         self.on_process_event("disconnected", broker_id)
 
@@ -89,13 +89,14 @@ class DockerCluster(ProcessCluster):
 
     def limit_cpu(self, broker_id: int, cores: float | None) -> None:
         """`cores` may be a fraction; None gives it all of them back."""
-        # To the engine, 0 means "as before": a limit once set can only be widened.
+        # For the engine 0 means "as before", so a limit that was set can only be widened.
         self._update(broker_id, {"NanoCpus": int((cores or os.cpu_count() or 1) * NANO_CPUS)})
 
     def limit_memory(self, broker_id: int, limit_bytes: int | None) -> None:
-        """Without swap; None gives it the host's memory back. A broker that then needs more is killed by the kernel.
+        """Without swap. None gives the host's memory back. If a broker then needs more, the kernel kills it.
 
-        Version 1 of control groups takes no limit below what cannot be given up: then the next higher that it takes.
+        Control groups of version 1 refuse a limit below the memory that cannot be released. Then the next higher limit
+        that they accept is taken.
         """
         limit = limit_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         for step in range(MEMORY_STEPS_MAX + 1):
@@ -158,7 +159,7 @@ def build_docker_cluster(
     layout = reference_layout(
         directory,
         brokers=key.brokers,
-        # The run's own network: only this host and the containers in it reach the addresses.
+        # A network of the run's own. Only this host and the containers in it can reach its addresses.
         settings={"harness.allow.remote": "true", **dict(key.settings)},
         proxied=key.proxied,
         journal_appends=key.journal_appends,
@@ -167,7 +168,7 @@ def build_docker_cluster(
         version=f"{VERSION} in Docker {client.version()['Version']}",
         python="python",
         host_of=network.address_of,
-        # Brokers reach the proxies at the gateway, which is this host; clients on this host by loopback.
+        # Brokers reach the proxies at the gateway, which is this host. Clients on this host reach them by loopback.
         link_host_of=lambda kind: HOST if kind == "client" else network.gateway,
     )
     return DockerCluster(layout, client=client, network=network, proxies=proxies, should_stop=should_stop)

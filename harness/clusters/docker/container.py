@@ -1,7 +1,7 @@
-"""One broker in a container, handled as a process is: kill, stop, freeze, is it alive, how did it end.
+"""One broker in a container, handled like a process: kill, stop, freeze, is it alive, how did it end.
 
-The engine must run on this host: the broker's process is then visible in /proc, which is cheaper to ask than the
-engine and is how faults prove themselves. Shown by tests/harness/test_harness_docker.py.
+The engine must run on this host. The broker's process is then visible in /proc. To look there is cheaper than to ask
+the engine, and faults prove themselves in the same way. Shown by tests/harness/test_harness_docker.py.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class ContainerProcess:
         return self._end[0]
 
     def is_out_of_memory(self) -> bool:
-        """It has ended, by the kernel's hand, because its container's memory is limited."""
+        """The kernel ended it, because the memory of its container is limited."""
         return self.exit_code() is not None and self._end is not None and self._end[1]
 
     def _read_end(self) -> tuple[int, bool]:
-        """The process goes before the engine knows, and the container may have been started again since."""
+        """The process ends before the engine knows it, and the container may have been started again since then."""
         deadline = time.monotonic() + _END_KNOWN_WITHIN_S
         with contextlib.suppress(DockerException):
             while time.monotonic() < deadline:
@@ -62,7 +62,7 @@ class ContainerProcess:
         return -int(signal.SIGKILL), False
 
     def send_signal(self, number: signal.Signals) -> None:
-        """SIGSTOP and SIGCONT are the freezer's pause and unpause, which no process can catch or notice."""
+        """SIGSTOP and SIGCONT pause and unpause the freezer. No process can catch or notice that."""
         if not self.is_running():
             return
         with contextlib.suppress(NotFound):
@@ -71,7 +71,7 @@ class ContainerProcess:
             elif number == signal.SIGCONT:
                 self._unpause()
             else:
-                self._unpause()  # a frozen process would take the signal only later
+                self._unpause()  # a frozen process would get the signal only later
                 self.container.kill(signal=int(number))
 
     def kill_and_wait(self, timeout_s: float = 10.0) -> None:

@@ -1,8 +1,8 @@
-"""The Docker engine of this host: the connection, what is asked of it, and what crashed runs have left in it.
+"""The Docker engine of this host: the connection, the questions to it, and what crashed runs have left in it.
 
-Containers and networks carry the pid and start time of the harness that made them, and the place where it lives, so
-that a later one can tell what is abandoned: an engine may be shared by hosts and by containers. Only
-harness/clusters/docker imports the docker package. Shown by tests/harness/test_harness_docker.py.
+Containers and networks carry the pid and start time of the harness that made them, and its place. So a later harness
+can tell which are abandoned, also if hosts or containers share an engine. Only harness/clusters/docker imports the
+docker package. Shown by tests/harness/test_harness_docker.py.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def owner_labels() -> dict[str, str]:
 
 
 def is_engine_near() -> bool:
-    """True when it costs nothing to ask: nobody who has no Docker shall wait for one."""
+    """True if asking costs nothing. Without Docker nobody must wait for an engine."""
     return "DOCKER_HOST" in os.environ or Path("/var/run/docker.sock").exists()
 
 
@@ -93,7 +93,7 @@ def reap_containers() -> list[str]:
 
 
 def is_abandoned(labels: Mapping[str, str]) -> bool:
-    """Its harness is gone, as seen from where that lived. Not of another place, nor without labels of ours."""
+    """The harness that made it is gone, seen from the same place. False for another place, and without our labels."""
     found = re.fullmatch(r"([0-9]{1,10})-([0-9]{1,18})", labels.get(OWNER_LABEL, ""))
     if found is None:
         return False

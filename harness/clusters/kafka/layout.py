@@ -47,14 +47,14 @@ DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
 
 
 def new_cluster_id() -> str:
-    """22 base64 characters, as StorageTool wants them; the first is a letter, as a leading dash would read as an
-    option."""
+    """22 base64 characters, as StorageTool wants them. The first is a letter, because a leading dash would be taken for
+    an option."""
     return "H" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
 
 
 def choose_base_port(brokers: int, source: random.Random) -> int:
-    """A port such that four ports from it are free on every node's address; random, so that parallel runs do not
-    meet."""
+    """A port such that the four ports from it on are free on every node's address. It is random, so that parallel runs
+    rarely collide."""
     upper = ephemeral_range_start() - len(_LISTENERS)
     for _ in range(_TRIES):
         base = source.randrange(10_000, upper, len(_LISTENERS))
@@ -150,8 +150,8 @@ def _node(
         "process.roles": "broker,controller",
         "controller.quorum.voters": ",".join(f"{peer}@broker-{peer}:{controller_port}" for peer in ids),
         "listeners": ",".join(f"{name}://{_address(own, base_port, name)}" for name in _LISTENERS),
-        # CONTROLLER too: an elected leader tells the others its endpoint (KIP-853), which would else be the bare
-        # address, and the quorum would bypass the proxies from then on.
+        # CONTROLLER too: an elected leader tells the others its endpoint (KIP-853). Otherwise that would be the address
+        # without a proxy, and the quorum would bypass the proxies from then on.
         "advertised.listeners": f"EXTERNAL://{advertised},INTERNAL://broker-{broker}:{internal_port},"
         f"DIRECT://{_address(own, base_port, 'DIRECT')},CONTROLLER://broker-{broker}:{controller_port}",
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in _LISTENERS),
