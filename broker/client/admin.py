@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.client import admin_cluster
 from broker.client.admin_cluster import LogDirectory
@@ -42,7 +42,22 @@ from broker.client.questions import (
 )
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request, to_ms
+from broker.wire.messages import request, to_ms
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.describe_cluster import DescribeClusterRequest
+    from broker.wire.shapes.describe_producers import (
+        DescribeProducersRequest,
+        DescribeProducersResponse,
+        TopicRequestFields,
+    )
+    from broker.wire.shapes.describe_transactions import DescribeTransactionsRequest
+    from broker.wire.shapes.list_transactions import ListTransactionsRequest, TransactionState
+    from broker.wire.shapes.write_txn_markers import (
+        WritableTxnMarkerFields,
+        WriteTxnMarkersRequest,
+        WriteTxnMarkersResponse,
+    )
 
 _EPOCH_MAX = 2**15 - 1  # of a producer
 
@@ -106,7 +121,7 @@ class Admin:
         self._client.metadata.forget(wanted)
 
     def describe_cluster(self) -> ClusterDescription:
-        def build(version: int) -> Message:
+        def build(version: int) -> DescribeClusterRequest:
             return request(ApiKey.DESCRIBE_CLUSTER, version, include_cluster_authorized_operations=False)
 
         def ask() -> ClusterDescription:
@@ -219,11 +234,17 @@ class Admin:
         """Of all coordinators, by transactional id; only those in these states (e.g. "Ongoing") and of this pattern."""
         deadline_ms = self._deadline_ms()
 
-        def build(version: int) -> Message:
-            filters = {"state_filters": states, "producer_id_filters": (), "duration_filter": -1}
-            return request(ApiKey.LIST_TRANSACTIONS, version, **filters, transactional_id_pattern=pattern or None)
+        def build(version: int) -> ListTransactionsRequest:
+            return request(
+                ApiKey.LIST_TRANSACTIONS,
+                version,
+                state_filters=states,
+                producer_id_filters=(),
+                duration_filter=-1,
+                transactional_id_pattern=pattern or None,
+            )
 
-        def ask(node: int) -> list[Message]:
+        def ask(node: int) -> list[TransactionState]:
             answer = self._client.call(node, ApiKey.LIST_TRANSACTIONS, build, deadline_ms)
             raise_error(answer.error_code, None, f"transactions of broker {node}")
             if answer.unknown_state_filters:
@@ -242,7 +263,7 @@ class Admin:
         """As its coordinator has it. TRANSACTIONAL_ID_NOT_FOUND if it knows none of that name."""
         deadline_ms = self._deadline_ms()
 
-        def build(version: int) -> Message:
+        def build(version: int) -> DescribeTransactionsRequest:
             return request(ApiKey.DESCRIBE_TRANSACTIONS, version, transactional_ids=[transactional_id])
 
         def ask() -> TransactionDescription:
@@ -267,11 +288,11 @@ class Admin:
         """What the partition's leader remembers of each producer id. An open transaction holds consumers back."""
         chosen = TopicPartition(*partition)
 
-        def build(version: int) -> Message:
-            topics = [{"name": chosen.topic, "partition_indexes": [chosen.partition]}]
+        def build(version: int) -> DescribeProducersRequest:
+            topics: list[TopicRequestFields] = [{"name": chosen.topic, "partition_indexes": [chosen.partition]}]
             return request(ApiKey.DESCRIBE_PRODUCERS, version, topics=topics)
 
-        def parse(message: Message) -> dict[int, ProducerDescription]:
+        def parse(message: DescribeProducersResponse) -> dict[int, ProducerDescription]:
             answer = first_partition(message.topics)
             raise_error(answer.error_code, answer.error_message, f"{chosen.topic}-{chosen.partition}")
             return {
@@ -304,8 +325,8 @@ class Admin:
             text = f"producer {producer_id} in {where}: epoch {producer.producer_epoch}, expected 0 to {_EPOCH_MAX}"
             raise KafkaError(ErrorCode.invalid_producer_epoch, text)
 
-        def build(version: int) -> Message:
-            marker = {
+        def build(version: int) -> WriteTxnMarkersRequest:
+            marker: WritableTxnMarkerFields = {
                 "producer_id": producer_id,
                 "producer_epoch": producer.producer_epoch,
                 "transaction_result": False,
@@ -314,7 +335,7 @@ class Admin:
             }
             return request(ApiKey.WRITE_TXN_MARKERS, version, markers=[marker])
 
-        def parse(message: Message) -> None:
+        def parse(message: WriteTxnMarkersResponse) -> None:
             code = first_partition(first_of(message.markers).topics).error_code
             raise_error(code, None, f"marker in {where}")
 

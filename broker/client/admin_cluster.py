@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from broker.client.blocking import BlockingClient
 from broker.client.core.batch import TopicPartition
@@ -16,7 +17,13 @@ from broker.client.core.errors import KafkaError, first_of
 from broker.client.question import raise_error
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import field_or, request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.alter_client_quotas import AlterClientQuotasRequest, AskedEntryDataFields
+    from broker.wire.shapes.describe_client_quotas import ComponentDataFields, DescribeClientQuotasRequest
+    from broker.wire.shapes.describe_log_dirs import DescribeLogDirsRequest
+    from broker.wire.shapes.elect_leaders import ElectLeadersRequest, TopicPartitionsFields
 
 _PREFERRED, _UNCLEAN = 0, 1
 _ELECTION_NOT_NEEDED = ErrorCode.election_not_needed
@@ -44,8 +51,8 @@ def elect_leaders(
     """By partition: None where it has the leader that was asked for. None for `partitions`: all that need it."""
     chosen = None if partitions is None else [TopicPartition(*each) for each in partitions]
 
-    def build(version: int) -> Message:
-        topics: list[dict[str, object]] | None = None
+    def build(version: int) -> ElectLeadersRequest:
+        topics: list[TopicPartitionsFields] | None = None
         if chosen is not None:
             by_name: dict[str, list[int]] = {}
             for topic, index in chosen:
@@ -73,17 +80,17 @@ def elect_leaders(
 def describe_log_dirs(client: BlockingClient, broker_id: int, deadline_ms: int) -> dict[str, LogDirectory]:
     """By path, of one broker."""
 
-    def build(version: int) -> Message:
+    def build(version: int) -> DescribeLogDirsRequest:
         return request(ApiKey.DESCRIBE_LOG_DIRS, version, topics=None)
 
     answer = client.call(broker_id, ApiKey.DESCRIBE_LOG_DIRS, build, deadline_ms)
-    raise_error(getattr(answer, "error_code", ErrorCode.none), None, f"log directories of broker {broker_id}")
+    raise_error(field_or(answer, "error_code", ErrorCode.none), None, f"log directories of broker {broker_id}")
     found = {}
     for each in answer.results:
         raise_error(each.error_code, None, f"log directory {each.log_dir} of broker {broker_id}")
         found[each.log_dir] = LogDirectory(
-            total_bytes=getattr(each, "total_bytes", -1),
-            usable_bytes=getattr(each, "usable_bytes", -1),
+            total_bytes=field_or(each, "total_bytes", -1),
+            usable_bytes=field_or(each, "usable_bytes", -1),
             replicas={
                 TopicPartition(topic.name, one.partition_index): ReplicaLog(
                     size_bytes=one.partition_size, lag=one.offset_lag
@@ -99,11 +106,11 @@ def describe_client_quotas(
     client: BlockingClient, client_id: str | None, deadline_ms: int
 ) -> dict[str | None, dict[str, float]]:
     """By client id, None for the default of all others; `client_id` None: of all."""
-    component: dict[str, object] = {"entity_type": "client-id", "match_type": _ANY, "match": None}
+    component: ComponentDataFields = {"entity_type": "client-id", "match_type": _ANY, "match": None}
     if client_id is not None:
         component = {"entity_type": "client-id", "match_type": _EXACT, "match": client_id}
 
-    def build(version: int) -> Message:
+    def build(version: int) -> DescribeClientQuotasRequest:
         return request(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, components=[component], strict=True)
 
     answer = client.call(None, ApiKey.DESCRIBE_CLIENT_QUOTAS, build, deadline_ms)
@@ -120,8 +127,8 @@ def alter_client_quotas(
     """`producer_byte_rate`, `consumer_byte_rate`, `request_percentage`; a quota of None is removed. `client_id` None:
     the default of all clients without one of their own."""
 
-    def build(version: int) -> Message:
-        entry = {
+    def build(version: int) -> AlterClientQuotasRequest:
+        entry: AskedEntryDataFields = {
             "entity": [{"entity_type": "client-id", "entity_name": client_id}],
             "ops": [
                 {"key": key, "value": 0.0 if value is None else float(value), "remove": value is None}

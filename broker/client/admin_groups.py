@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from broker.client.blocking import BlockingClient, Build
+from broker.client.blocking import Answer, BlockingClient, Build
 from broker.client.clock import now_ms
 from broker.client.coordinators import find_coordinator
 from broker.client.core.batch import TopicPartition
@@ -23,7 +23,27 @@ from broker.client.protocol import by_topic
 from broker.client.questions import GROUP
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode, RemoteProtocolError
-from broker.wire.messages import Message, request
+from broker.wire.messages import field_or, request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.consumer_group_describe import Assignment, ConsumerGroupDescribeResponse
+    from broker.wire.shapes.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+    from broker.wire.shapes.describe_groups import DescribeGroupsResponse
+    from broker.wire.shapes.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentityFields
+    from broker.wire.shapes.list_groups import ListedGroup, ListGroupsRequest
+    from broker.wire.shapes.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+    from broker.wire.shapes.offset_delete import (
+        OffsetDeleteRequest,
+        OffsetDeleteRequestPartitionFields,
+        OffsetDeleteRequestTopicFields,
+        OffsetDeleteResponse,
+    )
+    from broker.wire.shapes.offset_fetch import (
+        OffsetFetchRequest,
+        OffsetFetchRequestGroupFields,
+        OffsetFetchRequestTopicsFields,
+        OffsetFetchResponse,
+    )
 
 Result = TypeVar("Result")
 _CONSUMER_PROTOCOL_TYPE = "consumer"
@@ -72,10 +92,10 @@ class GroupAdmin:
         """Of all coordinators, by group id; only those in these states ("Stable", "Empty" ..) and of these types."""
         deadline_ms = self._deadline_ms()
 
-        def build(version: int) -> Message:
+        def build(version: int) -> ListGroupsRequest:
             return request(ApiKey.LIST_GROUPS, version, states_filter=states, types_filter=types)
 
-        def ask(node: int) -> list[Message]:
+        def ask(node: int) -> list[ListedGroup]:
             answer = self._client.call(node, ApiKey.LIST_GROUPS, build, deadline_ms)
             _raise_error(answer.error_code, f"groups of broker {node}")
             return list(answer.groups)
@@ -84,8 +104,8 @@ class GroupAdmin:
         for broker in self._client.fetch_metadata([], deadline_ms).brokers:
             for each in self._client.retrying(partial(ask, broker.broker_id), deadline_ms):
                 found[each.group_id] = GroupListing(
-                    state=getattr(each, "group_state", ""),
-                    group_type=getattr(each, "group_type", ""),
+                    state=field_or(each, "group_state", ""),
+                    group_type=field_or(each, "group_type", ""),
                     protocol_type=each.protocol_type,
                     coordinator=broker.broker_id,
                 )
@@ -105,10 +125,10 @@ class GroupAdmin:
     def delete(self, group_id: str) -> None:
         """NON_EMPTY_GROUP while it has members."""
 
-        def build(version: int) -> Message:
+        def build(version: int) -> DeleteGroupsRequest:
             return request(ApiKey.DELETE_GROUPS, version, groups_names=[group_id])
 
-        def parse(answer: Message, node: int) -> None:
+        def parse(answer: DeleteGroupsResponse, node: int) -> None:
             _raise_error(first_of(answer.results).error_code, f"group {group_id!r}")
 
         self._at_coordinator(group_id, ApiKey.DELETE_GROUPS, build, parse)
@@ -119,8 +139,8 @@ class GroupAdmin:
         """What is committed, of all partitions or of these."""
         chosen = None if partitions is None else [TopicPartition(*each) for each in partitions]
 
-        def build(version: int) -> Message:
-            topics: list[dict[str, object]] | None = None
+        def build(version: int) -> OffsetFetchRequest:
+            topics: list[OffsetFetchRequestTopicsFields] | None = None
             if chosen is not None:
                 by_name: dict[str, list[int]] = {}
                 for topic, index in chosen:
@@ -128,10 +148,15 @@ class GroupAdmin:
                 topics = [{"name": name, "partition_indexes": indexes} for name, indexes in by_name.items()]
             if version < _GROUPS_SINCE:
                 return request(ApiKey.OFFSET_FETCH, version, group_id=group_id, topics=topics, require_stable=False)
-            group = {"group_id": group_id, "member_id": None, "member_epoch": -1, "topics": topics}
+            group: OffsetFetchRequestGroupFields = {
+                "group_id": group_id,
+                "member_id": None,
+                "member_epoch": -1,
+                "topics": topics,
+            }
             return request(ApiKey.OFFSET_FETCH, version, groups=[group], require_stable=False)
 
-        def parse(answer: Message, node: int) -> dict[TopicPartition, OffsetAndMetadata]:
+        def parse(answer: OffsetFetchResponse, node: int) -> dict[TopicPartition, OffsetAndMetadata]:
             return {each: at for each, at in committed_offsets(answer).items() if at is not None}
 
         return self._at_coordinator(group_id, ApiKey.OFFSET_FETCH, build, parse)
@@ -140,7 +165,7 @@ class GroupAdmin:
         """Set what is committed. Only while the group has no members: UNKNOWN_MEMBER_ID otherwise."""
         chosen = {TopicPartition(*each): OffsetAndMetadata(*at) for each, at in offsets.items()}
 
-        def build(version: int) -> Message:
+        def build(version: int) -> OffsetCommitRequest:
             return request(
                 ApiKey.OFFSET_COMMIT,
                 version,
@@ -149,10 +174,12 @@ class GroupAdmin:
                 member_id="",
                 group_instance_id=None,
                 retention_time=-1,
-                topics=by_topic(commit_entries(chosen), name="name"),
+                topics=[
+                    {"name": name, "partitions": asked} for name, asked in by_topic(commit_entries(chosen)).items()
+                ],
             )
 
-        def parse(answer: Message, node: int) -> None:
+        def parse(answer: OffsetCommitResponse, node: int) -> None:
             error = commit_error(answer)
             if error is not None:
                 raise error
@@ -161,13 +188,17 @@ class GroupAdmin:
 
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """GROUP_SUBSCRIBED_TO_TOPIC while a member reads it."""
-        entries = [(TopicPartition(*each), {"partition_index": each[1]}) for each in partitions]
+        entries: list[tuple[TopicPartition, OffsetDeleteRequestPartitionFields]] = [
+            (TopicPartition(*each), {"partition_index": each[1]}) for each in partitions
+        ]
 
-        def build(version: int) -> Message:
-            topics = by_topic(((each, dict(fields)) for each, fields in entries), name="name")
+        def build(version: int) -> OffsetDeleteRequest:
+            topics: list[OffsetDeleteRequestTopicFields] = [
+                {"name": name, "partitions": asked} for name, asked in by_topic(entries).items()
+            ]
             return request(ApiKey.OFFSET_DELETE, version, group_id=group_id, topics=topics)
 
-        def parse(answer: Message, node: int) -> None:
+        def parse(answer: OffsetDeleteResponse, node: int) -> None:
             _raise_error(answer.error_code, f"group {group_id!r}")
             for topic in answer.topics:
                 for each in topic.partitions:
@@ -179,15 +210,15 @@ class GroupAdmin:
         self, group_id: str, *, instance_ids: Iterable[str] = (), member_ids: Iterable[str] = ()
     ) -> None:
         """Static members by their lasting name, others by the id that `describe` shows."""
-        members: list[dict[str, object]] = [{"member_id": "", "group_instance_id": each} for each in instance_ids]
+        members: list[MemberIdentityFields] = [{"member_id": "", "group_instance_id": each} for each in instance_ids]
         members += [{"member_id": each, "group_instance_id": None} for each in member_ids]
         for member in members:
             member["reason"] = "removed by an administrator"
 
-        def build(version: int) -> Message:
-            return request(ApiKey.LEAVE_GROUP, version, group_id=group_id, members=[dict(each) for each in members])
+        def build(version: int) -> LeaveGroupRequest:
+            return request(ApiKey.LEAVE_GROUP, version, group_id=group_id, members=members)
 
-        def parse(answer: Message, node: int) -> None:
+        def parse(answer: LeaveGroupResponse, node: int) -> None:
             _raise_error(answer.error_code, f"group {group_id!r}")
             for each in answer.members:
                 _raise_error(each.error_code, f"member {each.group_instance_id or each.member_id!r}")
@@ -200,7 +231,7 @@ class GroupAdmin:
         return now_ms() + self._timeout_ms
 
     def _at_coordinator(
-        self, group_id: str, api_key: ApiKey, build: Build, parse: Callable[[Message, int], Result]
+        self, group_id: str, api_key: ApiKey, build: Build[Answer], parse: Callable[[Answer, int], Result]
     ) -> Result:
         deadline_ms = self._deadline_ms()
 
@@ -211,19 +242,19 @@ class GroupAdmin:
         return self._client.retrying(ask, deadline_ms)
 
 
-def _describe_consumer(group_id: str) -> Build:
+def _describe_consumer(group_id: str) -> Build[ConsumerGroupDescribeResponse]:
     return lambda version: request(
         ApiKey.CONSUMER_GROUP_DESCRIBE, version, group_ids=[group_id], include_authorized_operations=False
     )
 
 
-def _describe_classic(group_id: str) -> Build:
+def _describe_classic(group_id: str) -> Build[DescribeGroupsResponse]:
     return lambda version: request(
         ApiKey.DESCRIBE_GROUPS, version, groups=[group_id], include_authorized_operations=False
     )
 
 
-def _consumer_description(answer: Message, node: int) -> GroupDescription:
+def _consumer_description(answer: ConsumerGroupDescribeResponse, node: int) -> GroupDescription:
     group = first_of(answer.groups)
     _raise_error(group.error_code, f"group {group.group_id!r}")
     return GroupDescription(
@@ -248,7 +279,7 @@ def _consumer_description(answer: Message, node: int) -> GroupDescription:
     )
 
 
-def _classic_description(answer: Message, node: int) -> GroupDescription:
+def _classic_description(answer: DescribeGroupsResponse, node: int) -> GroupDescription:
     group = first_of(answer.groups)
     _raise_error(group.error_code, f"group {group.group_id!r}")
     if group.group_state == _DEAD:  # brokers before DescribeGroups 6 say so that there is none
@@ -264,7 +295,7 @@ def _classic_description(answer: Message, node: int) -> GroupDescription:
         members.append(
             MemberDescription(
                 member_id=each.member_id,
-                instance_id=getattr(each, "group_instance_id", None),
+                instance_id=field_or(each, "group_instance_id", None),
                 client_id=each.client_id,
                 client_host=each.client_host,
                 epoch=-1,
@@ -283,7 +314,7 @@ def _classic_description(answer: Message, node: int) -> GroupDescription:
     )
 
 
-def _partitions(assignment: Message) -> frozenset[TopicPartition]:
+def _partitions(assignment: Assignment) -> frozenset[TopicPartition]:
     return frozenset(
         TopicPartition(topic.topic_name, index) for topic in assignment.topic_partitions for index in topic.partitions
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.client.clock import now_ms
 from broker.client.core.batch import TopicPartition
@@ -22,7 +22,11 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message
 
-Build: TypeAlias = Callable[[int], Message]  # version -> request
+if TYPE_CHECKING:
+    from broker.wire.shapes.kinds import Asks
+
+Answer = TypeVar("Answer")
+Build: TypeAlias = "Callable[[int], Asks[Answer]]"  # version -> request
 _WAIT_MS_MAX = 200
 
 
@@ -75,10 +79,11 @@ class BlockingClient:
             self._on_event(event)
 
     def call(
-        self, node: int | None, api_key: ApiKey, build: Build, deadline_ms: int, *, highest: int | None = None
-    ) -> Message:
+        self, node: int | None, api_key: ApiKey, build: Build[Answer], deadline_ms: int, *, highest: int | None = None
+    ) -> Answer:
         """The whole answer; see `ask`."""
-        return self.ask(node, Question(api_key, build, lambda message: message, highest=highest), deadline_ms)
+        whole: Question[Answer] = Question(api_key, build, lambda message: message, highest=highest)
+        return self.ask(node, whole, deadline_ms)
 
     def ask(self, node: int | None, question: Question[Result], deadline_ms: int) -> Result:
         """Of one broker (None: any). Raises KafkaError: NETWORK_EXCEPTION if the connection broke, or a time-out."""

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.client.blocking import BlockingClient
 from broker.client.client_settings import screen
@@ -40,7 +40,11 @@ from broker.client.protocol import HIGHEST, fetch_request, fetch_results, metada
 from broker.client.questions import FoundOffset
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, error_of
+from broker.wire.messages import error_of
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.fetch import FetchRequest, FetchResponse
+    from broker.wire.shapes.metadata import MetadataResponse
 
 _METADATA = "metadata"
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
@@ -366,7 +370,7 @@ class Consumer:
             message = self._fetch_request(version, plan)
             network.send(node, ApiKey.FETCH, version, message, ("fetch", node), timeout_ms=timeout_ms)
 
-    def _fetch_request(self, version: int, plan: Mapping[TopicPartition, FetchPosition]) -> Message:
+    def _fetch_request(self, version: int, plan: Mapping[TopicPartition, FetchPosition]) -> FetchRequest:
         config = self._config
         return fetch_request(
             version,
@@ -411,7 +415,7 @@ class Consumer:
                 self._client.metadata.on_failure(now_ms())
             self._core.on_failed(event.node, now_ms())
 
-    def _on_metadata(self, message: Message) -> None:
+    def _on_metadata(self, message: MetadataResponse) -> None:
         answer = metadata_answer(message)
         if not answer.brokers:
             self._client.metadata.on_failure(now_ms())
@@ -422,7 +426,7 @@ class Consumer:
         self._client.metadata.on_answer(answer, now_ms())
         self._client.network.update_nodes(answer.brokers)
 
-    def _on_fetched(self, node: int, message: Message, latency_ms: float) -> None:
+    def _on_fetched(self, node: int, message: FetchResponse, latency_ms: float) -> None:
         if error_of(message) is not ErrorCode.none:
             self._core.on_failed(node, now_ms())
             return

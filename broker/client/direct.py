@@ -22,7 +22,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.encoder import Buffer
 from broker.wire.errors import ErrorCode, ProtocolError, error_name
 from broker.wire.framing import FrameReader
-from broker.wire.messages import Message, request
+from broker.wire.messages import Message, build, request_type
 
 # A fetch answer has the asked size plus at most one batch (max.message.bytes). Every other question is about one topic.
 FETCHED_BYTES_MAX: Final = 64 << 20
@@ -34,6 +34,10 @@ _NO_DEADLINE: Final = 0  # of `Pending`: the whole question has one
 # Not among the broker's own, so not in ApiKey.
 _SASL_HANDSHAKE: Final = (17, 1)
 _SASL_AUTHENTICATE: Final = (36, 2)
+
+
+def _built(api: tuple[int, int], **values: object) -> Message:
+    return build(request_type(*api), values)
 
 
 class Security(Protocol):
@@ -133,13 +137,13 @@ class DirectConnection:
     def _authenticate(self, opened: socket.socket, security: Security, deadline_s: float) -> None:
         """SaslHandshake version 1, then tokens inside SaslAuthenticate (KIP-152)."""
         mechanism = security.mechanism
-        handshake = self._exchange(opened, *_SASL_HANDSHAKE, request(*_SASL_HANDSHAKE, mechanism=mechanism), deadline_s)
+        handshake = self._exchange(opened, *_SASL_HANDSHAKE, _built(_SASL_HANDSHAKE, mechanism=mechanism), deadline_s)
         if int(handshake.error_code) != 0:
             raise SaslError(f"the broker offers {', '.join(handshake.mechanisms)}, and not {mechanism}")
         client = sasl_client(mechanism, security.username, security.password, nonce=secrets.token_urlsafe(24))
         token: bytes | None = client.first()
         while token is not None:
-            message = request(*_SASL_AUTHENTICATE, auth_bytes=token)
+            message = _built(_SASL_AUTHENTICATE, auth_bytes=token)
             answer = self._exchange(opened, *_SASL_AUTHENTICATE, message, deadline_s)
             if int(answer.error_code) != 0:
                 raise SaslError(f"{error_name(int(answer.error_code))}: {answer.error_message or 'no further word'}")

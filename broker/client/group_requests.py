@@ -6,8 +6,8 @@ Join, sync, heartbeat and leave of the classic protocol, the heartbeat of the ne
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import ConsumerConfig
@@ -30,13 +30,42 @@ from broker.client.core.transactions import OffsetAndMetadata
 from broker.client.protocol import by_topic
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request, to_ms
+from broker.wire.messages import error_of, field_or, request, to_ms
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from broker.wire.shapes.consumer_group_heartbeat import (
+        AskedTopicPartitionsFields,
+        Assignment,
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+    )
+    from broker.wire.shapes.heartbeat import HeartbeatRequest, HeartbeatResponse
+    from broker.wire.shapes.join_group import JoinGroupRequest, JoinGroupResponse
+    from broker.wire.shapes.leave_group import LeaveGroupRequest, MemberIdentityFields
+    from broker.wire.shapes.offset_commit import (
+        OffsetCommitRequest,
+        OffsetCommitRequestPartitionFields,
+        OffsetCommitResponse,
+    )
+    from broker.wire.shapes.offset_fetch import (
+        OffsetFetchRequest,
+        OffsetFetchRequestGroupFields,
+        OffsetFetchRequestTopicsFields,
+        OffsetFetchResponse,
+        OffsetFetchResponseTopic,
+    )
+    from broker.wire.shapes.sync_group import SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_TYPE = "consumer"
 _JOIN_GRACE_MS = 5000  # added to the rebalance timeout, as in Java: the coordinator answers a little after it
 _GROUPS_SINCE = 8  # of OffsetFetch: several groups in one request
 _INSTANCE_SINCE = 3  # of LeaveGroup: members are listed
 Send = SendJoin | SendSync | SendHeartbeat | SendLeave | SendConsumerHeartbeat
+MembershipRequest: TypeAlias = (
+    "JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest | ConsumerGroupHeartbeatRequest"
+)
 API_OF: Mapping[type[Action], ApiKey] = {
     SendJoin: ApiKey.JOIN_GROUP,
     SendSync: ApiKey.SYNC_GROUP,
@@ -60,7 +89,7 @@ def timeout_ms(action: Send, config: ConsumerConfig) -> int:
     return config.request_timeout_ms
 
 
-def membership_request(action: Send, version: int, config: ConsumerConfig) -> Message:
+def membership_request(action: Send, version: int, config: ConsumerConfig) -> MembershipRequest:
     instance_id = config.group_instance_id or None
     match action:
         case SendJoin():
@@ -100,7 +129,11 @@ def membership_request(action: Send, version: int, config: ConsumerConfig) -> Me
                 group_instance_id=instance_id,
             )
         case SendLeave():
-            member = {"member_id": action.member_id, "group_instance_id": instance_id, "reason": action.reason}
+            member: MemberIdentityFields = {
+                "member_id": action.member_id,
+                "group_instance_id": instance_id,
+                "reason": action.reason,
+            }
             if version < _INSTANCE_SINCE:
                 return request(ApiKey.LEAVE_GROUP, version, group_id=config.group_id, member_id=action.member_id)
             return request(ApiKey.LEAVE_GROUP, version, group_id=config.group_id, members=[member])
@@ -108,8 +141,10 @@ def membership_request(action: Send, version: int, config: ConsumerConfig) -> Me
             return _consumer_heartbeat(action, version, config)
 
 
-def _consumer_heartbeat(action: SendConsumerHeartbeat, version: int, config: ConsumerConfig) -> Message:
-    owned: list[dict[str, object]] | None = None
+def _consumer_heartbeat(
+    action: SendConsumerHeartbeat, version: int, config: ConsumerConfig
+) -> ConsumerGroupHeartbeatRequest:
+    owned: list[AskedTopicPartitionsFields] | None = None
     if action.owned is not None:
         by_id = defaultdict(list)
         for topic_id, partition in sorted(action.owned):
@@ -130,41 +165,52 @@ def _consumer_heartbeat(action: SendConsumerHeartbeat, version: int, config: Con
     )
 
 
-def membership_event(action: Send, answer: Message) -> Event:
+def membership_event(action: Send, answer: Any) -> Event:
+    """`answer` is that to the request of this action. Any: it has the type that belongs to it."""
     match action:
         case SendJoin():
+            joined: JoinGroupResponse = answer
             return Joined(
-                error=answer.error_code,
-                generation=answer.generation_id,
-                assignor=answer.protocol_name or "",
-                leader=answer.leader,
-                member_id=answer.member_id,
-                skips_assignment=getattr(answer, "skip_assignment", False),
+                error=joined.error_code,
+                generation=joined.generation_id,
+                assignor=joined.protocol_name or "",
+                leader=joined.leader,
+                member_id=joined.member_id,
+                skips_assignment=field_or(joined, "skip_assignment", False),
                 members=tuple(
-                    (each.member_id, getattr(each, "group_instance_id", None), bytes(each.metadata))
-                    for each in answer.members
+                    (each.member_id, field_or(each, "group_instance_id", None), bytes(each.metadata))
+                    for each in joined.members
                 ),
             )
         case SendSync():
-            return Synced(error=answer.error_code, assignment=bytes(answer.assignment))
+            synced: SyncGroupResponse = answer
+            return Synced(error=synced.error_code, assignment=bytes(synced.assignment))
         case SendHeartbeat():
-            return HeartbeatAnswered(error=answer.error_code)
+            beaten: HeartbeatResponse = answer
+            return HeartbeatAnswered(error=beaten.error_code)
         case SendLeave():
             return LeftAnswered()
         case SendConsumerHeartbeat():
             if action.member_epoch < 0:
                 return LeftAnswered()
-            given = answer.assignment
+            told: ConsumerGroupHeartbeatResponse = answer
+            given = told.assignment
             return ConsumerHeartbeatAnswered(
-                error=answer.error_code,
-                message=answer.error_message,
-                member_id=answer.member_id,
-                member_epoch=answer.member_epoch,
-                interval_ms=to_ms(answer.heartbeat_interval),
-                assignment=None
-                if given is None
-                else frozenset((each.topic_id, index) for each in given.topic_partitions for index in each.partitions),
+                error=told.error_code,
+                message=told.error_message,
+                member_id=told.member_id,
+                member_epoch=told.member_epoch,
+                interval_ms=to_ms(told.heartbeat_interval),
+                assignment=None if given is None else frozenset(_assigned(given)),
             )
+
+
+def _assigned(given: Assignment) -> Iterator[tuple[UUID, int]]:
+    """The zero id (None) is no topic's: it stays in, and is never resolved."""
+    for each in given.topic_partitions:
+        topic_id = cast("UUID", each.topic_id)
+        for index in each.partitions:
+            yield topic_id, index
 
 
 # -- offsets --------------------------------------------------------------------------------------------------------
@@ -172,7 +218,7 @@ def membership_event(action: Send, answer: Message) -> Event:
 
 def commit_request(
     version: int, config: ConsumerConfig, who: Identity, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-) -> Message:
+) -> OffsetCommitRequest:
     return request(
         ApiKey.OFFSET_COMMIT,
         version,
@@ -181,13 +227,13 @@ def commit_request(
         group_instance_id=config.group_instance_id or None,
         generation_id_or_member_epoch=who.generation,
         retention_time=-1,
-        topics=by_topic(commit_entries(offsets), name="name"),
+        topics=[{"name": topic, "partitions": asked} for topic, asked in by_topic(commit_entries(offsets)).items()],
     )
 
 
 def commit_entries(
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
-) -> list[tuple[TopicPartition, dict[str, object]]]:
+) -> list[tuple[TopicPartition, OffsetCommitRequestPartitionFields]]:
     return [
         (
             partition,
@@ -202,7 +248,7 @@ def commit_entries(
     ]
 
 
-def commit_error(answer: Message) -> KafkaError | None:
+def commit_error(answer: OffsetCommitResponse) -> KafkaError | None:
     """The first partition that failed: the others may have been committed."""
     for topic in answer.topics:
         for each in topic.partitions:
@@ -213,15 +259,17 @@ def commit_error(answer: Message) -> KafkaError | None:
 
 def committed_request(
     version: int, config: ConsumerConfig, who: Identity, partitions: Iterable[TopicPartition]
-) -> Message:
+) -> OffsetFetchRequest:
     """`require_stable`: the coordinator waits for offsets of a transaction that is not decided (KIP-447)."""
     indexes = defaultdict(list)
     for topic, partition in partitions:
         indexes[topic].append(partition)
-    topics = [{"name": topic, "partition_indexes": found} for topic, found in indexes.items()]
+    topics: list[OffsetFetchRequestTopicsFields] = [
+        {"name": topic, "partition_indexes": found} for topic, found in indexes.items()
+    ]
     if version < _GROUPS_SINCE:
         return request(ApiKey.OFFSET_FETCH, version, group_id=config.group_id, topics=topics, require_stable=True)
-    group: dict[str, object] = {"group_id": config.group_id, "topics": topics}
+    group: OffsetFetchRequestGroupFields = {"group_id": config.group_id, "topics": topics}
     if config.group_protocol == "consumer" and version >= 9 and who.generation >= 0:
         group |= {"member_id": who.member_id, "member_epoch": who.generation}
     elif version >= 9:
@@ -229,14 +277,16 @@ def committed_request(
     return request(ApiKey.OFFSET_FETCH, version, groups=[group], require_stable=True)
 
 
-def committed_offsets(answer: Message) -> dict[TopicPartition, OffsetAndMetadata | None]:
+def committed_offsets(answer: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMetadata | None]:
     """None: nothing was ever committed. Raises KafkaError."""
-    group = first_of(answer.groups) if hasattr(answer, "groups") else answer
-    code = getattr(group, "error_code", ErrorCode.none)
+    groups = field_or(answer, "groups", None)
+    group = answer if groups is None else first_of(groups)
+    code = error_of(group)
     if code is not ErrorCode.none:
         raise KafkaError(code, "committed offsets")
     found: dict[TopicPartition, OffsetAndMetadata | None] = {}
-    for topic in group.topics:
+    # Those of a group and those of the message itself have the same fields.
+    for topic in cast("tuple[OffsetFetchResponseTopic, ...]", group.topics):
         for each in topic.partitions:
             if each.error_code is not ErrorCode.none:
                 raise KafkaError(each.error_code, f"committed offset of {topic.name}-{each.partition_index}")
@@ -244,7 +294,7 @@ def committed_offsets(answer: Message) -> dict[TopicPartition, OffsetAndMetadata
                 None
                 if each.committed_offset < 0
                 else OffsetAndMetadata(
-                    each.committed_offset, getattr(each, "committed_leader_epoch", -1), each.metadata or ""
+                    each.committed_offset, field_or(each, "committed_leader_epoch", -1), each.metadata or ""
                 )
             )
     return found

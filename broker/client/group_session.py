@@ -13,7 +13,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.client.clock import now_ms
 from broker.client.core.batch import TopicPartition
@@ -46,7 +46,10 @@ from broker.client.member_thread import GroupCall, MemberThread
 from broker.client.metrics import ConsumerMetrics
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+    from broker.wire.shapes.offset_fetch import OffsetFetchRequest
 
 _LOG = logging.getLogger(__name__)
 Offsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
@@ -286,7 +289,7 @@ class GroupSession:
     def _committed_call(self, partitions: Iterable[TopicPartition], deadline_ms: int) -> GroupCall:
         chosen = list(partitions)
 
-        def build(version: int, who: Identity) -> Message:
+        def build(version: int, who: Identity) -> OffsetFetchRequest:
             return committed_request(version, self._config, who, chosen)
 
         return GroupCall(ApiKey.OFFSET_FETCH, build, committed_offsets, deadline_ms, is_repeated=True)
@@ -351,13 +354,13 @@ class GroupSession:
     ) -> GroupCall:
         chosen = dict(offsets)
 
-        def build(version: int, who: Identity) -> Message:
+        def build(version: int, who: Identity) -> OffsetCommitRequest:
             if self._is_subscribed and who.generation == NO_GENERATION:
                 # A group that has become empty would accept it from anybody.
                 raise KafkaError(ErrorCode.unknown_member_id, "not a member of the group any more")
             return commit_request(version, self._config, who, chosen)
 
-        def parse(answer: Message) -> None:
+        def parse(answer: OffsetCommitResponse) -> None:
             error = commit_error(answer)
             if error is not None:
                 raise error

@@ -12,7 +12,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from broker.client import native
 from broker.client.clock import now_ms
@@ -52,7 +52,14 @@ from broker.client.network import Answered, Connected, Lost, Network, NetworkEve
 from broker.client.protocol import HIGHEST, metadata_answer, metadata_request
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import Message, field_or, request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.find_coordinator import FindCoordinatorResponse
+    from broker.wire.shapes.kinds import Asks
+    from broker.wire.shapes.metadata import MetadataResponse
+
+Answer = TypeVar("Answer")
 
 _LOG = logging.getLogger(__name__)
 _WAIT_MS_MAX = 1000  # the loop looks around at least this often
@@ -83,16 +90,16 @@ class GroupCall:
     def __init__(
         self,
         api_key: ApiKey,
-        build: Callable[[int, Identity], Message],
-        parse: Callable[[Message], Any],  # Any: each API has its own result
+        build: Callable[[int, Identity], Asks[Answer]],
+        parse: Callable[[Answer], Any],  # Any: each API has its own result
         deadline_ms: int,
         *,
         is_repeated: bool,
         on_done: Callable[[GroupCall], None] | None = None,
     ) -> None:
         self.api_key = api_key
-        self.build = build
-        self.parse = parse
+        self.build: Callable[[int, Identity], object] = build
+        self.parse: Callable[[Any], Any] = parse
         self.deadline_ms = deadline_ms
         self.is_repeated = is_repeated
         self.on_done = on_done
@@ -289,9 +296,9 @@ class MemberThread:
         self._is_finding = True
         self._network.send(node, ApiKey.FIND_COORDINATOR, version, message, _Find())
 
-    def _on_found(self, answer: Message) -> None:
+    def _on_found(self, answer: FindCoordinatorResponse) -> None:
         self._is_finding = False
-        coordinators = getattr(answer, "coordinators", (answer,))
+        coordinators = field_or(answer, "coordinators", (answer,))
         if not coordinators:  # an answer that leaves out what was asked: ask again
             self._back_off_finding()
             return
@@ -376,7 +383,7 @@ class MemberThread:
             self._network.send(node, ApiKey.METADATA, version, message, question)
         self._questions.clear()
 
-    def _on_topics(self, message: Message) -> None:
+    def _on_topics(self, message: MetadataResponse) -> None:
         found = {
             topic.name: TopicInfo(partitions=len(topic.partitions), topic_id=topic.topic_id)
             for topic in metadata_answer(message).topics

@@ -8,7 +8,7 @@ Left out: fetch sessions, rack awareness, leader hints of Produce v10, OffsetFor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.client.core.batch import Batch, TopicPartition
 from broker.client.core.fetcher import FetchPosition, FetchResult
@@ -17,8 +17,21 @@ from broker.client.core.sender import PartitionResult
 from broker.client.core.uniform import uniform_body, with_header
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId
-from broker.wire.messages import Message, request, request_types, to_ms
+from broker.wire.messages import field_or, request, request_types, to_ms
 from broker.wire.records import BATCH_OVERHEAD_BYTES, encode_batch_buffers
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.fetch import FetchPartitionFields, FetchRequest, FetchResponse
+    from broker.wire.shapes.init_producer_id import InitProducerIdRequest
+    from broker.wire.shapes.metadata import (
+        MetadataRequest,
+        MetadataRequestTopicFields,
+        MetadataResponse,
+        MetadataResponseTopic,
+    )
+    from broker.wire.shapes.produce import ProduceRequest, ProduceResponse
+
+Entry = TypeVar("Entry")
 
 HIGHEST: dict[ApiKey, int] = {
     ApiKey.PRODUCE: 12,
@@ -84,7 +97,7 @@ def _wire_level(codec: CodecId, level: int | None) -> int | None:
 
 def produce_request(
     version: int, batches: Sequence[Batch], acks_code: int, timeout_ms: int, transactional_id: str | None = None
-) -> Message:
+) -> ProduceRequest:
     """Each batch must be encoded. Built from kio's types directly: this is the one request that is sent often."""
     types = request_types(ApiKey.PRODUCE, version)
     by_topic: dict[str, list[Any]] = {}
@@ -94,9 +107,10 @@ def produce_request(
     topics = tuple(
         [types.TopicProduceData(name=name, partition_data=tuple(partitions)) for name, partitions in by_topic.items()]
     )
-    return types.ProduceRequest(
+    message: ProduceRequest = types.ProduceRequest(
         transactional_id=transactional_id, acks=acks_code, timeout=_duration(timeout_ms), topic_data=topics
     )
+    return message
 
 
 def _duration(value_ms: int) -> Any:
@@ -113,46 +127,46 @@ def _duration(value_ms: int) -> Any:
 _DURATIONS: dict[int, Any] = {}
 
 
-def produce_results(message: Message) -> dict[TopicPartition, PartitionResult]:
+def produce_results(message: ProduceResponse) -> dict[TopicPartition, PartitionResult]:
     return {
         TopicPartition(topic.name, each.index): PartitionResult(
             error_code=int(each.error_code),
             base_offset=each.base_offset,
             log_append_time_ms=to_ms(each.log_append_time),
-            message=getattr(each, "error_message", None) or "",
+            message=field_or(each, "error_message", None) or "",
         )
         for topic in message.responses
         for each in topic.partition_responses
     }
 
 
-def metadata_request(version: int, topics: Sequence[str] | None, *, auto_create: bool) -> Message:
+def metadata_request(version: int, topics: Sequence[str] | None, *, auto_create: bool) -> MetadataRequest:
     """None asks for all topics, an empty list for the brokers only."""
-    named = None if topics is None else [{"name": name} for name in topics]
+    named: list[MetadataRequestTopicFields] | None = None if topics is None else [{"name": name} for name in topics]
     return request(ApiKey.METADATA, version, topics=named, allow_auto_topic_creation=auto_create)
 
 
-def metadata_answer(message: Message) -> MetadataAnswer:
+def metadata_answer(message: MetadataResponse) -> MetadataAnswer:
     return MetadataAnswer(
         brokers=tuple(
             BrokerAddress(broker_id=each.node_id, host=each.host, port=each.port) for each in message.brokers
         ),
         topics=tuple(_topic_state(each) for each in message.topics),
-        controller_id=getattr(message, "controller_id", -1),
-        cluster_id=getattr(message, "cluster_id", "") or "",
+        controller_id=field_or(message, "controller_id", -1),
+        cluster_id=field_or(message, "cluster_id", "") or "",
     )
 
 
-def _topic_state(topic: Message) -> TopicState:
+def _topic_state(topic: MetadataResponseTopic) -> TopicState:
     return TopicState(
         name=topic.name or "",
         error_code=int(topic.error_code),
-        topic_id=str(getattr(topic, "topic_id", None) or ""),
+        topic_id=str(field_or(topic, "topic_id", None) or ""),
         partitions=tuple(
             PartitionState(
                 partition=each.partition_index,
                 leader=each.leader_id,
-                leader_epoch=getattr(each, "leader_epoch", -1),
+                leader_epoch=field_or(each, "leader_epoch", -1),
                 replicas=tuple(each.replica_nodes),
                 isr=tuple(each.isr_nodes),
                 error_code=int(each.error_code),
@@ -162,7 +176,7 @@ def _topic_state(topic: Message) -> TopicState:
     )
 
 
-def identity_request(version: int) -> Message:
+def identity_request(version: int) -> InitProducerIdRequest:
     return request(
         ApiKey.INIT_PRODUCER_ID,
         version,
@@ -173,12 +187,12 @@ def identity_request(version: int) -> Message:
     )
 
 
-def by_topic(partitions: Iterable[tuple[TopicPartition, dict[str, object]]], *, name: str) -> list[dict[str, object]]:
+def by_topic(partitions: Iterable[tuple[TopicPartition, Entry]]) -> dict[str, list[Entry]]:
     """The shape most requests have: topics with partitions in them."""
-    grouped: dict[str, list[dict[str, object]]] = {}
-    for partition, fields in partitions:
-        grouped.setdefault(partition.topic, []).append(fields)
-    return [{name: topic, "partitions": entries} for topic, entries in grouped.items()]
+    grouped: dict[str, list[Entry]] = {}
+    for partition, entry in partitions:
+        grouped.setdefault(partition.topic, []).append(entry)
+    return grouped
 
 
 def fetch_request(
@@ -190,9 +204,9 @@ def fetch_request(
     max_bytes: int,
     partition_max_bytes: int,
     isolation_level: int = 0,
-) -> Message:
+) -> FetchRequest:
     """Without a session: each request names all its partitions."""
-    entries: Iterable[tuple[TopicPartition, dict[str, object]]] = (
+    entries: Iterable[tuple[TopicPartition, FetchPartitionFields]] = (
         (
             partition,
             {
@@ -216,18 +230,18 @@ def fetch_request(
         isolation_level=isolation_level,
         session_id=0,
         session_epoch=-1,
-        topics=by_topic(entries, name="topic"),
+        topics=[{"topic": topic, "partitions": asked} for topic, asked in by_topic(entries).items()],
         forgotten_topics_data=(),
         rack_id="",
     )
 
 
-def fetch_results(message: Message) -> dict[TopicPartition, FetchResult]:
+def fetch_results(message: FetchResponse) -> dict[TopicPartition, FetchResult]:
     return {
         TopicPartition(topic.topic, each.partition_index): FetchResult(
             error_code=int(each.error_code),
             high_watermark=each.high_watermark,
-            log_start_offset=getattr(each, "log_start_offset", -1),
+            log_start_offset=field_or(each, "log_start_offset", -1),
             records=b"" if each.records is None else each.records,
             aborted=tuple([(one.producer_id, one.first_offset) for one in each.aborted_transactions or ()]),
         )

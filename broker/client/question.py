@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from broker.client.core.errors import KafkaError
 from broker.client.protocol import HIGHEST
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message
 
+if TYPE_CHECKING:
+    from broker.wire.shapes.kinds import Asks
+
+Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 
@@ -21,10 +24,22 @@ class Question(Generic[Result_co]):
     """`build` takes the version that is spoken. `parse` raises KafkaError for an error in the answer."""
 
     api_key: ApiKey
-    build: Callable[[int], Message]
-    parse: Callable[[Message], Result_co]
+    build: Callable[[int], Any]  # Any: which request and answer, only the constructor knows
+    parse: Callable[[Any], Result_co]
     lowest: int = 0  # an older version could not ask this
     highest: int | None = None  # None: what protocol.py says
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            api_key: ApiKey,
+            build: Callable[[int], Asks[Answer]],
+            parse: Callable[[Answer], Result_co],
+            lowest: int = 0,
+            highest: int | None = None,
+        ) -> None:
+            """`parse` reads the answer that belongs to the request of `build`."""
 
     def version(self, negotiated: Callable[[ApiKey, int], int | None], who: str) -> int:
         """The version to ask in. `negotiated` gives the highest version that both sides speak, not above the given one.

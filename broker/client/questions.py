@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
 from broker.client.core.batch import TopicPartition
@@ -19,7 +19,48 @@ from broker.client.protocol import fetch_request, fetch_results, metadata_answer
 from broker.client.question import Question, raise_error
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request, to_ms
+from broker.wire.messages import field_or, request, to_ms
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.create_partitions import (
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+        CreatePartitionsTopicFields,
+    )
+    from broker.wire.shapes.create_topics import CreatableTopicFields, CreateTopicsRequest, CreateTopicsResponse
+    from broker.wire.shapes.delete_records import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsTopicFields
+    from broker.wire.shapes.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicStateFields
+    from broker.wire.shapes.describe_configs import (
+        DescribeConfigsRequest,
+        DescribeConfigsResourceFields,
+        DescribeConfigsResponse,
+    )
+    from broker.wire.shapes.describe_quorum import (
+        AskedTopicDataFields,
+        DescribeQuorumRequest,
+        DescribeQuorumResponse,
+        ReplicaState,
+    )
+    from broker.wire.shapes.fetch import FetchRequest, FetchResponse
+    from broker.wire.shapes.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+    from broker.wire.shapes.incremental_alter_configs import (
+        AlterableConfigFields,
+        AlterConfigsResourceFields,
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+    )
+    from broker.wire.shapes.list_offsets import (
+        ListOffsetsPartitionFields,
+        ListOffsetsRequest,
+        ListOffsetsResponse,
+        ListOffsetsTopicFields,
+    )
+    from broker.wire.shapes.offset_for_leader_epoch import (
+        OffsetForLeaderEpochRequest,
+        OffsetForLeaderEpochResponse,
+        OffsetForLeaderPartitionFields,
+        OffsetForLeaderTopicFields,
+    )
 
 GROUP, TRANSACTION = 0, 1  # key types of FindCoordinator
 RESOURCE_TYPES = {"topic": 2, "broker": 4, "group": 32}
@@ -86,14 +127,14 @@ def metadata_of(topics: Sequence[str] | None) -> Question[MetadataAnswer]:
 def coordinator_of(key_type: int, key: str) -> Question[int]:
     """Which broker coordinates this group or transactional id."""
 
-    def build(version: int) -> Message:
+    def build(version: int) -> FindCoordinatorRequest:
         return request(ApiKey.FIND_COORDINATOR, version, key=key, key_type=key_type, coordinator_keys=[key])
 
-    def parse(message: Message) -> int:
-        found = first_of(message.coordinators) if hasattr(message, "coordinators") else message
+    def parse(message: FindCoordinatorResponse) -> int:
+        coordinators = field_or(message, "coordinators", None)
+        found = message if coordinators is None else first_of(coordinators)
         raise_error(found.error_code, found.error_message, f"coordinator of {key!r}")
-        node_id: int = found.node_id
-        return node_id
+        return found.node_id
 
     return Question(ApiKey.FIND_COORDINATOR, build, parse)
 
@@ -101,14 +142,14 @@ def coordinator_of(key_type: int, key: str) -> Question[int]:
 def quorum() -> Question[QuorumDescription]:
     """The controllers, as their leader knows them (KIP-836)."""
 
-    def build(version: int) -> Message:
-        topics = [{"topic_name": _METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
+    def build(version: int) -> DescribeQuorumRequest:
+        topics: list[AskedTopicDataFields] = [{"topic_name": _METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
         return request(ApiKey.DESCRIBE_QUORUM, version, topics=topics)
 
-    def parse(message: Message) -> QuorumDescription:
-        raise_error(message.error_code, getattr(message, "error_message", None), "quorum")
+    def parse(message: DescribeQuorumResponse) -> QuorumDescription:
+        raise_error(message.error_code, field_or(message, "error_message", None), "quorum")
         found = first_partition(message.topics)
-        raise_error(found.error_code, getattr(found, "error_message", None), "quorum")
+        raise_error(found.error_code, field_or(found, "error_message", None), "quorum")
         return QuorumDescription(
             leader_id=found.leader_id,
             leader_epoch=found.leader_epoch,
@@ -120,12 +161,12 @@ def quorum() -> Question[QuorumDescription]:
     return Question(ApiKey.DESCRIBE_QUORUM, build, parse)
 
 
-def _quorum_replica(replica: Message) -> QuorumReplica:
+def _quorum_replica(replica: ReplicaState) -> QuorumReplica:
     return QuorumReplica(
         replica_id=replica.replica_id,
         log_end_offset=replica.log_end_offset,
-        last_fetch_ms=getattr(replica, "last_fetch_timestamp", -1),
-        last_caught_up_ms=getattr(replica, "last_caught_up_timestamp", -1),
+        last_fetch_ms=field_or(replica, "last_fetch_timestamp", -1),
+        last_caught_up_ms=field_or(replica, "last_caught_up_timestamp", -1),
     )
 
 
@@ -139,19 +180,19 @@ def offset_at(
 ) -> Question[FoundOffset]:
     """For a time in ms, EARLIEST (-2) or LATEST (-1). The offset is -1 if all records are older than the time."""
 
-    def build(version: int) -> Message:
-        entry = {
+    def build(version: int) -> ListOffsetsRequest:
+        entry: ListOffsetsPartitionFields = {
             "partition_index": partition.partition,
             "timestamp": timestamp_ms,
             "current_leader_epoch": known_epoch,
         }
-        topics = [{"name": partition.topic, "partitions": [entry]}]
+        topics: list[ListOffsetsTopicFields] = [{"name": partition.topic, "partitions": [entry]}]
         return request(ApiKey.LIST_OFFSETS, version, replica_id=-1, isolation_level=isolation_level, topics=topics)
 
-    def parse(message: Message) -> FoundOffset:
+    def parse(message: ListOffsetsResponse) -> FoundOffset:
         answer = first_partition(message.topics)
         raise_error(answer.error_code, None, _named(partition))
-        return FoundOffset(answer.offset, to_ms(answer.timestamp), getattr(answer, "leader_epoch", -1))
+        return FoundOffset(answer.offset, to_ms(answer.timestamp), field_or(answer, "leader_epoch", -1))
 
     return Question(ApiKey.LIST_OFFSETS, build, parse)
 
@@ -159,16 +200,16 @@ def offset_at(
 def end_of_epoch(partition: TopicPartition, leader_epoch: int, *, known_epoch: int = -1) -> Question[tuple[int, int]]:
     """(largest epoch not above `leader_epoch`, offset after its last record); (-1, -1) if the leader knows none."""
 
-    def build(version: int) -> Message:
-        entry = {
+    def build(version: int) -> OffsetForLeaderEpochRequest:
+        entry: OffsetForLeaderPartitionFields = {
             "partition": partition.partition,
             "leader_epoch": leader_epoch,
             "current_leader_epoch": known_epoch,
         }
-        topics = [{"topic": partition.topic, "partitions": [entry]}]
+        topics: list[OffsetForLeaderTopicFields] = [{"topic": partition.topic, "partitions": [entry]}]
         return request(ApiKey.OFFSET_FOR_LEADER_EPOCH, version, replica_id=-1, topics=topics)
 
-    def parse(message: Message) -> tuple[int, int]:
+    def parse(message: OffsetForLeaderEpochResponse) -> tuple[int, int]:
         answer = first_partition(message.topics)
         raise_error(answer.error_code, None, _named(partition))
         return answer.leader_epoch, answer.end_offset
@@ -182,7 +223,7 @@ def records_from(
     """What the leader serves from this offset on, perhaps nothing. Batches come as they are stored. They are not
     checked."""
 
-    def build(version: int) -> Message:
+    def build(version: int) -> FetchRequest:
         return fetch_request(
             version,
             {partition: FetchPosition(offset=offset, leader_epoch=known_epoch)},
@@ -192,9 +233,9 @@ def records_from(
             partition_max_bytes=size_bytes_max,
         )
 
-    def parse(message: Message) -> FetchResult:
+    def parse(message: FetchResponse) -> FetchResult:
         where = f"{_named(partition)} at offset {offset}"
-        raise_error(getattr(message, "error_code", ErrorCode.none), None, where)
+        raise_error(field_or(message, "error_code", ErrorCode.none), None, where)
         result = fetch_results(message).get(partition)
         if result is None:
             raise KafkaError(ErrorCode.unknown_topic_or_partition, where)
@@ -208,15 +249,16 @@ def records_from(
 def deleted_records(partition: TopicPartition, before: int, timeout_ms: int) -> Question[int]:
     """Delete everything before this offset (-1: before the high watermark). The log's new beginning."""
 
-    def build(version: int) -> Message:
-        topics = [{"name": partition.topic, "partitions": [{"partition_index": partition.partition, "offset": before}]}]
+    def build(version: int) -> DeleteRecordsRequest:
+        topics: list[DeleteRecordsTopicFields] = [
+            {"name": partition.topic, "partitions": [{"partition_index": partition.partition, "offset": before}]}
+        ]
         return request(ApiKey.DELETE_RECORDS, version, topics=topics, timeout=timeout_ms)
 
-    def parse(message: Message) -> int:
+    def parse(message: DeleteRecordsResponse) -> int:
         answer = first_partition(message.topics)
         raise_error(answer.error_code, None, _named(partition))
-        low_watermark: int = answer.low_watermark
-        return low_watermark
+        return answer.low_watermark
 
     return Question(ApiKey.DELETE_RECORDS, build, parse)
 
@@ -227,8 +269,8 @@ def deleted_records(partition: TopicPartition, before: int, timeout_ms: int) -> 
 def created_topics(topics: Sequence[NewTopic], timeout_ms: int) -> Question[dict[str, str]]:
     """The new topics' ids by name, empty where the broker knows no ids. The first error is raised."""
 
-    def build(version: int) -> Message:
-        entries = [
+    def build(version: int) -> CreateTopicsRequest:
+        entries: list[CreatableTopicFields] = [
             {
                 "name": topic.name,
                 "num_partitions": topic.partitions,
@@ -240,18 +282,18 @@ def created_topics(topics: Sequence[NewTopic], timeout_ms: int) -> Question[dict
         ]
         return request(ApiKey.CREATE_TOPICS, version, topics=entries, timeout=timeout_ms)
 
-    def parse(message: Message) -> dict[str, str]:
+    def parse(message: CreateTopicsResponse) -> dict[str, str]:
         _check(message.topics, len(topics))
-        return {each.name: str(getattr(each, "topic_id", None) or "") for each in message.topics}
+        return {each.name: str(field_or(each, "topic_id", None) or "") for each in message.topics}
 
     return Question(ApiKey.CREATE_TOPICS, build, parse)
 
 
 def deleted_topics(names: Sequence[str], timeout_ms: int) -> Question[None]:
-    def build(version: int) -> Message:
+    def build(version: int) -> DeleteTopicsRequest:
         return request(ApiKey.DELETE_TOPICS, version, topic_names=names, timeout=timeout_ms)
 
-    def parse(message: Message) -> None:
+    def parse(message: DeleteTopicsResponse) -> None:
         _check(message.responses, len(names))
 
     return Question(ApiKey.DELETE_TOPICS, build, parse)
@@ -260,11 +302,11 @@ def deleted_topics(names: Sequence[str], timeout_ms: int) -> Question[None]:
 def deleted_topic_by_id(topic_id: str, timeout_ms: int) -> Question[None]:
     """A later topic of the same name stays."""
 
-    def build(version: int) -> Message:
-        topic = {"name": None, "topic_id": UUID(topic_id)}
+    def build(version: int) -> DeleteTopicsRequest:
+        topic: DeleteTopicStateFields = {"name": None, "topic_id": UUID(topic_id)}
         return request(ApiKey.DELETE_TOPICS, version, topics=[topic], timeout=timeout_ms)
 
-    def parse(message: Message) -> None:
+    def parse(message: DeleteTopicsResponse) -> None:
         found = first_of(message.responses)
         raise_error(found.error_code, found.error_message, f"topic with id {topic_id}")
 
@@ -274,11 +316,13 @@ def deleted_topic_by_id(topic_id: str, timeout_ms: int) -> Question[None]:
 def more_partitions(counts: Mapping[str, int], timeout_ms: int) -> Question[None]:
     """Up to this many in all."""
 
-    def build(version: int) -> Message:
-        topics = [{"name": name, "count": count, "assignments": None} for name, count in counts.items()]
+    def build(version: int) -> CreatePartitionsRequest:
+        topics: list[CreatePartitionsTopicFields] = [
+            {"name": name, "count": count, "assignments": None} for name, count in counts.items()
+        ]
         return request(ApiKey.CREATE_PARTITIONS, version, topics=topics, timeout=timeout_ms, validate_only=False)
 
-    def parse(message: Message) -> None:
+    def parse(message: CreatePartitionsResponse) -> None:
         _check(message.results, len(counts))
 
     return Question(ApiKey.CREATE_PARTITIONS, build, parse)
@@ -289,11 +333,15 @@ def settings_of(kind: str, name: str) -> Question[dict[str, Setting]]:
 
     resource_type = _resource_type(kind)
 
-    def build(version: int) -> Message:
-        entry = {"resource_type": resource_type, "resource_name": name, "configuration_keys": None}
+    def build(version: int) -> DescribeConfigsRequest:
+        entry: DescribeConfigsResourceFields = {
+            "resource_type": resource_type,
+            "resource_name": name,
+            "configuration_keys": None,
+        }
         return request(ApiKey.DESCRIBE_CONFIGS, version, resources=[entry])
 
-    def parse(message: Message) -> dict[str, Setting]:
+    def parse(message: DescribeConfigsResponse) -> dict[str, Setting]:
         result = first_of(message.results)
         raise_error(result.error_code, result.error_message, f"{kind} {name}")
         return {
@@ -320,12 +368,18 @@ def changed_settings(
     changes += [(key, _APPEND, value) for key, value in (append or {}).items()]
     changes += [(key, _SUBTRACT, value) for key, value in (subtract or {}).items()]
 
-    def build(version: int) -> Message:
-        configs = [{"name": key, "config_operation": operation, "value": value} for key, operation, value in changes]
-        resource = {"resource_type": resource_type, "resource_name": name, "configs": configs}
+    def build(version: int) -> IncrementalAlterConfigsRequest:
+        configs: list[AlterableConfigFields] = [
+            {"name": key, "config_operation": operation, "value": value} for key, operation, value in changes
+        ]
+        resource: AlterConfigsResourceFields = {
+            "resource_type": resource_type,
+            "resource_name": name,
+            "configs": configs,
+        }
         return request(ApiKey.INCREMENTAL_ALTER_CONFIGS, version, resources=[resource], validate_only=False)
 
-    def parse(message: Message) -> None:
+    def parse(message: IncrementalAlterConfigsResponse) -> None:
         found = first_of(message.responses)
         raise_error(found.error_code, found.error_message, f"{kind} {name!r}")
 
@@ -339,7 +393,14 @@ def _resource_type(kind: str) -> int:
     return RESOURCE_TYPES[kind]
 
 
-def _check(topics: Sequence[Message], asked: int) -> None:
+class _Outcome(Protocol):
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def error_code(self) -> ErrorCode: ...
+
+
+def _check(topics: Sequence[_Outcome], asked: int) -> None:
     """Raises the first error among the answers for this many topics, IncompleteAnswerError if there are fewer
     answers."""
     for each in topics:

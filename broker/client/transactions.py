@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from time import monotonic_ns
+from typing import TYPE_CHECKING
 
 from broker.client import native
-from broker.client.blocking import BlockingClient
+from broker.client.blocking import Answer, BlockingClient, Build
 from broker.client.clock import now_ms
 from broker.client.coordinators import find_coordinator
 from broker.client.core.batch import TopicPartition
@@ -32,7 +33,14 @@ from broker.client.protocol import by_topic
 from broker.client.questions import GROUP, TRANSACTION
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.add_offsets_to_txn import AddOffsetsToTxnRequest
+    from broker.wire.shapes.add_partitions_to_txn import AddPartitionsToTxnRequest
+    from broker.wire.shapes.end_txn import EndTxnRequest
+    from broker.wire.shapes.init_producer_id import InitProducerIdRequest
+    from broker.wire.shapes.txn_offset_commit import TxnOffsetCommitRequest
 
 FEATURE = "transaction.version"
 LEGACY_END_VERSION = 4
@@ -76,7 +84,7 @@ class TransactionClient:
         self._init_producer_id(deadline_ms, known=(-1, -1))
 
     def _init_producer_id(self, deadline_ms: int, *, known: tuple[int, int]) -> None:
-        def build(version: int) -> Message:
+        def build(version: int) -> InitProducerIdRequest:
             return request(
                 ApiKey.INIT_PRODUCER_ID,
                 version,
@@ -101,7 +109,7 @@ class TransactionClient:
             return
         if not core.is_bumping:
 
-            def build(version: int) -> Message:
+            def build(version: int) -> AddPartitionsToTxnRequest:
                 return request(
                     ApiKey.ADD_PARTITIONS_TO_TXN,
                     version,
@@ -124,7 +132,7 @@ class TransactionClient:
             raise refusal
         if not core.is_bumping:
 
-            def build_add(version: int) -> Message:
+            def build_add(version: int) -> AddOffsetsToTxnRequest:
                 return request(
                     ApiKey.ADD_OFFSETS_TO_TXN,
                     version,
@@ -137,7 +145,7 @@ class TransactionClient:
             self._ask(TRANSACTION, self._config.transactional_id, ApiKey.ADD_OFFSETS_TO_TXN, build_add, deadline_ms)
         core.has_offsets = True
 
-        def build(version: int) -> Message:
+        def build(version: int) -> TxnOffsetCommitRequest:
             return request(
                 ApiKey.TXN_OFFSET_COMMIT,
                 version,
@@ -148,7 +156,9 @@ class TransactionClient:
                 generation_id=group.generation_id,
                 member_id=group.member_id,
                 group_instance_id=group.group_instance_id,
-                topics=by_topic(commit_entries(offsets), name="name"),
+                topics=[
+                    {"name": name, "partitions": asked} for name, asked in by_topic(commit_entries(offsets)).items()
+                ],
             )
 
         highest = None if core.is_bumping else LEGACY_OFFSETS_VERSION
@@ -162,7 +172,7 @@ class TransactionClient:
             core.ended(core.producer_id, core.producer_epoch)
             return
 
-        def build(version: int) -> Message:
+        def build(version: int) -> EndTxnRequest:
             return request(
                 ApiKey.END_TXN,
                 version,
@@ -192,11 +202,11 @@ class TransactionClient:
         key_type: int,
         key: str,
         api_key: ApiKey,
-        build: Callable[[int], Message],
+        build: Build[Answer],
         deadline_ms: int,
         *,
         highest: int | None = None,
-    ) -> Message:
+    ) -> Answer:
         """The answer, if it has no error. Raises TimedOutError with the state unchanged. For another KafkaError, the
         core first notes what it means."""
         last: KafkaError | None = None
@@ -239,7 +249,7 @@ class TransactionClient:
         return node
 
 
-def _first_error(answer: Message) -> ErrorCode:
+def _first_error(answer: object) -> ErrorCode:
     """The error at the top, or the first one among topics and partitions. A partition that was not attempted failed
     because of another one."""
     code: ErrorCode = getattr(answer, "error_code", ErrorCode.none)

@@ -36,7 +36,7 @@ BROKER_RESOURCE = 4
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
     broker_id: int
-    incarnation_id: UUID
+    incarnation_id: UUID | None  # None: the zero id
     broker_epoch: int
     endpoints: Mapping[str, Endpoint]  # by listener name
     rack: str | None
@@ -71,7 +71,7 @@ class MetadataImage:
     epoch: int = 0  # quorum epoch of that entry
     brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
     topics: Mapping[str, TopicState] = field(default_factory=dict)  # by name
-    topic_names: Mapping[UUID, str] = field(default_factory=dict)
+    topic_names: Mapping[UUID | None, str] = field(default_factory=dict)  # None, the id of no topic, is never in it
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # overrides, by topic name
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by broker id as string, "" default
     features: Mapping[str, int] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class MetadataImage:
             return None
         return state.partitions[partition]
 
-    def topic_by_id(self, topic_id: UUID) -> TopicState | None:
+    def topic_by_id(self, topic_id: UUID | None) -> TopicState | None:
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics[name]
 

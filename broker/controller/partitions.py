@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from broker.controller.brokers import check_epoch
 from broker.controller.elections import able, change_partition, is_unclean_allowed, leaders_allowed
 from broker.controller.image import MetadataImage, PartitionState, apply_change
@@ -46,7 +48,7 @@ def _alter_one(
     state = image.partition(topic.name, change.partition)
     if state is None:
         return _refused(change, ErrorCode.unknown_topic_or_partition), None
-    error = _isr_error(image, broker_id, change, state)
+    error = _isr_error(image, broker_id, change, topic.topic_id, state)
     if error != ErrorCode.none:
         return _refused(change, error), None
     # In replica order, so that equal sets give equal records.
@@ -69,7 +71,7 @@ def _alter_one(
     return answer, record
 
 
-def _isr_error(image: MetadataImage, broker_id: int, change: IsrChange, state: PartitionState) -> int:
+def _isr_error(image: MetadataImage, broker_id: int, change: IsrChange, topic_id: UUID, state: PartitionState) -> int:
     """Kafka's checks in Kafka's order. If an epoch is newer than ours, we are not the controller any more."""
     if change.leader_epoch > state.leader_epoch or change.partition_epoch > state.partition_epoch:
         return ErrorCode.not_controller
@@ -84,7 +86,7 @@ def _isr_error(image: MetadataImage, broker_id: int, change: IsrChange, state: P
         return ErrorCode.invalid_request
     if any(not _is_eligible(image, replica, epoch) for replica, epoch in change.new_isr.items()):
         return ErrorCode.ineligible_replica
-    if any(image.has_offline(replica, change.topic_id, change.partition) for replica in new_isr - set(state.isr)):
+    if any(image.has_offline(replica, topic_id, change.partition) for replica in new_isr - set(state.isr)):
         return ErrorCode.ineligible_replica
     return ErrorCode.none
 

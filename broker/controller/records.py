@@ -35,7 +35,7 @@ class FeatureLevelRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord:
     broker_id: int
-    incarnation_id: UUID
+    incarnation_id: UUID | None  # None: the zero id
     broker_epoch: int  # offset of this record's entry
     endpoints: tuple[Endpoint, ...]
     rack: str | None

@@ -52,7 +52,7 @@ class Tick:
 class RegisterBroker:
     token: int
     broker_id: int
-    incarnation_id: UUID
+    incarnation_id: UUID | None  # None: the zero id
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
 
@@ -137,7 +137,7 @@ class DeleteTopicsResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrChange:
-    topic_id: UUID
+    topic_id: UUID | None  # None: the zero id, which no topic has
     partition: int
     leader_epoch: int
     partition_epoch: int
@@ -154,7 +154,7 @@ class AlterPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredPartition:
-    topic_id: UUID
+    topic_id: UUID | None
     partition: int
     error_code: int
     state: PartitionState | None  # after the change; None on error

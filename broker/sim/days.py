@@ -29,6 +29,10 @@ from broker.wire.messages import Message, request
 from broker.wire.records import iter_batches
 
 if TYPE_CHECKING:
+    from broker.wire.shapes.fetch import FetchPartitionFields
+    from broker.wire.shapes.list_offsets import ListOffsetsPartitionFields
+
+if TYPE_CHECKING:
     from broker.sim.cluster import Life
 
 DAY_US = 86_400_000_000
@@ -173,7 +177,7 @@ class Days(TopicStory):
             await self._send_once(bytes(encode_batch([value], timestamps_ms=read_wall_ns() // 1_000_000)), end)
 
     async def _fetch(self, offset: int) -> Message:
-        partition = {
+        partition: FetchPartitionFields = {
             "partition": 0,
             "current_leader_epoch": -1,
             "fetch_offset": offset,
@@ -207,7 +211,11 @@ class Days(TopicStory):
         return answer.responses[0].partitions[0]
 
     async def _earliest(self) -> int:
-        partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": EARLIEST}
+        partition: ListOffsetsPartitionFields = {
+            "partition_index": 0,
+            "current_leader_epoch": -1,
+            "timestamp": EARLIEST,
+        }
         answer = await self._ask_leader(
             ApiKey.LIST_OFFSETS,
             7,

@@ -24,7 +24,7 @@ from typing import Any
 from broker.sim.fuzz_extremes import World
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import decode_response, encode_request
-from broker.wire.messages import request
+from broker.wire.messages import build, request_type
 
 ANSWER_S = 0.15  # a long poll or acks=0 has none; then the connection is closed, and the next one is taken
 BIG_ANSWER_S = 10.0
@@ -149,7 +149,7 @@ class Brokers:
     # -- talking
 
     def ask(self, broker: int, api_key: int, version: int, **values: object) -> Any:  # Any: kio's message
-        frame = b"".join(encode_request(api_key, version, 1, "probe", request(api_key, version, **values)))
+        frame = b"".join(encode_request(api_key, version, 1, "probe", build(request_type(api_key, version), values)))
         with socket.create_connection(("127.0.0.1", self._ports[broker]["INTERNAL"]), timeout=START_S) as connection:
             connection.sendall(frame)
             return decode_response(api_key, version, _read_frame(connection, START_S))[1]

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.sim.clients import SimClient
@@ -20,6 +21,10 @@ from broker.sim.scheduler import Scheduler
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.consumer_group_heartbeat import ConsumerGroupHeartbeatRequestFields
+    from broker.wire.shapes.sync_group import SyncGroupRequestAssignmentFields
 
 SESSION_MS = 1_000
 REBALANCE_MS = 700
@@ -220,7 +225,7 @@ class ClassicMember(_Member):
 
     async def _sync(self, joined: Message) -> set[int] | None:
         """None: join again."""
-        assignments = []
+        assignments: list[SyncGroupRequestAssignmentFields] = []
         if joined.leader == self.member_id:
             members = sorted(each.member_id for each in joined.members)
             shares: dict[str, list[int]] = {each: [] for each in members}
@@ -304,22 +309,17 @@ class ConsumerMember(_Member):
             self._checker.lets_go(self._group, self.member_id)
 
     async def _ask_heartbeat(self, epoch: int) -> Message | None:
-        values: dict[str, object] = {}
+        values: ConsumerGroupHeartbeatRequestFields = {
+            "group_id": self._group,
+            "member_id": self.member_id,
+            "member_epoch": epoch,
+        }
         if epoch >= 0:
             owned = sorted(self._positions)
-            values = {
-                "rebalance_timeout": CONSUMER_REBALANCE_MS,
-                "subscribed_topic_names": [self._topic],
-                "topic_partitions": [{"topic_id": self._topic_id(), "partitions": owned}] if owned else [],
-            }
-        message = request(
-            ApiKey.CONSUMER_GROUP_HEARTBEAT,
-            1,
-            group_id=self._group,
-            member_id=self.member_id,
-            member_epoch=epoch,
-            **values,
-        )
+            values["rebalance_timeout"] = CONSUMER_REBALANCE_MS
+            values["subscribed_topic_names"] = [self._topic]
+            values["topic_partitions"] = [{"topic_id": self._topic_id(), "partitions": owned}] if owned else []
+        message = request(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **values)
         limit_s = self._coordinator.now_s() + 1.5
         return await self._coordinator.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, message, error_code, deadline_s=limit_s)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from broker.sim.clients import SimClient
 from broker.sim.coordinator_client import GROUP, TRANSACTION, CoordinatorClient, Place, error_code
@@ -22,6 +23,9 @@ from broker.wire.apis import ApiKey
 from broker.wire.batch_encoder import encode_batch
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.txn_offset_commit import TxnOffsetCommitRequestPartitionFields
 
 FENCED = frozenset({ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch, ErrorCode.invalid_producer_id_mapping})
 BUSY = frozenset({ErrorCode.concurrent_transactions, ErrorCode.unstable_offset_commit})
@@ -260,12 +264,19 @@ class _Incarnation:
 
     async def _send_offsets(self, attempt: Attempt) -> bool:
         owner, version = self._owner, 5 if self._bumps_epoch else 4
-        producer = {"producer_id": self._producer[0], "producer_epoch": self._producer[1]}
+        producer_id, producer_epoch = self._producer
         if not self._bumps_epoch:
-            add = request(ApiKey.ADD_OFFSETS_TO_TXN, 3, transactional_id=owner.name, group_id=owner._group, **producer)
+            add = request(
+                ApiKey.ADD_OFFSETS_TO_TXN,
+                3,
+                transactional_id=owner.name,
+                group_id=owner._group,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+            )
             if not await self._told(ApiKey.ADD_OFFSETS_TO_TXN, 3, add, error_code):
                 return False
-        partition = {
+        partition: TxnOffsetCommitRequestPartitionFields = {
             "partition_index": 0,
             "committed_offset": attempt.number,
             "committed_leader_epoch": -1,
@@ -277,7 +288,8 @@ class _Incarnation:
             transactional_id=owner.name,
             group_id=owner._group,
             topics=[{"name": owner._topic, "partitions": [partition]}],
-            **producer,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
         )
         # Set before it is sent: without an answer the end is not asked for, so only an abort can follow.
         attempt.offset = attempt.number

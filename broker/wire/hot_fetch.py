@@ -236,12 +236,12 @@ def encode_fetch_response(
     return out
 
 
-class _Epoch(NamedTuple):
+class DivergingEpoch(NamedTuple):
     epoch: int
     end_offset: int
 
 
-_NOT_DIVERGING = _Epoch(-1, -1)
+_NOT_DIVERGING = DivergingEpoch(-1, -1)
 
 
 class FollowedPartition(NamedTuple):
@@ -254,7 +254,7 @@ class FollowedPartition(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     records: memoryview | None
-    diverging_epoch: _Epoch = _NOT_DIVERGING
+    diverging_epoch: DivergingEpoch = _NOT_DIVERGING
 
 
 class FollowedTopic(NamedTuple):

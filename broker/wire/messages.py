@@ -7,6 +7,9 @@ small conversions between kio's semantic values and plain numbers. Not the bytes
     message = response(ApiKey.FETCH, version, throttle_time=0, responses=[{"topic": "t", "partitions": [{...}]}])
 
 In `build` a nested structure may be a mapping, an array any iterable, an error code or a duration in ms a plain int.
+
+`request`, `response` and `field_or` have types of their own for each API (broker/wire/shapes): mypy refuses a field
+that no version has, and a value of the wrong type. What handles messages of any API sees them as `Message`.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kio.index import load_payload_module, load_request_schema, load_response_schema
@@ -40,6 +43,7 @@ __all__ = [
     "Message",
     "build",
     "error_of",
+    "field_or",
     "field_shapes",
     "request",
     "request_type",
@@ -50,7 +54,8 @@ __all__ = [
     "to_ms",
 ]
 
-# kio's types are chosen at run time by (API key, version), which no static type can follow.
+# A message of any API: for codecs and connections, which look at no field. Who handles one API names its type in
+# broker/wire/shapes: kio's types are chosen at run time by (API key, version), which no static type can follow.
 Message = Any
 MessageType = Any
 
@@ -78,14 +83,22 @@ def response_types(api_key: int, version: int) -> Any:
     return load_payload_module(int(api_key), version, EntityType.response)
 
 
-def request(api_key: int, version: int, /, **values: object) -> Message:
+def _request(api_key: int, version: int, /, **values: object) -> Message:
     """Build a request of this version; see `build`."""
     return build(request_type(api_key, version), values)
 
 
-def response(api_key: int, version: int, /, **values: object) -> Message:
+def _response(api_key: int, version: int, /, **values: object) -> Message:
     """Build a response of this version; see `build`."""
     return build(response_type(api_key, version), values)
+
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.overloads import field_or, request, response
+else:
+    request, response = _request, _response
+    # field_or(message, "session_id", -1): a field that some of our versions lack, or the default where it is missing.
+    field_or = getattr
 
 
 class FieldShape:
@@ -223,7 +236,7 @@ def to_ms(value: timedelta | datetime | int | None) -> int:
     return value.days * 86_400_000 + value.seconds * 1000 + round(value.microseconds / 1000)
 
 
-def error_of(message: Message) -> ErrorCode:
+def error_of(message: object) -> ErrorCode:
     """The message's own top-level error code; `none` where the version has no such field."""
     code: ErrorCode = getattr(message, "error_code", ErrorCode.none)
     return code

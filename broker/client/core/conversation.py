@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from broker.wire.apis import ApiKey, negotiate
 from broker.wire.codec import decode_response, decode_response_correlation_id, encode_request
 from broker.wire.encoder import Buffer
 from broker.wire.errors import ErrorCode, RemoteProtocolError
 from broker.wire.extent import ANSWER_ELEMENTS_MAX
-from broker.wire.messages import Message, request
+from broker.wire.messages import Message, field_or, request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.api_versions import ApiVersionsResponse
 
 _SOFTWARE_NAME = "kafka-harness-reference"
 _SOFTWARE_VERSION = "1"
@@ -73,14 +77,14 @@ class Conversation:
         )
         return self.ask(Pending(ApiKey.API_VERSIONS, version, context, True, deadline_ms), message)
 
-    def on_greeted(self, message: Message) -> bool:
+    def on_greeted(self, message: ApiVersionsResponse) -> bool:
         """True when requests may be sent; False if the broker has to be greeted in version 0 first."""
         if message.error_code == ErrorCode.unsupported_version and message.__version__ > 0:
             return False
         if message.error_code != ErrorCode.none:
             raise RemoteProtocolError(f"ApiVersions answered with {message.error_code.name}")
         self._offered = {each.api_key: (each.min_version, each.max_version) for each in message.api_keys}
-        finalized = getattr(message, "finalized_features", None) or ()
+        finalized = field_or(message, "finalized_features", None) or ()
         self.features = {each.name: each.max_version_level for each in finalized}
         return True
 

@@ -6,10 +6,12 @@ Knows the names of error codes, not how a connection or a batch came to fail.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol, TypeVar
 
 from broker.wire.errors import ErrorCode, error_name, is_retriable
 
+Entry = TypeVar("Entry")
+Entry_co = TypeVar("Entry_co", covariant=True)
 LOCAL_ERROR_CODE = -1  # the run log writes -1 for an error that no broker named
 
 
@@ -97,12 +99,17 @@ def record_too_large(message: str) -> KafkaError:
     return KafkaError(ErrorCode.message_too_large, message)
 
 
-def first_of(entries: Sequence[Any] | None) -> Any:  # kio's generated types
+def first_of(entries: Sequence[Entry] | None) -> Entry:
     """The entry of an answer to a question about one thing. IncompleteAnswerError if there is none."""
     if not entries:
         raise IncompleteAnswerError
     return entries[0]
 
 
-def first_partition(topics: Sequence[Any] | None) -> Any:
+class _Topic(Protocol[Entry_co]):
+    @property
+    def partitions(self) -> Sequence[Entry_co]: ...
+
+
+def first_partition(topics: Sequence[_Topic[Entry]] | None) -> Entry:
     return first_of(first_of(topics).partitions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.node.cluster.links import HandleLocally, Links
 from broker.node.cluster.metadata import MetadataHost
@@ -18,7 +19,11 @@ from broker.node.process.logs import Logger
 from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.kinds import Asks
+
+Reply = TypeVar("Reply")
 
 RETRY_MS = 50
 
@@ -30,7 +35,7 @@ def _nothing() -> None:
 _PARTS = ("topics", "responses", "results", "entries")
 
 
-def is_not_controller(response: Message) -> bool:
+def is_not_controller(response: object) -> bool:
     """NOT_CONTROLLER at the top, or in a part where the API has no top-level code."""
     if getattr(response, "error_code", ErrorCode.none) is ErrorCode.not_controller:
         return True
@@ -57,7 +62,7 @@ class ControllerClient:
             logger=logger,
         )
 
-    async def call_once(self, api_key: ApiKey, version: int, message: Message, *, timeout_ms: int) -> Message:
+    async def call_once(self, api_key: ApiKey, version: int, message: Asks[Reply], *, timeout_ms: int) -> Reply:
         """Ask whom we believe to be the controller. Raises ChannelError: no controller, or no answer in time."""
         leader_id = self._metadata.leader_id
         if leader_id < 0:
@@ -68,11 +73,11 @@ class ControllerClient:
         self,
         api_key: ApiKey,
         version: int,
-        message: Message,
+        message: Asks[Reply],
         *,
         timeout_ms: int,
         on_repeat: Callable[[], object] = _nothing,
-    ) -> Message:
+    ) -> Reply:
         """As `call_once`, but asks again until the time limit when the controller moved. Raises ChannelError.
 
         A request whose answer was lost may be sent twice, and a controller that resigns refuses what its successor may

@@ -9,6 +9,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.node.cluster.controller_client import ControllerClient
@@ -20,6 +21,9 @@ from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.broker_registration import ListenerFields
 
 REGISTRATION_VERSION = 4
 HEARTBEAT_VERSION = 1
@@ -84,7 +88,7 @@ class Lifecycle:
         return True
 
     async def _register(self) -> None:
-        listeners = [
+        listeners: list[ListenerFields] = [
             {"name": name, "host": address.host, "port": address.port, "security_protocol": 0}
             for name, address in self._config.advertised_listeners.items()
         ]
@@ -160,5 +164,4 @@ class Lifecycle:
             self.is_fenced = response.is_fenced
             if response.should_shut_down:
                 self.may_stop.set()
-        error: ErrorCode = response.error_code
-        return error
+        return response.error_code

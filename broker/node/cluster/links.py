@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.controller.image import MetadataImage
 from broker.node.net.channel import Channel, ChannelError
@@ -16,6 +16,11 @@ from broker.node.process.logs import Logger
 from broker.node.settings.config import Address, NodeConfig
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.messages import Message
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.kinds import Asks
+
+Reply = TypeVar("Reply")
 
 
 class LocalRequest:
@@ -84,7 +89,9 @@ class Links:
         self._address, self._handle_locally, self._logger = address, handle_locally, logger
         self._channels: dict[int, Channel] = {}
 
-    async def call(self, node_id: int, api_key: ApiKey, version: int, message: Message, *, timeout_ms: int) -> Message:
+    async def call(
+        self, node_id: int, api_key: ApiKey, version: int, message: Asks[Reply], *, timeout_ms: int
+    ) -> Reply:
         """Raises ChannelError: no answer in time; whether the peer acted is unknown."""
         if node_id != self._node_id:
             return await self._channel(node_id).request(api_key, version, message, timeout_ms=timeout_ms)
@@ -95,7 +102,8 @@ class Links:
             listener_name=self._listener_name,
             log=self._logger.handler_failed,
         )
-        return await answer_of_own_handler(request, self._handle_locally, timeout_ms=timeout_ms)
+        reply: Reply = await answer_of_own_handler(request, self._handle_locally, timeout_ms=timeout_ms)
+        return reply
 
     def _channel(self, node_id: int) -> Channel:
         if node_id not in self._channels:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
 from broker.coordinator.transactions.types import TopicPartition, WriteMarkers
@@ -20,7 +21,10 @@ from broker.node.process.logs import Logger
 from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import write_txn_markers as shapes
 
 VERSION = 2
 RETRY_MS = 20
@@ -138,7 +142,9 @@ class MarkerSender:
         for job in jobs:
             self._finish_if_done(job)
 
-    def _take(self, batch: dict[_Job, set[TopicPartition]], answer: Message) -> dict[_Job, set[TopicPartition]]:
+    def _take(
+        self, batch: dict[_Job, set[TopicPartition]], answer: shapes.WriteTxnMarkersResponse
+    ) -> dict[_Job, set[TopicPartition]]:
         """What must be sent again. Answers come in the order of the markers: one producer may have several."""
         for job, result in zip(batch, answer.markers, strict=False):
             for topic in result.topics:
@@ -165,7 +171,7 @@ def _next_batch(waiting: dict[_Job, set[TopicPartition]]) -> dict[_Job, set[Topi
     return batch
 
 
-def _marker(job: _Job, partitions: set[TopicPartition]) -> dict[str, object]:
+def _marker(job: _Job, partitions: set[TopicPartition]) -> shapes.WritableTxnMarkerFields:
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         topics.setdefault(topic, []).append(index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
 from broker.node.cluster.controller_client import ControllerClient
@@ -14,6 +15,9 @@ from broker.node.process.logs import Logger
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.create_topics import CreatableTopicFields
 
 CREATE_TOPIC_VERSION = 7
 CREATE_TIMEOUT_MS = 5_000
@@ -49,7 +53,7 @@ class TopicMaker:
                 self._creating = None
 
     async def _create(self) -> str | None:
-        wanted = {
+        wanted: CreatableTopicFields = {
             "name": self._topic.name,
             "num_partitions": self._topic.partitions,
             "replication_factor": self._topic.replication_factor,

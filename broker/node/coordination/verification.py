@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.coordinator.transactions.types import TopicPartition
 from broker.log.verification import VerificationGuard
@@ -21,7 +21,10 @@ from broker.node.process.logs import Logger
 from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import add_partitions_to_txn as shapes
 
 VERSION = 5
 QUESTIONS_MAX = 100_000  # open at once; more batches are refused with NOT_ENOUGH_REPLICAS, which clients repeat
@@ -205,7 +208,7 @@ PRODUCE_ADDS_SINCE_VERSION = 12  # Produce: the broker adds the partition (KIP-8
 ABORTABLE_SINCE_VERSION = 11  # Produce: knows TRANSACTION_ABORTABLE
 
 
-def _transactions(asked: list[_Question]) -> list[dict[str, object]]:
+def _transactions(asked: list[_Question]) -> list[shapes.AddPartitionsToTxnTransactionFields]:
     grouped: dict[tuple[Producer, bool], dict[str, list[int]]] = {}
     for question in asked:
         topics = grouped.setdefault((question.producer, not question.adds), {})
@@ -223,7 +226,7 @@ def _transactions(asked: list[_Question]) -> list[dict[str, object]]:
     ]
 
 
-def _errors(answer: Message) -> dict[tuple[str, str, int], ErrorCode]:
+def _errors(answer: shapes.AddPartitionsToTxnResponse) -> dict[tuple[str, str, int], ErrorCode]:
     return {
         (result.transactional_id, topic.name, partition.partition_index): partition.partition_error_code
         for result in answer.results_by_transaction

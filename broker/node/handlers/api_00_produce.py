@@ -11,6 +11,7 @@ is in broker/node/replicas/produce_checks.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from broker.node.handlers.partition_produce import PartitionProduce
 from broker.node.handlers.produce_answer import ProduceAnswer
@@ -20,10 +21,13 @@ from broker.node.net.turns import in_turns
 from broker.wire.errors import ErrorCode
 from broker.wire.hot_produce import TOPIC_IDS_SINCE_VERSION, PartitionAnswer
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import produce as shapes
+
 _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.ProduceRequest]) -> None:
     """In turns: batches of many partitions that unpack to much would keep the loop for seconds."""
     answer = ProduceAnswer(request)
 
@@ -38,7 +42,7 @@ def handle(services: Services, request: Request) -> None:
     in_turns(request, _partitions(services, request, answer), done)
 
 
-def _partitions(services: Services, request: Request, answer: ProduceAnswer) -> Iterator[None]:
+def _partitions(services: Services, request: Request[shapes.ProduceRequest], answer: ProduceAnswer) -> Iterator[None]:
     """Handles one partition after the other."""
     by_id = request.version >= TOPIC_IDS_SINCE_VERSION
     for topic in request.message.topic_data:

@@ -9,6 +9,7 @@ it: what it names, and what was noted since. Not done: preferred read replicas.
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING, cast
 
 from broker.node.handlers.fetch_answer import TOPIC_IDS_SINCE_VERSION, respond
 from broker.node.handlers.fetch_reads import PartitionReads, Read
@@ -28,14 +29,19 @@ from broker.node.replicas.hosted import HostedPartition
 from broker.replication import FollowerFetched, FollowerIdles
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response, to_ms
+from broker.wire.messages import field_or, response, to_ms
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from broker.wire.shapes import fetch as shapes
 
 REPLICA_STATE_SINCE_VERSION = 15
 READ_COMMITTED = 1  # isolation_level
 _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.FetchRequest]) -> None:
     if request.listener is Listener.CONTROLLER:
         services.metadata.quorum_request(request.message, request.respond)
         return
@@ -65,7 +71,7 @@ class _Fetch:
         "_watched",
     )
 
-    def __init__(self, services: Services, request: AnyRequest) -> None:
+    def __init__(self, services: Services, request: AnyRequest[shapes.FetchRequest]) -> None:
         self._services, self._request = services, request
         message = request.message
         is_new = request.version >= REPLICA_STATE_SINCE_VERSION
@@ -88,7 +94,7 @@ class _Fetch:
     def join_session(self) -> ErrorCode:
         """Begin, continue or end a session, as the request says; an incremental one stands for all its partitions."""
         message, sessions = self._request.message, self._services.fetch_sessions
-        session_id, epoch = getattr(message, "session_id", NO_SESSION), getattr(message, "session_epoch", FINAL_EPOCH)
+        session_id, epoch = field_or(message, "session_id", NO_SESSION), field_or(message, "session_epoch", FINAL_EPOCH)
         uses_ids = self._request.version >= TOPIC_IDS_SINCE_VERSION
         if epoch in (FULL_EPOCH, FINAL_EPOCH):
             if session_id != NO_SESSION:
@@ -103,7 +109,7 @@ class _Fetch:
             return error
         self._is_incremental = True
         forgotten = [
-            (topic.topic_id if uses_ids else topic.topic, index)
+            (cast("UUID", topic.topic_id) if uses_ids else topic.topic, index)
             for topic in message.forgotten_topics_data
             for index in topic.partitions
         ]
@@ -195,7 +201,7 @@ class _Fetch:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def _ask(self, topic: Message) -> list[AskedPartition]:
+    def _ask(self, topic: shapes.FetchTopic) -> list[AskedPartition]:
         by_id = self._request.version >= TOPIC_IDS_SINCE_VERSION
         name = self._services.metadata.image.topic_names.get(topic.topic_id) if by_id else topic.topic
         topic_id = topic.topic_id if by_id else None
@@ -205,10 +211,10 @@ class _Fetch:
                 topic_id,
                 asked.partition,
                 asked.fetch_offset,
-                getattr(asked, "current_leader_epoch", -1),
-                getattr(asked, "last_fetched_epoch", -1),
+                field_or(asked, "current_leader_epoch", -1),
+                field_or(asked, "last_fetched_epoch", -1),
                 asked.partition_max_bytes,
-                getattr(asked, "log_start_offset", -1),
+                field_or(asked, "log_start_offset", -1),
             )
             for asked in topic.partitions
         ]
@@ -236,7 +242,7 @@ class _Fetch:
 
     def _read_all(self) -> list[Read]:
         message = self._request.message
-        left_bytes = min(getattr(message, "max_bytes", 2**31 - 1), self._services.config.fetch_max_bytes)
+        left_bytes = min(message.max_bytes, self._services.config.fetch_max_bytes)
         if self._services.quotas.is_active and not self._is_replica:
             quota_bytes = self._services.quotas.fetch_bytes_max(self._request.client_id)
             left_bytes = left_bytes if quota_bytes is None else min(left_bytes, quota_bytes)

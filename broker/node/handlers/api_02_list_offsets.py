@@ -8,6 +8,7 @@ done: tiered storage (-4 is the earliest, -5 nothing).
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from broker.log.errors import STORAGE_ERRORS
 from broker.node.handlers.services import Services
@@ -15,7 +16,10 @@ from broker.node.net.requests import AnyRequest
 from broker.node.replicas.hosted import HostedPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import list_offsets as shapes
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 NOT_AVAILABLE_SINCE_VERSION = 5
@@ -23,9 +27,9 @@ READ_COMMITTED = 1  # isolation_level
 SPECIAL_SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.ListOffsetsRequest]) -> None:
     times = Counter((topic.name, each.partition_index) for topic in request.message.topics for each in topic.partitions)
-    answers: dict[str, dict[int, dict[str, object]]] = {}
+    answers: dict[str, dict[int, shapes.ListOffsetsPartitionResponseFields]] = {}
     for topic in request.message.topics:
         for each in topic.partitions:
             index = each.partition_index
@@ -36,18 +40,22 @@ def handle(services: Services, request: AnyRequest) -> None:
                 else _partition(services, request, topic.name, each)
             )
             answers.setdefault(topic.name, {})[index] = answer
-    topics = [{"name": name, "partitions": list(found.values())} for name, found in answers.items()]
+    topics: list[shapes.ListOffsetsTopicResponseFields] = [
+        {"name": name, "partitions": list(found.values())} for name, found in answers.items()
+    ]
     request.respond(response(ApiKey.LIST_OFFSETS, request.version, topics=topics))
 
 
-def _partition(services: Services, request: AnyRequest, topic: str, asked: Message) -> dict[str, object]:
+def _partition(
+    services: Services, request: AnyRequest[shapes.ListOffsetsRequest], topic: str, asked: shapes.ListOffsetsPartition
+) -> shapes.ListOffsetsPartitionResponseFields:
     index = asked.partition_index
     if asked.timestamp < 0 and SPECIAL_SINCE_VERSION.get(asked.timestamp, request.version + 1) > request.version:
         return _failed(index, ErrorCode.unsupported_version)
     hosted = services.partitions.get(topic, index)
     if hosted is None:
         return _failed(index, services.absent(topic, index))
-    error = hosted.replica.check_leader_epoch(getattr(asked, "current_leader_epoch", -1))
+    error = hosted.replica.check_leader_epoch(field_or(asked, "current_leader_epoch", -1))
     if error is ErrorCode.none and not hosted.replica.is_leader:
         error = ErrorCode.not_leader_or_follower
     if error is not ErrorCode.none:
@@ -60,7 +68,7 @@ def _partition(services: Services, request: AnyRequest, topic: str, asked: Messa
     limit = hosted.replica.high_watermark
     if is_replica:
         limit = hosted.log.log_end_offset
-    elif getattr(request.message, "isolation_level", 0) == READ_COMMITTED:
+    elif field_or(request.message, "isolation_level", 0) == READ_COMMITTED:
         limit = hosted.log.last_stable_offset(limit)
     try:
         timestamp, offset = _find(hosted, asked.timestamp, limit)
@@ -94,5 +102,5 @@ def _find(hosted: HostedPartition, timestamp: int, limit: int) -> tuple[int, int
     return found
 
 
-def _failed(index: int, error: ErrorCode) -> dict[str, object]:
+def _failed(index: int, error: ErrorCode) -> shapes.ListOffsetsPartitionResponseFields:
     return {"partition_index": index, "error_code": error, "timestamp": -1, "offset": -1, "leader_epoch": -1}

@@ -6,6 +6,9 @@ racks.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+from uuid import UUID
+
 from broker.controller.image import MetadataImage, TopicState
 from broker.controller.topics import is_legal_name
 from broker.node.coordination.internal_topics import is_internal
@@ -16,8 +19,12 @@ from broker.node.net.requests import AnyRequest
 from broker.node.process.clock import monotonic_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import field_or, response
 from broker.wire.messages import request as make_request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import metadata as shapes
+    from broker.wire.shapes.create_topics import CreatableTopicFields
 
 ALL_TOPICS_ARE_NULL_SINCE_VERSION = 1
 BY_ID_SINCE_VERSION = 12
@@ -25,13 +32,13 @@ CREATE_TOPICS_VERSION = 7
 CREATE_TIMEOUT_MS = 5_000
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.MetadataRequest]) -> None:
     image = services.metadata.image
     if not _is_sensible(request):
         request.respond(_refused(request))
         return
     missing = _missing_names(request, image)
-    may_create = services.config.auto_create_topics_enable and getattr(
+    may_create = services.config.auto_create_topics_enable and field_or(
         request.message, "allow_auto_topic_creation", True
     )
     if missing and may_create:
@@ -40,20 +47,20 @@ def handle(services: Services, request: AnyRequest) -> None:
     request.respond(_answer(services, request))
 
 
-def _is_sensible(request: AnyRequest) -> bool:
+def _is_sensible(request: AnyRequest[shapes.MetadataRequest]) -> bool:
     """A topic is asked for by name or by id: ids came in version 10, but may be asked for only since 12 (KIP-516)."""
     asked = request.message.topics or ()
-    is_by_id = any(getattr(each, "topic_id", None) is not None for each in asked)
+    is_by_id = any(field_or(each, "topic_id", None) is not None for each in asked)
     if is_by_id:  # then names are ignored
         return request.version >= BY_ID_SINCE_VERSION
     return all(each.name is not None for each in asked)
 
 
-def _refused(request: AnyRequest) -> Message:
+def _refused(request: AnyRequest[shapes.MetadataRequest]) -> shapes.MetadataResponse:
     may_be_null = request.version >= BY_ID_SINCE_VERSION
     topics = [
         _absent(each.name if may_be_null else each.name or "", each.topic_id, ErrorCode.invalid_request)
-        for each in request.message.topics
+        for each in request.message.topics or ()
     ]
     return response(
         ApiKey.METADATA,
@@ -66,15 +73,17 @@ def _refused(request: AnyRequest) -> Message:
     )
 
 
-def _missing_names(request: AnyRequest, image: MetadataImage) -> list[str]:
+def _missing_names(request: AnyRequest[shapes.MetadataRequest], image: MetadataImage) -> list[str]:
     topics = request.message.topics or ()
-    if any(getattr(topic, "topic_id", None) is not None for topic in topics):
+    if any(field_or(topic, "topic_id", None) is not None for topic in topics):
         return []  # a request by ids ignores names
     return [topic.name for topic in topics if topic.name is not None and topic.name not in image.topics]
 
 
-async def _create_then_answer(services: Services, request: AnyRequest, names: list[str]) -> None:
-    wanted = [
+async def _create_then_answer(
+    services: Services, request: AnyRequest[shapes.MetadataRequest], names: list[str]
+) -> None:
+    wanted: list[CreatableTopicFields] = [
         {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": [], "configs": []}
         for name in names
     ]
@@ -97,10 +106,12 @@ async def _create_then_answer(services: Services, request: AnyRequest, names: li
     request.respond(_answer(services, request, errors))
 
 
-def _answer(services: Services, request: AnyRequest, errors: dict[str, ErrorCode] | None = None) -> Message:
+def _answer(
+    services: Services, request: AnyRequest[shapes.MetadataRequest], errors: dict[str, ErrorCode] | None = None
+) -> shapes.MetadataResponse:
     image = services.metadata.image
     live = image.live_broker_ids()
-    brokers = []
+    brokers: list[shapes.MetadataResponseBrokerFields] = []
     for broker_id in live:
         endpoint = image.brokers[broker_id].endpoints.get(request.listener_name)
         if endpoint is not None:
@@ -114,18 +125,21 @@ def _answer(services: Services, request: AnyRequest, errors: dict[str, ErrorCode
         controller_id=controller_id,
         topics=_topics(request, image, errors or {}),
         cluster_authorized_operations=operations.asked(
-            request, "include_cluster_authorized_operations", operations.CLUSTER
+            field_or(request.message, "include_cluster_authorized_operations", False), operations.CLUSTER
         ),
     )
 
 
-def _topics(request: AnyRequest, image: MetadataImage, errors: dict[str, ErrorCode]) -> list[dict[str, object]]:
+def _topics(
+    request: AnyRequest[shapes.MetadataRequest], image: MetadataImage, errors: dict[str, ErrorCode]
+) -> list[shapes.MetadataResponseTopicFields]:
     asked = request.message.topics
-    allowed = operations.asked(request, "include_topic_authorized_operations", operations.TOPIC)
-    wants_all = asked is None or (request.version < ALL_TOPICS_ARE_NULL_SINCE_VERSION and not asked)
-    if wants_all:
+    allowed = operations.asked(
+        field_or(request.message, "include_topic_authorized_operations", False), operations.TOPIC
+    )
+    if asked is None or (request.version < ALL_TOPICS_ARE_NULL_SINCE_VERSION and not asked):
         return [_topic(image, state, allowed) for _, state in sorted(image.topics.items())]
-    ids = dict.fromkeys(each.topic_id for each in asked if getattr(each, "topic_id", None) is not None)
+    ids = dict.fromkeys(each.topic_id for each in asked if field_or(each, "topic_id", None) is not None)
     if ids:  # then names are ignored, as in Kafka
         return [
             _absent(None, topic_id, ErrorCode.unknown_topic_id)
@@ -137,7 +151,7 @@ def _topics(request: AnyRequest, image: MetadataImage, errors: dict[str, ErrorCo
         _absent(name, None, _why_absent(name, errors), allowed)
         if (state := image.topics.get(name)) is None
         else _topic(image, state, allowed)
-        for name in dict.fromkeys(each.name for each in asked)
+        for name in dict.fromkeys(each.name for each in asked if each.name is not None)
     ]
 
 
@@ -149,8 +163,8 @@ def _why_absent(name: str, errors: dict[str, ErrorCode]) -> ErrorCode:
 
 
 def _absent(
-    name: str | None, topic_id: object, error: ErrorCode, allowed: int = operations.NOT_ASKED
-) -> dict[str, object]:
+    name: str | None, topic_id: UUID | None, error: ErrorCode, allowed: int = operations.NOT_ASKED
+) -> shapes.MetadataResponseTopicFields:
     return {
         "error_code": error,
         "name": name,
@@ -161,9 +175,9 @@ def _absent(
     }
 
 
-def _topic(image: MetadataImage, state: TopicState, allowed: int) -> dict[str, object]:
+def _topic(image: MetadataImage, state: TopicState, allowed: int) -> shapes.MetadataResponseTopicFields:
     live = set(image.live_broker_ids())
-    partitions = [
+    partitions: list[shapes.MetadataResponsePartitionFields] = [
         {
             "error_code": ErrorCode.none if each.leader >= 0 else ErrorCode.leader_not_available,
             "partition_index": index,

@@ -6,6 +6,7 @@ retention_time of versions 2-4 is ignored, as by Kafka since KIP-211: offsets li
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
 from broker.coordinator.groups.events import CommitOffsets, CommitResult, OffsetToCommit
@@ -14,13 +15,16 @@ from broker.node.net.requests import Request, guarded
 from broker.node.process.clock import wall_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import offset_commit as shapes
 
 MEMBER_EPOCHS_SINCE_VERSION = 9
 TOPIC_IDS_SINCE_VERSION = 10
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.OffsetCommitRequest]) -> None:
     message, image = request.message, services.metadata.image
     offsets, codes = _asked(request, image)
 
@@ -40,7 +44,7 @@ def handle(services: Services, request: Request) -> None:
             token=token,
             group_id=message.group_id,
             member_id=message.member_id,
-            instance_id=getattr(message, "group_instance_id", None),
+            instance_id=field_or(message, "group_instance_id", None),
             generation=message.generation_id_or_member_epoch,
             offsets=tuple(offsets),
             wall_ms=wall_ms(),
@@ -52,7 +56,9 @@ def handle(services: Services, request: Request) -> None:
     )
 
 
-def _asked(request: Request, image: MetadataImage) -> tuple[list[OffsetToCommit], dict[tuple[str, int], ErrorCode]]:
+def _asked(
+    request: Request[shapes.OffsetCommitRequest], image: MetadataImage
+) -> tuple[list[OffsetToCommit], dict[tuple[str, int], ErrorCode]]:
     """What the group is asked to keep, and the errors of partitions that their topics do not have."""
     by_id = request.version >= TOPIC_IDS_SINCE_VERSION
     offsets: list[OffsetToCommit] = []
@@ -71,7 +77,7 @@ def _asked(request: Request, image: MetadataImage) -> tuple[list[OffsetToCommit]
                     topic=name,
                     partition=each.partition_index,
                     offset=each.committed_offset,
-                    leader_epoch=getattr(each, "committed_leader_epoch", -1),
+                    leader_epoch=field_or(each, "committed_leader_epoch", -1),
                     metadata=each.committed_metadata or "",
                     topic_id=state.topic_id,
                 )
@@ -80,23 +86,29 @@ def _asked(request: Request, image: MetadataImage) -> tuple[list[OffsetToCommit]
 
 
 def _answer(
-    request: Request, image: MetadataImage, codes: Mapping[tuple[str, int], ErrorCode], default: ErrorCode
-) -> Message:
+    request: Request[shapes.OffsetCommitRequest],
+    image: MetadataImage,
+    codes: Mapping[tuple[str, int], ErrorCode],
+    default: ErrorCode,
+) -> shapes.OffsetCommitResponse:
     """`image`: the one that the request was asked by."""
     by_id = request.version >= TOPIC_IDS_SINCE_VERSION
     absent = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
-    topics = []
+    topics: list[shapes.OffsetCommitResponseTopicFields] = []
     for topic in request.message.topics:
         name = image.topic_names.get(topic.topic_id) if by_id else topic.name
         there = name is not None and name in image.topics
         if there and not topic.partitions:
             continue
-        partitions = [
+        partitions: list[shapes.OffsetCommitResponsePartitionFields] = [
             {
                 "partition_index": each.partition_index,
                 "error_code": codes.get((str(name), each.partition_index), default) if there else absent,
             }
             for each in topic.partitions
         ]
-        topics.append({"topic_id" if by_id else "name": topic.topic_id if by_id else name, "partitions": partitions})
+        if by_id:
+            topics.append({"topic_id": topic.topic_id, "partitions": partitions})
+        else:
+            topics.append({"name": topic.name, "partitions": partitions})
     return response(ApiKey.OFFSET_COMMIT, request.version, topics=topics)

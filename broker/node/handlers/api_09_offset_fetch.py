@@ -5,21 +5,29 @@ require_stable (7 and above): an offset of an open transaction is answered UNSTA
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
+from uuid import UUID
 
 from broker.coordinator.groups.events import FetchedOffset, FetchOffsets, FetchResult
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import offset_fetch as shapes
 
 ALL_TOPICS_SINCE_VERSION = 2  # null: all; an empty list: none
 TOP_LEVEL_ERROR_SINCE_VERSION = 2
 GROUPS_SINCE_VERSION = 8
 TOPIC_IDS_SINCE_VERSION = 10
+
+
+# (id, if it is asked for by that; name, or None if that is unknown; partitions)
+_Topic: TypeAlias = tuple[UUID | None, str | None, tuple[int, ...]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,12 +37,12 @@ class _Asked:
     group_id: str
     member_id: str | None
     member_epoch: int
-    topics: list[tuple[Any, str | None, tuple[int, ...]]] | None  # (as asked, name or None if unknown, partitions)
+    topics: list[_Topic] | None
     error_code: ErrorCode = ErrorCode.none
     offsets: Mapping[tuple[str, int], FetchedOffset] = field(default_factory=dict)
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.OffsetFetchRequest]) -> None:
     asked = _asked(services, request)
     waiting = len(asked)
     if not asked:
@@ -50,35 +58,38 @@ def handle(services: Services, request: Request) -> None:
         _ask(services, request, each, answered)
 
 
-def _asked(services: Services, request: Request) -> list[_Asked]:
+def _asked(services: Services, request: Request[shapes.OffsetFetchRequest]) -> list[_Asked]:
     message, version = request.message, request.version
     by_id = version >= TOPIC_IDS_SINCE_VERSION
     names = services.metadata.image.topic_names
 
-    def topics_of(topics: Any) -> list[tuple[Any, str | None, tuple[int, ...]]] | None:
-        if topics is None:
+    def topics_of(group: shapes.OffsetFetchRequestGroup) -> list[_Topic] | None:
+        if group.topics is None:
             return None
-        return [
-            (topic.topic_id, names.get(topic.topic_id), topic.partition_indexes)
-            if by_id
-            else (topic.name, topic.name, topic.partition_indexes)
-            for topic in topics
-        ]
+        if not by_id:
+            return [(None, topic.name, topic.partition_indexes) for topic in group.topics]
+        return [(topic.topic_id, names.get(topic.topic_id), topic.partition_indexes) for topic in group.topics]
 
     if version < GROUPS_SINCE_VERSION:
-        return [_Asked(group_id=message.group_id, member_id=None, member_epoch=-1, topics=topics_of(message.topics))]
+        asked = message.topics
+        topics: list[_Topic] | None = None
+        if asked is not None:
+            topics = [(None, topic.name, topic.partition_indexes) for topic in asked]
+        return [_Asked(group_id=message.group_id, member_id=None, member_epoch=-1, topics=topics)]
     return [
         _Asked(
             group_id=group.group_id,
-            member_id=getattr(group, "member_id", None),
-            member_epoch=getattr(group, "member_epoch", -1),
-            topics=topics_of(group.topics),
+            member_id=field_or(group, "member_id", None),
+            member_epoch=field_or(group, "member_epoch", -1),
+            topics=topics_of(group),
         )
         for group in message.groups
     ]
 
 
-def _ask(services: Services, request: Request, each: _Asked, answered: Any) -> None:
+def _ask(
+    services: Services, request: Request[shapes.OffsetFetchRequest], each: _Asked, answered: Callable[[], None]
+) -> None:
     topics: dict[str, tuple[int, ...]] | None = None
     if each.topics is not None:
         topics = {}
@@ -101,7 +112,7 @@ def _ask(services: Services, request: Request, each: _Asked, answered: Any) -> N
             member_id=each.member_id,
             member_epoch=each.member_epoch,
             topics=topics,
-            require_stable=getattr(request.message, "require_stable", False),
+            require_stable=field_or(request.message, "require_stable", False),
         )
 
     services.groups.ask(
@@ -109,10 +120,10 @@ def _ask(services: Services, request: Request, each: _Asked, answered: Any) -> N
     )
 
 
-def _answer(services: Services, request: Request, asked: list[_Asked]) -> None:
+def _answer(services: Services, request: Request[shapes.OffsetFetchRequest], asked: list[_Asked]) -> None:
     version = request.version
     if version >= GROUPS_SINCE_VERSION:
-        groups = [
+        groups: list[shapes.OffsetFetchResponseGroupFields] = [
             {
                 "group_id": each.group_id,
                 "topics": _topics(services, each, by_id=version >= TOPIC_IDS_SINCE_VERSION),
@@ -128,11 +139,13 @@ def _answer(services: Services, request: Request, asked: list[_Asked]) -> None:
     request.respond(response(ApiKey.OFFSET_FETCH, version, topics=topics, error_code=error))
 
 
-def _topics(services: Services, each: _Asked, *, by_id: bool, tells_error: bool = False) -> list[dict[str, object]]:
+def _topics(
+    services: Services, each: _Asked, *, by_id: bool, tells_error: bool = False
+) -> list[shapes.OffsetFetchResponseTopicsFields]:
     if each.error_code is not ErrorCode.none and not tells_error:
         return []
     absent = FetchedOffset(error_code=each.error_code)
-    topics: list[tuple[Any, str | None, tuple[int, ...]]] = []
+    topics: list[_Topic] = []
     if each.topics is None:
         by_name: dict[str, list[int]] = {}
         for name, partition in sorted(each.offsets):
@@ -140,24 +153,27 @@ def _topics(services: Services, each: _Asked, *, by_id: bool, tells_error: bool 
         states = services.metadata.image.topics
         for name, found in by_name.items():
             if not by_id:
-                topics.append((name, name, tuple(found)))
+                topics.append((None, name, tuple(found)))
             elif name in states:
                 topics.append((states[name].topic_id, name, tuple(found)))
     else:
         topics = each.topics
-    result: list[dict[str, object]] = []
-    for given, known, partitions in topics:
+    result: list[shapes.OffsetFetchResponseTopicsFields] = []
+    for topic_id, known, partitions in topics:
         unknown = FetchedOffset(error_code=ErrorCode.unknown_topic_id)
         default = unknown if known is None and by_id else absent
         answers = [
             _partition(index, default if known is None else each.offsets.get((known, index), default))
             for index in partitions
         ]
-        result.append({"topic_id" if by_id else "name": given, "partitions": answers})
+        if by_id:
+            result.append({"topic_id": topic_id, "partitions": answers})
+        else:
+            result.append({"name": str(known), "partitions": answers})
     return result
 
 
-def _partition(index: int, found: FetchedOffset) -> dict[str, object]:
+def _partition(index: int, found: FetchedOffset) -> shapes.OffsetFetchResponsePartitionsFields:
     return {
         "partition_index": index,
         "committed_offset": found.offset,

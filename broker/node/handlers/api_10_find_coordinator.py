@@ -8,20 +8,24 @@ message says why.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import find_coordinator as shapes
 
 KEYS_SINCE_VERSION = 4
 KEY_TYPE_OF_VERSION_0 = 0
 KEY_TYPE_MAX = 1
 
 
-def handle(services: Services, request: AnyRequest) -> None:
-    key_type = int(getattr(request.message, "key_type", KEY_TYPE_OF_VERSION_0))
+def handle(services: Services, request: AnyRequest[shapes.FindCoordinatorRequest]) -> None:
+    key_type = int(field_or(request.message, "key_type", KEY_TYPE_OF_VERSION_0))
     has_keys = request.version >= KEYS_SINCE_VERSION
     keys = tuple(request.message.coordinator_keys) if has_keys else (request.message.key,)
     host = services.coordinators.get(key_type)
@@ -35,7 +39,9 @@ def handle(services: Services, request: AnyRequest) -> None:
         services.serve(request, _make_topic_then_answer(services, request, key_type, keys))
 
 
-async def _make_topic_then_answer(services: Services, request: AnyRequest, key_type: int, keys: Sequence[str]) -> None:
+async def _make_topic_then_answer(
+    services: Services, request: AnyRequest[shapes.FindCoordinatorRequest], key_type: int, keys: Sequence[str]
+) -> None:
     problem = await services.coordinators[key_type].ensure_topic()
     if problem is None:
         _answer(request, [_found(services, request, key_type, key) for key in keys])
@@ -43,7 +49,9 @@ async def _make_topic_then_answer(services: Services, request: AnyRequest, key_t
         _answer(request, [_failed(key, ErrorCode.coordinator_not_available, problem) for key in keys])
 
 
-def _found(services: Services, request: AnyRequest, key_type: int, key: str) -> dict[str, object]:
+def _found(
+    services: Services, request: AnyRequest[shapes.FindCoordinatorRequest], key_type: int, key: str
+) -> shapes.CoordinatorFields:
     host = services.coordinators[key_type]
     state = host.partition_state(key)
     leader = -1 if state is None else state.leader
@@ -65,13 +73,23 @@ def _found(services: Services, request: AnyRequest, key_type: int, key: str) -> 
     }
 
 
-def _failed(key: str, error: ErrorCode, message: str) -> dict[str, object]:
+def _failed(key: str, error: ErrorCode, message: str) -> shapes.CoordinatorFields:
     return {"key": key, "error_code": error, "error_message": message, "node_id": -1, "host": "", "port": -1}
 
 
-def _answer(request: AnyRequest, found: list[dict[str, object]]) -> None:
+def _answer(request: AnyRequest[shapes.FindCoordinatorRequest], found: list[shapes.CoordinatorFields]) -> None:
     if request.version >= KEYS_SINCE_VERSION:
         request.respond(response(ApiKey.FIND_COORDINATOR, request.version, coordinators=found))
     else:
-        only = {name: value for name, value in found[0].items() if name != "key"}
-        request.respond(response(ApiKey.FIND_COORDINATOR, request.version, **only))
+        only = found[0]
+        request.respond(
+            response(
+                ApiKey.FIND_COORDINATOR,
+                request.version,
+                error_code=only["error_code"],
+                error_message=only["error_message"],
+                node_id=only["node_id"],
+                host=only["host"],
+                port=only["port"],
+            )
+        )

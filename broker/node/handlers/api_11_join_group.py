@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.groups.events import JoinGroup, JoinResult
 from broker.node.coordination.groups import are_too_long
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response, to_ms
+from broker.wire.messages import field_or, response, to_ms
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import join_group as shapes
 
 NULL_PROTOCOL_SINCE_VERSION = 7
 MEMBER_ID_REQUIRED_SINCE_VERSION = 4
 SKIP_ASSIGNMENT_SINCE_VERSION = 9
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.JoinGroupRequest]) -> None:
     message, version = request.message, request.version
-    instance_id = getattr(message, "group_instance_id", None)
+    instance_id = field_or(message, "group_instance_id", None)
     session_timeout_ms = to_ms(message.session_timeout)
-    rebalance_timeout_ms = to_ms(getattr(message, "rebalance_timeout", -1))
+    rebalance_timeout_ms = to_ms(field_or(message, "rebalance_timeout", -1))
     protocols = tuple((each.name, bytes(each.metadata)) for each in message.protocols)
 
     def refused(error: ErrorCode) -> None:

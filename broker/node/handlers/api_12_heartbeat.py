@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.groups.events import Heartbeat
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import heartbeat as shapes
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.HeartbeatRequest]) -> None:
     message = request.message
 
     def done(error: ErrorCode) -> None:
@@ -21,7 +26,7 @@ def handle(services: Services, request: Request) -> None:
             token=token,
             group_id=message.group_id,
             member_id=message.member_id,
-            instance_id=getattr(message, "group_instance_id", None),
+            instance_id=field_or(message, "group_instance_id", None),
             generation=message.generation_id,
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.groups.events import LeaveGroup, LeaveResult
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
@@ -9,10 +11,13 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import leave_group as shapes
+
 MEMBERS_SINCE_VERSION = 3
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.LeaveGroupRequest]) -> None:
     message = request.message
     if request.version >= MEMBERS_SINCE_VERSION:
         members = tuple((each.member_id, each.group_instance_id) for each in message.members)
@@ -23,7 +28,7 @@ def handle(services: Services, request: Request) -> None:
         error = result.error_code
         if request.version < MEMBERS_SINCE_VERSION and error is ErrorCode.none:
             error = result.members[0][2]
-        answers = [
+        answers: list[shapes.MemberResponseFields] = [
             {"member_id": member_id, "group_instance_id": instance_id, "error_code": code}
             for member_id, instance_id, code in result.members
         ]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.groups.events import SyncGroup, SyncResult
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import sync_group as shapes
 
 PROTOCOL_SINCE_VERSION = 5
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.SyncGroupRequest]) -> None:
     message = request.message
 
     def done(result: SyncResult) -> None:
@@ -30,7 +35,7 @@ def handle(services: Services, request: Request) -> None:
     def refused(error: ErrorCode) -> None:
         done(SyncResult(error_code=error))
 
-    protocol_type, protocol = getattr(message, "protocol_type", None), getattr(message, "protocol_name", None)
+    protocol_type, protocol = field_or(message, "protocol_type", None), field_or(message, "protocol_name", None)
     if request.version >= PROTOCOL_SINCE_VERSION and (protocol_type is None or protocol is None):
         refused(ErrorCode.inconsistent_group_protocol)  # mandatory since KIP-559
         return
@@ -43,7 +48,7 @@ def handle(services: Services, request: Request) -> None:
             token=token,
             group_id=message.group_id,
             member_id=message.member_id,
-            instance_id=getattr(message, "group_instance_id", None),
+            instance_id=field_or(message, "group_instance_id", None),
             generation=message.generation_id,
             protocol_type=protocol_type,
             protocol=protocol,

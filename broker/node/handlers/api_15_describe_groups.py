@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.groups.events import DescribeClassicGroup, DescribedGroup
 from broker.node.handlers import operations
 from broker.node.handlers.gather import Gather
@@ -9,23 +11,32 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import describe_groups as shapes
 
 NOT_FOUND_SINCE_VERSION = 6
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.DescribeGroupsRequest]) -> None:
     group_ids = request.message.groups
 
-    def done(groups: list[dict[str, object]]) -> None:
+    def done(groups: list[shapes.DescribedGroupFields]) -> None:
         request.respond(response(ApiKey.DESCRIBE_GROUPS, request.version, groups=groups))
 
-    gather: Gather[dict[str, object]] = Gather(len(group_ids), done)
+    gather: Gather[shapes.DescribedGroupFields] = Gather(len(group_ids), done)
     for position, group_id in enumerate(group_ids):
         _ask(services, request, group_id, gather, position)
 
 
-def _ask(services: Services, request: Request, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
+def _ask(
+    services: Services,
+    request: Request[shapes.DescribeGroupsRequest],
+    group_id: str,
+    gather: Gather[shapes.DescribedGroupFields],
+    position: int,
+) -> None:
     put = gather.slot(position)
 
     def done(found: DescribedGroup) -> None:
@@ -40,9 +51,11 @@ def _ask(services: Services, request: Request, group_id: str, gather: Gather[dic
     services.groups.ask(group_id, event, DescribedGroup, done=guarded(request, done), refused=guarded(request, refused))
 
 
-def _group(request: Request, group_id: str, found: DescribedGroup) -> dict[str, object]:
+def _group(
+    request: Request[shapes.DescribeGroupsRequest], group_id: str, found: DescribedGroup
+) -> shapes.DescribedGroupFields:
     is_missing = found.state == "Dead" and request.version >= NOT_FOUND_SINCE_VERSION
-    members = [
+    members: list[shapes.DescribedGroupMemberFields] = [
         {
             "member_id": member.member_id,
             "group_instance_id": member.instance_id,
@@ -63,5 +76,5 @@ def _group(request: Request, group_id: str, found: DescribedGroup) -> dict[str, 
         "members": members,
         "authorized_operations": operations.NOT_ASKED
         if is_missing
-        else operations.asked(request, "include_authorized_operations", operations.GROUP),
+        else operations.asked(field_or(request.message, "include_authorized_operations", False), operations.GROUP),
     }

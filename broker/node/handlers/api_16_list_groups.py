@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.groups.events import ListedGroup, ListGroups
 from broker.node.handlers.gather import Gather
@@ -11,13 +11,16 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import list_groups as shapes
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.ListGroupsRequest]) -> None:
     host = services.groups.host
-    states = {each.lower() for each in getattr(request.message, "states_filter", ())}
-    types = {each.lower() for each in getattr(request.message, "types_filter", ())}
+    states = {each.lower() for each in field_or(request.message, "states_filter", ())}
+    types = {each.lower() for each in field_or(request.message, "types_filter", ())}
     if host.is_loading():  # half a list would look like a whole one
         loading = ErrorCode.coordinator_load_in_progress
         request.respond(response(ApiKey.LIST_GROUPS, request.version, error_code=loading, groups=[]))
@@ -26,7 +29,7 @@ def handle(services: Services, request: Request) -> None:
     def done(parts: list[tuple[ListedGroup, ...] | ErrorCode]) -> None:
         error = next((part for part in parts if isinstance(part, ErrorCode)), ErrorCode.none)
         groups = [group for part in parts if not isinstance(part, ErrorCode) for group in part]
-        chosen = [
+        chosen: list[shapes.ListedGroupFields] = [
             {
                 "group_id": group.group_id,
                 "protocol_type": group.protocol_type,

@@ -8,12 +8,16 @@ UpdateFeatures.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey, advertised
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import api_versions as shapes
 
 # Name and level. Clients use the transaction version that is finalized; those that know none use version 1.
 FEATURES = (("transaction.version", 2),)
@@ -22,7 +26,7 @@ SOFTWARE_SINCE_VERSION = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.ApiVersionsRequest]) -> None:
     message = request.message
     if request.version >= SOFTWARE_SINCE_VERSION:
         named = (message.client_software_name, message.client_software_version)
@@ -30,7 +34,7 @@ def handle(services: Services, request: AnyRequest) -> None:
             error = ErrorCode.invalid_request
             request.respond(response(ApiKey.API_VERSIONS, request.version, error_code=error, api_keys=[]))
             return
-    keys = [
+    keys: list[shapes.ApiVersionFields] = [
         {"api_key": key, "min_version": low, "max_version": high}
         for key, low, high in advertised(request.listener)
         if key in services.offered

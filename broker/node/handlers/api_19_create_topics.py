@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
 from broker.controller.types import CreateTopics, CreateTopicsResponse, NewTopic
@@ -18,23 +19,28 @@ from broker.node.net.requests import AnyRequest
 from broker.node.settings.topic_config import topic_defaults
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import create_topics as shapes
 
 SOURCE_TOPIC, SOURCE_DEFAULT = 1, 5
 
 
-def event(services: Services, request: AnyRequest) -> MakeEvent:
+def event(services: Services, request: AnyRequest[shapes.CreateTopicsRequest]) -> MakeEvent:
     topics = tuple(_new_topic(topic) for topic in request.message.topics)
     is_dry = request.message.validate_only
     return lambda token: CreateTopics(token=token, topics=topics, validate_only=is_dry)
 
 
-def answer(services: Services, request: AnyRequest, result: CreateTopicsResponse) -> Message:
+def answer(
+    services: Services, request: AnyRequest[shapes.CreateTopicsRequest], result: CreateTopicsResponse
+) -> shapes.CreateTopicsResponse:
     names = [topic.name for topic in request.message.topics]
     return _to_kio(request.version, result, names, topic_defaults(services.config))
 
 
-def _new_topic(topic: Message) -> NewTopic:
+def _new_topic(topic: shapes.CreatableTopic) -> NewTopic:
     return NewTopic(
         name=topic.name,
         partitions=topic.num_partitions,
@@ -44,7 +50,7 @@ def _new_topic(topic: Message) -> NewTopic:
     )
 
 
-def _configs(defaults: Mapping[str, str], overrides: Mapping[str, str]) -> list[dict[str, object]]:
+def _configs(defaults: Mapping[str, str], overrides: Mapping[str, str]) -> list[shapes.CreatableTopicConfigsFields]:
     return [
         {
             "name": name,
@@ -57,9 +63,13 @@ def _configs(defaults: Mapping[str, str], overrides: Mapping[str, str]) -> list[
     ]
 
 
-def _to_kio(version: int, result: CreateTopicsResponse, names: list[str], defaults: Mapping[str, str]) -> Message:
+def _to_kio(
+    version: int, result: CreateTopicsResponse, names: list[str], defaults: Mapping[str, str]
+) -> shapes.CreateTopicsResponse:
     if result.error_code != ErrorCode.none:
-        topics: list[dict[str, object]] = [_failed(name, ErrorCode(result.error_code), None) for name in names]
+        topics: list[shapes.CreatableTopicResultFields] = [
+            _failed(name, ErrorCode(result.error_code), None) for name in names
+        ]
     else:
         topics = [
             {
@@ -76,7 +86,7 @@ def _to_kio(version: int, result: CreateTopicsResponse, names: list[str], defaul
     return response(ApiKey.CREATE_TOPICS, version, topics=topics)
 
 
-def _failed(name: str, error: ErrorCode, message: str | None) -> dict[str, object]:
+def _failed(name: str, error: ErrorCode, message: str | None) -> shapes.CreatableTopicResultFields:
     return {
         "name": name,
         "topic_id": None,
@@ -88,21 +98,23 @@ def _failed(name: str, error: ErrorCode, message: str | None) -> dict[str, objec
     }
 
 
-def _all_failed(request: AnyRequest, error: ErrorCode, cause: str | None) -> Message:
+def _all_failed(
+    request: AnyRequest[shapes.CreateTopicsRequest], error: ErrorCode, cause: str | None
+) -> shapes.CreateTopicsResponse:
     topics = [_failed(topic.name, error, cause) for topic in request.message.topics]
     return response(ApiKey.CREATE_TOPICS, request.version, topics=topics)
 
 
-def _shows(image: MetadataImage, message: Message, answered: Message) -> bool:
+def _shows(image: MetadataImage, message: shapes.CreateTopicsRequest, answered: shapes.CreateTopicsResponse) -> bool:
     made = {topic.name for topic in answered.topics if topic.error_code is ErrorCode.none}
     return message.validate_only or not made - set(image.topics)
 
 
-def _unsure_of_all(answered: Message) -> Message:
+def _unsure_of_all(answered: shapes.CreateTopicsResponse) -> shapes.CreateTopicsResponse:
     return replace(answered, topics=tuple(_unsure(topic) for topic in answered.topics))
 
 
-def _unsure(topic: Message) -> Message:
+def _unsure(topic: shapes.CreatableTopicResult) -> shapes.CreatableTopicResult:
     """A topic that exists after a repetition may be our own: to say that it existed before would be a guess."""
     if topic.error_code is not ErrorCode.topic_already_exists:
         return topic

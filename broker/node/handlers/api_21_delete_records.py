@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.node.coordination.internal_topics import is_internal
 from broker.node.handlers.services import Services
@@ -16,14 +17,19 @@ from broker.node.process.clock import monotonic_ms
 from broker.node.replicas.hosted import HostedPartition
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response, to_ms
+from broker.wire.messages import response, to_ms
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import delete_records as shapes
 
 POLL_MS = 10
 TIMEOUT_MS_MAX = 60_000
+# A topic by its name, and what came of each of its partitions that was asked for.
+_Answered: TypeAlias = "tuple[str, list[shapes.DeleteRecordsPartitionResultFields]]"
 
 
-def handle(services: Services, request: AnyRequest) -> None:
-    topics: list[dict[str, object]] = []
+def handle(services: Services, request: AnyRequest[shapes.DeleteRecordsRequest]) -> None:
+    topics: list[_Answered] = []
     in_turns(
         request,
         _delete_all(services, request.message.topics, topics),
@@ -31,19 +37,23 @@ def handle(services: Services, request: AnyRequest) -> None:
     )
 
 
-def _delete_all(services: Services, asked: Iterable[Message], topics: list[dict[str, object]]) -> Iterator[None]:
+def _delete_all(
+    services: Services, asked: Iterable[shapes.DeleteRecordsTopic], topics: list[_Answered]
+) -> Iterator[None]:
     for topic in asked:
         if not topic.partitions:
             continue
-        partitions: list[dict[str, object]] = []
-        topics.append({"name": topic.name, "partitions": partitions})
+        partitions: list[shapes.DeleteRecordsPartitionResultFields] = []
+        topics.append((topic.name, partitions))
         for each in topic.partitions:
             partitions.append(_delete(services, topic.name, each))
             yield
 
 
-def _delete(services: Services, topic: str, asked: Message) -> dict[str, object]:
-    result: dict[str, object] = {"partition_index": asked.partition_index, "low_watermark": -1}
+def _delete(
+    services: Services, topic: str, asked: shapes.DeleteRecordsPartition
+) -> shapes.DeleteRecordsPartitionResultFields:
+    result: shapes.DeleteRecordsPartitionResultFields = {"partition_index": asked.partition_index, "low_watermark": -1}
     hosted = services.partitions.get(topic, asked.partition_index)
     if hosted is None:
         result["error_code"] = services.absent(topic, asked.partition_index)
@@ -58,20 +68,23 @@ def _delete(services: Services, topic: str, asked: Message) -> dict[str, object]
     return result
 
 
-async def _answer(services: Services, request: AnyRequest, topics: list[dict[str, object]]) -> None:
+async def _answer(
+    services: Services, request: AnyRequest[shapes.DeleteRecordsRequest], topics: list[_Answered]
+) -> None:
     deadline_ms = monotonic_ms() + min(max(0, to_ms(request.message.timeout)), TIMEOUT_MS_MAX)
-    for topic in topics:
-        partitions = topic["partitions"]
-        assert isinstance(partitions, list)
+    for name, partitions in topics:
         for partition in partitions:
-            hosted = services.partitions.get(str(topic["name"]), partition["partition_index"])
+            hosted = services.partitions.get(name, partition["partition_index"])
             if partition["error_code"] is ErrorCode.none and hosted is not None:
                 await _await_replicas(services, hosted, partition, deadline_ms)
-    request.respond(response(ApiKey.DELETE_RECORDS, request.version, topics=topics))
+    results: list[shapes.DeleteRecordsTopicResultFields] = [
+        {"name": name, "partitions": partitions} for name, partitions in topics
+    ]
+    request.respond(response(ApiKey.DELETE_RECORDS, request.version, topics=results))
 
 
 async def _await_replicas(
-    services: Services, hosted: HostedPartition, partition: dict[str, object], deadline_ms: int
+    services: Services, hosted: HostedPartition, partition: shapes.DeleteRecordsPartitionResultFields, deadline_ms: int
 ) -> None:
     required = hosted.log.log_start_offset
     while services.log_starts.low_watermark(hosted) < required:

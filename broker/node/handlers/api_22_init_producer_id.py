@@ -7,20 +7,25 @@ With one, its coordinator does, which fences the predecessor (KIP-98, KIP-360). 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.transactions.types import InitProducer, ProducerResult
 from broker.node.coordination.transactions import client_error
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response, to_ms
+from broker.wire.messages import field_or, response, to_ms
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import init_producer_id as shapes
 
 FENCED_SINCE_VERSION = 4
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.InitProducerIdRequest]) -> None:
     message = request.message
-    if (getattr(message, "producer_id", -1) == -1) != (getattr(message, "producer_epoch", -1) == -1):
+    if (field_or(message, "producer_id", -1) == -1) != (field_or(message, "producer_epoch", -1) == -1):
         request.respond(_answer(request, ErrorCode.invalid_request, -1, -1))  # an id has an epoch
     elif message.transactional_id is not None:
         _init_transactional(services, request)
@@ -28,31 +33,32 @@ def handle(services: Services, request: AnyRequest) -> None:
         services.serve(request, _fresh(services, request))
 
 
-def _init_transactional(services: Services, request: AnyRequest) -> None:
+def _init_transactional(services: Services, request: AnyRequest[shapes.InitProducerIdRequest]) -> None:
     message = request.message
 
     def answer(result: ProducerResult) -> None:
         error = client_error(result.error_code, has_fenced=request.version >= FENCED_SINCE_VERSION)
         request.respond(_answer(request, error, result.producer_id, result.producer_epoch))
 
-    if not message.transactional_id:
+    transactional_id = message.transactional_id
+    if not transactional_id:
         answer(ProducerResult(error_code=ErrorCode.invalid_request))
         return
 
     def make_event(token: int, fresh_producer_id: int | None) -> InitProducer:
         return InitProducer(
             token=token,
-            transactional_id=message.transactional_id,
+            transactional_id=transactional_id,
             timeout_ms=to_ms(message.transaction_timeout),
-            producer_id=getattr(message, "producer_id", -1),
-            producer_epoch=getattr(message, "producer_epoch", -1),
+            producer_id=field_or(message, "producer_id", -1),
+            producer_epoch=field_or(message, "producer_epoch", -1),
             fresh_producer_id=fresh_producer_id,
         )
 
-    services.transactions.call_with_producer_id(message.transactional_id, make_event, answer)
+    services.transactions.call_with_producer_id(transactional_id, make_event, answer)
 
 
-async def _fresh(services: Services, request: AnyRequest) -> None:
+async def _fresh(services: Services, request: AnyRequest[shapes.InitProducerIdRequest]) -> None:
     producer_id = await services.producer_ids.take()
     if producer_id is None:
         request.respond(_answer(request, ErrorCode.coordinator_load_in_progress, -1, -1))
@@ -60,7 +66,9 @@ async def _fresh(services: Services, request: AnyRequest) -> None:
         request.respond(_answer(request, ErrorCode.none, producer_id, 0))
 
 
-def _answer(request: AnyRequest, error: ErrorCode, producer_id: int, producer_epoch: int) -> Message:
+def _answer(
+    request: AnyRequest[shapes.InitProducerIdRequest], error: ErrorCode, producer_id: int, producer_epoch: int
+) -> shapes.InitProducerIdResponse:
     return response(
         ApiKey.INIT_PRODUCER_ID,
         request.version,

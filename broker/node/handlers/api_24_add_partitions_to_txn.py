@@ -8,6 +8,7 @@ Complete.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from broker.coordinator.transactions.types import (
     EPOCH_BUMP_VERSION,
@@ -22,13 +23,16 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import add_partitions_to_txn as shapes
 
 BATCHED_SINCE_VERSION = 4
 FENCED_SINCE_VERSION = 2
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.AddPartitionsToTxnRequest]) -> None:
     if request.version >= BATCHED_SINCE_VERSION:
         _Batch(services, request).start()
         return
@@ -72,9 +76,9 @@ def handle(services: Services, request: AnyRequest) -> None:
 class _Batch:
     """Transactions are answered one by one by their shards, the request when all are."""
 
-    def __init__(self, services: Services, request: AnyRequest) -> None:
+    def __init__(self, services: Services, request: AnyRequest[shapes.AddPartitionsToTxnRequest]) -> None:
         self._services, self._request = services, request
-        self._results: list[dict[str, object]] = []
+        self._results: list[shapes.AddPartitionsToTxnResultFields] = []
         self._waiting = 1
 
     def start(self) -> None:
@@ -83,9 +87,12 @@ class _Batch:
             self._handle(transaction)
         self._done()
 
-    def _handle(self, transaction: Message) -> None:
+    def _handle(self, transaction: shapes.AddPartitionsToTxnTransaction) -> None:
         partitions = _partitions(transaction.topics)
-        result: dict[str, object] = {"transactional_id": transaction.transactional_id, "topic_results": []}
+        result: shapes.AddPartitionsToTxnResultFields = {
+            "transactional_id": transaction.transactional_id,
+            "topic_results": [],
+        }
         self._results.append(result)
 
         def finish(outcome: PartitionsResult) -> None:
@@ -148,13 +155,13 @@ def _missing_errors(services: Services, partitions: frozenset[TopicPartition]) -
     return {**not_tried, **dict.fromkeys(missing, ErrorCode.unknown_topic_or_partition)}
 
 
-def _partitions(topics: Iterable[Message]) -> frozenset[TopicPartition]:
+def _partitions(topics: Iterable[shapes.AddPartitionsToTxnTopic]) -> frozenset[TopicPartition]:
     return frozenset((topic.name, index) for topic in topics for index in topic.partitions)
 
 
 def _topic_results(
-    topics: Iterable[Message], error_of: dict[TopicPartition, ErrorCode], *, tells_empty: bool
-) -> list[dict[str, object]]:
+    topics: Iterable[shapes.AddPartitionsToTxnTopic], error_of: dict[TopicPartition, ErrorCode], *, tells_empty: bool
+) -> list[shapes.AddPartitionsToTxnTopicResultFields]:
     """`tells_empty`: of topics without partitions too, as Kafka where it answers along the request."""
     return [
         {

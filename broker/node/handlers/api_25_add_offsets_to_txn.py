@@ -5,6 +5,8 @@ That is: the partition of `__consumer_offsets` that holds the group is added as 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.transactions.types import LEGACY_VERSION, AddPartitions, PartitionsResult
 from broker.node.coordination.transactions import KEY_TYPE, client_error
 from broker.node.handlers.services import Services
@@ -13,11 +15,14 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import add_offsets_to_txn as shapes
+
 GROUPS = 0  # FindCoordinator's key type
 FENCED_SINCE_VERSION = 2
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.AddOffsetsToTxnRequest]) -> None:
     groups = services.coordinators.get(GROUPS)
     if not request.message.transactional_id:
         _answer(request, ErrorCode.invalid_request)
@@ -29,14 +34,14 @@ def handle(services: Services, request: AnyRequest) -> None:
         _add(services, request)
 
 
-async def _make_topic_then_add(services: Services, request: AnyRequest) -> None:
+async def _make_topic_then_add(services: Services, request: AnyRequest[shapes.AddOffsetsToTxnRequest]) -> None:
     if await services.coordinators[GROUPS].ensure_topic() is None:
         _add(services, request)
     else:
         _answer(request, ErrorCode.coordinator_not_available)
 
 
-def _add(services: Services, request: AnyRequest) -> None:
+def _add(services: Services, request: AnyRequest[shapes.AddOffsetsToTxnRequest]) -> None:
     message, groups = request.message, services.coordinators[GROUPS]
     partition = groups.partition_of(message.group_id)
     if partition is None:
@@ -63,5 +68,5 @@ def _add(services: Services, request: AnyRequest) -> None:
     )
 
 
-def _answer(request: AnyRequest, error: ErrorCode) -> None:
+def _answer(request: AnyRequest[shapes.AddOffsetsToTxnRequest], error: ErrorCode) -> None:
     request.respond(response(ApiKey.ADD_OFFSETS_TO_TXN, request.version, error_code=error))

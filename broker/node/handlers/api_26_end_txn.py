@@ -5,6 +5,8 @@ The answer comes when the decision is committed; the markers follow.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.transactions.types import (
     EPOCH_BUMP_VERSION,
     LEGACY_VERSION,
@@ -18,17 +20,27 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import end_txn as shapes
+
 EPOCH_BUMP_SINCE_VERSION = 5
 FENCED_SINCE_VERSION = 2
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.EndTxnRequest]) -> None:
     message = request.message
 
     def answer(result: ProducerResult) -> None:
         error = client_error(result.error_code, has_fenced=request.version >= FENCED_SINCE_VERSION)
-        values = {"producer_id": result.producer_id, "producer_epoch": result.producer_epoch}
-        request.respond(response(ApiKey.END_TXN, request.version, error_code=error, **values))
+        request.respond(
+            response(
+                ApiKey.END_TXN,
+                request.version,
+                error_code=error,
+                producer_id=result.producer_id,
+                producer_epoch=result.producer_epoch,
+            )
+        )
 
     if not message.transactional_id:
         answer(ProducerResult(error_code=ErrorCode.invalid_request))

@@ -9,6 +9,7 @@ are gone. While it loads, markers are refused: it reads the log to where it ende
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from broker.log.transactions import EndMarker
 from broker.node.coordination.groups import OFFSETS_TOPIC
@@ -17,22 +18,25 @@ from broker.node.net.requests import AnyRequest, guarded
 from broker.node.net.turns import in_turns
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import write_txn_markers as shapes
 
 ACKS_ALL = -1
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.WriteTxnMarkersRequest]) -> None:
     _Markers(services, request).start()
 
 
 class _Markers:
     """One request; answered when the outcome of every partition is known."""
 
-    def __init__(self, services: Services, request: AnyRequest) -> None:
+    def __init__(self, services: Services, request: AnyRequest[shapes.WriteTxnMarkersRequest]) -> None:
         self._services, self._request = services, request
         self._waiting = 1  # the request itself, until all partitions are handled
-        self._answers: list[dict[str, object]] = []
+        self._answers: list[shapes.WritableTxnMarkerResultFields] = []
 
     def start(self) -> None:
         markers = self._request.message.markers
@@ -41,11 +45,11 @@ class _Markers:
             return
         in_turns(self._request, self._write_all(markers), self._done)
 
-    def _write_all(self, markers: Iterable[Message]) -> Iterator[None]:
+    def _write_all(self, markers: Iterable[shapes.WritableTxnMarker]) -> Iterator[None]:
         for asked in markers:
-            topics = []
+            topics: list[shapes.WritableTxnMarkerTopicResultFields] = []
             for topic in asked.topics:
-                results: list[dict[str, object]] = []
+                results: list[shapes.WritableTxnMarkerPartitionResultFields] = []
                 for index in topic.partition_indexes:
                     results.append(self._write(asked, topic.name, index))
                     yield
@@ -54,15 +58,17 @@ class _Markers:
             if topics:
                 self._answers.append({"producer_id": asked.producer_id, "topics": topics})
 
-    def _is_of_nobody(self, asked: Message) -> bool:
+    def _is_of_nobody(self, asked: shapes.WritableTxnMarker) -> bool:
         """A marker without a producer fits no log. Kafka notices as it builds the batch: the whole request fails."""
         is_someone = asked.producer_id >= 0 and asked.producer_epoch >= 0
         image = self._services.metadata.image
         named = [(topic.name, index) for topic in asked.topics for index in topic.partition_indexes]
         return not is_someone and any(image.partition(*each) is not None for each in named)
 
-    def _write(self, asked: Message, topic: str, index: int) -> dict[str, object]:
-        result: dict[str, object] = {"partition_index": index}
+    def _write(
+        self, asked: shapes.WritableTxnMarker, topic: str, index: int
+    ) -> shapes.WritableTxnMarkerPartitionResultFields:
+        result: shapes.WritableTxnMarkerPartitionResultFields = {"partition_index": index}
         hosted = self._services.partitions.get(topic, index)
         if hosted is None:
             return {**result, "error_code": self._services.absent(topic, index)}
@@ -76,7 +82,7 @@ class _Markers:
             producer_id=asked.producer_id,
             producer_epoch=asked.producer_epoch,
             marker=EndMarker(asked.transaction_result, asked.coordinator_epoch),
-            transaction_version=getattr(asked, "transaction_version", 0),
+            transaction_version=field_or(asked, "transaction_version", 0),
         )
         result["error_code"] = outcome.error_code
         if outcome.error_code is ErrorCode.none:
@@ -109,15 +115,17 @@ class _Markers:
             self._request.respond(answer)
 
 
-def _all_failed(request: AnyRequest) -> Message:
-    error = {"error_code": ErrorCode.unknown_server_error}
-    markers = [
+def _all_failed(request: AnyRequest[shapes.WriteTxnMarkersRequest]) -> shapes.WriteTxnMarkersResponse:
+    error = ErrorCode.unknown_server_error
+    markers: list[shapes.WritableTxnMarkerResultFields] = [
         {
             "producer_id": asked.producer_id,
             "topics": [
                 {
                     "name": topic.name,
-                    "partitions": [{"partition_index": index, **error} for index in topic.partition_indexes],
+                    "partitions": [
+                        {"partition_index": index, "error_code": error} for index in topic.partition_indexes
+                    ],
                 }
                 for topic in asked.topics
                 if topic.partition_indexes

@@ -6,6 +6,8 @@ whether the group's partition belongs to it; since version 5 the question adds i
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.groups.events import CommitOffsets, CommitResult, OffsetToCommit
 from broker.log.producers import Verdict
 from broker.log.verification import VerificationGuard
@@ -16,14 +18,17 @@ from broker.node.net.requests import AnyRequest, guarded
 from broker.node.process.clock import wall_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import txn_offset_commit as shapes
 
 ADDS_SINCE_VERSION = 5
 ABORTABLE_SINCE_VERSION = 4
 _LATER = frozenset({ErrorCode.network_exception, ErrorCode.request_timed_out, ErrorCode.not_coordinator})
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.TxnOffsetCommitRequest]) -> None:
     message, image = request.message, services.metadata.image
     asked = [(topic.name, each.partition_index) for topic in message.topics for each in topic.partitions]
     if not any(image.partition(*each) for each in asked):
@@ -71,7 +76,7 @@ def handle(services: Services, request: AnyRequest) -> None:
     )
 
 
-def _commit(services: Services, request: AnyRequest) -> None:
+def _commit(services: Services, request: AnyRequest[shapes.TxnOffsetCommitRequest]) -> None:
     message, image = request.message, services.metadata.image
     offsets = []
     for topic in message.topics:
@@ -83,7 +88,7 @@ def _commit(services: Services, request: AnyRequest) -> None:
                 topic=topic.name,
                 partition=each.partition_index,
                 offset=each.committed_offset,
-                leader_epoch=getattr(each, "committed_leader_epoch", -1),
+                leader_epoch=field_or(each, "committed_leader_epoch", -1),
                 metadata=each.committed_metadata or "",
                 topic_id=state.topic_id,
             )
@@ -95,9 +100,9 @@ def _commit(services: Services, request: AnyRequest) -> None:
         return CommitOffsets(
             token=token,
             group_id=message.group_id,
-            member_id=getattr(message, "member_id", ""),
-            instance_id=getattr(message, "group_instance_id", None),
-            generation=getattr(message, "generation_id", -1),
+            member_id=field_or(message, "member_id", ""),
+            instance_id=field_or(message, "group_instance_id", None),
+            generation=field_or(message, "generation_id", -1),
             offsets=tuple(offsets),
             wall_ms=wall_ms(),
             producer_id=message.producer_id,
@@ -131,12 +136,12 @@ def _client_error(error: ErrorCode, version: int) -> ErrorCode:
 
 def _answer(
     services: Services,
-    request: AnyRequest,
+    request: AnyRequest[shapes.TxnOffsetCommitRequest],
     error: ErrorCode,
     errors: dict[tuple[str, int], ErrorCode] | None = None,
 ) -> None:
     image, of_partition = services.metadata.image, errors or {}
-    topics = [
+    topics: list[shapes.TxnOffsetCommitResponseTopicFields] = [
         {
             "name": topic.name,
             "partitions": [

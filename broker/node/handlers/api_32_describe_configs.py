@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, ConfigType, Effect
@@ -21,7 +22,10 @@ from broker.node.settings.broker_settings import support_of
 from broker.node.settings.config import NodeConfig, key_of, text_of
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import describe_configs as shapes
 
 TOPIC, BROKER = 2, 4
 DOCUMENTATION_SINCE_VERSION = 3
@@ -37,10 +41,10 @@ _DEFAULTS = {
 _KINDS = {key_of(each.name): _TYPES.get(str(each.type), ConfigType.STRING) for each in fields(NodeConfig)}
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.DescribeConfigsRequest]) -> None:
     resources = request.message.resources
     are_types = all(each.resource_type in RESOURCE_TYPES for each in resources)
-    results: list[dict[str, object]] = []
+    results: list[shapes.DescribeConfigsResultFields] = []
 
     def describe_all() -> Iterator[None]:
         for each in resources:  # one that is no type fails the whole request, as in Kafka
@@ -53,7 +57,7 @@ def handle(services: Services, request: AnyRequest) -> None:
     in_turns(request, describe_all(), done)
 
 
-def _refused(resource: Message) -> dict[str, object]:
+def _refused(resource: shapes.DescribeConfigsResource) -> shapes.DescribeConfigsResultFields:
     return {
         "error_code": ErrorCode.invalid_request,
         "error_message": f"the request names a resource type that is none; there is: {RESOURCE_TYPES}",
@@ -63,10 +67,12 @@ def _refused(resource: Message) -> dict[str, object]:
     }
 
 
-def _describe(services: Services, request: AnyRequest, resource: Message) -> dict[str, object]:
+def _describe(
+    services: Services, request: AnyRequest[shapes.DescribeConfigsRequest], resource: shapes.DescribeConfigsResource
+) -> shapes.DescribeConfigsResultFields:
     error, message, name = ErrorCode.none, None, resource.resource_name
     with_synonyms: bool = request.message.include_synonyms
-    configs: list[dict[str, object]] = []
+    configs: list[shapes.DescribeConfigsResourceResultFields] = []
     if resource.resource_type == TOPIC:
         if not is_legal_name(name):
             error, message = ErrorCode.invalid_topic_exception, f"Topic name {name!r} is illegal"
@@ -111,7 +117,9 @@ def _broker_sources(services: Services, key: str, *, is_default: bool = False) -
     return found
 
 
-def _topic_entry(services: Services, topic: str, key: str, with_synonyms: bool) -> dict[str, object]:
+def _topic_entry(
+    services: Services, topic: str, key: str, with_synonyms: bool
+) -> shapes.DescribeConfigsResourceResultFields:
     setting = TOPIC_SETTINGS[key]
     overrides = services.metadata.image.topic_configs.get(topic, {})
     found = [(SOURCE_TOPIC, overrides[key], key)] if key in overrides else []
@@ -125,7 +133,9 @@ def _topic_entry(services: Services, topic: str, key: str, with_synonyms: bool) 
     return _entry(key, found, setting.kind, read_only=False, synonyms=synonyms if with_synonyms else [])
 
 
-def _broker_entry(services: Services, key: str, with_synonyms: bool, *, is_default: bool) -> dict[str, object]:
+def _broker_entry(
+    services: Services, key: str, with_synonyms: bool, *, is_default: bool
+) -> shapes.DescribeConfigsResourceResultFields:
     found = [(source, value, key) for source, value in _broker_sources(services, key, is_default=is_default)]
     read_only = key not in DYNAMIC_BROKER_CONFIGS
     return _entry(key, found, _KINDS[key], read_only=read_only, synonyms=found if with_synonyms else [])
@@ -138,7 +148,7 @@ def _entry(
     *,
     read_only: bool,
     synonyms: list[tuple[int, str, str]],
-) -> dict[str, object]:
+) -> shapes.DescribeConfigsResourceResultFields:
     source, value, _ = found[0]
     return {
         "name": key,

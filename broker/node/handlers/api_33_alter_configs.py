@@ -6,17 +6,24 @@ older clients.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from broker.controller.image import MetadataImage
 from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange
-from broker.node.handlers.config_answers import all_failed, shows, to_kio
+from broker.node.handlers.config_answers import SET, all_failed, outcomes, shows
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
-from broker.wire.messages import Message
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import alter_configs as shapes
 
 
-def event(services: Services, request: AnyRequest) -> MakeEvent:
+def event(services: Services, request: AnyRequest[shapes.AlterConfigsRequest]) -> MakeEvent:
     message = request.message
     wrong = _wrong(message)
     changes = tuple(
@@ -32,7 +39,7 @@ def event(services: Services, request: AnyRequest) -> MakeEvent:
     return lambda token: AlterConfigs(token=token, resources=changes, validate_only=message.validate_only)
 
 
-def _wrong(message: Message) -> dict[int, str]:
+def _wrong(message: shapes.AlterConfigsRequest) -> dict[int, str]:
     """What never comes to the controller, by the resource's position in the request."""
     return {
         position: f"Null value not supported for : {name}"
@@ -41,13 +48,24 @@ def _wrong(message: Message) -> dict[int, str]:
     }
 
 
-def answer(services: Services, request: AnyRequest, result: AlterConfigsResponse) -> Message:
-    return to_kio(ApiKey.ALTER_CONFIGS, request, result, _wrong(request.message))
+def answer(
+    services: Services, request: AnyRequest[shapes.AlterConfigsRequest], result: AlterConfigsResponse
+) -> shapes.AlterConfigsResponse:
+    told = outcomes(request.message.resources, result, _wrong(request.message))
+    return response(ApiKey.ALTER_CONFIGS, request.version, responses=told)
+
+
+def _all_failed(
+    request: AnyRequest[shapes.AlterConfigsRequest], error: ErrorCode, cause: str | None
+) -> shapes.AlterConfigsResponse:
+    told = all_failed(request.message.resources, error, cause)
+    return response(ApiKey.ALTER_CONFIGS, request.version, responses=told)
+
+
+def _shows(image: MetadataImage, message: shapes.AlterConfigsRequest, answered: shapes.AlterConfigsResponse) -> bool:
+    asked = ((resource, [(SET, each.name, each.value) for each in resource.configs]) for resource in message.resources)
+    return message.validate_only or shows(image, asked, answered.responses)
 
 
 CONTROLLER = ControllerApi(event=event, answer=answer)
-FORWARD = Forward(
-    version=2,
-    failed=lambda request, error, cause: all_failed(ApiKey.ALTER_CONFIGS, request, error, cause),
-    is_visible=lambda image, message, answered: message.validate_only or shows(image, message, answered),
-)
+FORWARD = Forward(version=2, failed=_all_failed, is_visible=_shows)

@@ -6,6 +6,7 @@ There is one directory and no moving between directories, so no replica is a fut
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
@@ -13,21 +14,24 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import describe_log_dirs as shapes
 
-def handle(services: Services, request: AnyRequest) -> None:
+
+def handle(services: Services, request: AnyRequest[shapes.DescribeLogDirsRequest]) -> None:
     wanted = request.message.topics
     asked = None if wanted is None else {(each.topic, index) for each in wanted for index in each.partitions}
-    topics: dict[str, list[dict[str, object]]] = {}
+    topics: dict[str, list[shapes.DescribeLogDirsPartitionFields]] = {}
     for hosted in sorted(services.partitions.all(), key=lambda each: each.key):
         if asked is None or hosted.key in asked:
-            partition: dict[str, object] = {
+            partition: shapes.DescribeLogDirsPartitionFields = {
                 "partition_index": hosted.index,
                 "partition_size": hosted.log.size_bytes,
                 "offset_lag": max(0, hosted.replica.high_watermark - hosted.log.log_end_offset),
                 "is_future_key": False,
             }
             topics.setdefault(hosted.topic, []).append(partition)
-    result: dict[str, object] = {
+    result: shapes.DescribeLogDirsResultFields = {
         "error_code": ErrorCode.none,
         "log_dir": str(services.config.log_dirs.absolute()),
         "topics": [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()],
@@ -41,7 +45,7 @@ def handle(services: Services, request: AnyRequest) -> None:
         result["total_bytes"] = room.f_blocks * room.f_frsize
         result["usable_bytes"] = room.f_bavail * room.f_frsize
     # A partition's directory fails by itself, as if it were a log directory of its own: Kafka tells of those the error.
-    failed = [
+    failed: list[shapes.DescribeLogDirsResultFields] = [
         {"error_code": ErrorCode.kafka_storage_error, "log_dir": f"{result['log_dir']}/{topic}-{index}", "topics": []}
         for topic, index in services.partitions.offline()
         if asked is None or (topic, index) in asked

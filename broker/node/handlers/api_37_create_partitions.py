@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.controller.image import MetadataImage
 from broker.controller.types import CreatePartitions, CreatePartitionsResponse, NewPartitions
 from broker.node.handlers.forwarding import Forward
@@ -10,10 +12,13 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import create_partitions as shapes
 
 
-def event(services: Services, request: AnyRequest) -> MakeEvent:
+def event(services: Services, request: AnyRequest[shapes.CreatePartitionsRequest]) -> MakeEvent:
     message = request.message
     topics = tuple(
         NewPartitions(
@@ -28,22 +33,30 @@ def event(services: Services, request: AnyRequest) -> MakeEvent:
     return lambda token: CreatePartitions(token=token, topics=topics, validate_only=message.validate_only)
 
 
-def answer(services: Services, request: AnyRequest, result: CreatePartitionsResponse) -> Message:
+def answer(
+    services: Services, request: AnyRequest[shapes.CreatePartitionsRequest], result: CreatePartitionsResponse
+) -> shapes.CreatePartitionsResponse:
     if result.error_code != ErrorCode.none:
         return _all_failed(request, ErrorCode(result.error_code), None)
-    results = [
+    results: list[shapes.CreatePartitionsTopicResultFields] = [
         {"name": each.topic, "error_code": each.error_code, "error_message": each.error_message}
         for each in result.topics
     ]
     return response(ApiKey.CREATE_PARTITIONS, request.version, results=results)
 
 
-def _all_failed(request: AnyRequest, error: ErrorCode, cause: str | None) -> Message:
-    results = [{"name": each.name, "error_code": error, "error_message": cause} for each in request.message.topics]
+def _all_failed(
+    request: AnyRequest[shapes.CreatePartitionsRequest], error: ErrorCode, cause: str | None
+) -> shapes.CreatePartitionsResponse:
+    results: list[shapes.CreatePartitionsTopicResultFields] = [
+        {"name": each.name, "error_code": error, "error_message": cause} for each in request.message.topics
+    ]
     return response(ApiKey.CREATE_PARTITIONS, request.version, results=results)
 
 
-def _shows(image: MetadataImage, message: Message, answer: Message) -> bool:
+def _shows(
+    image: MetadataImage, message: shapes.CreatePartitionsRequest, answer: shapes.CreatePartitionsResponse
+) -> bool:
     made = {each.name for each in answer.results if each.error_code is ErrorCode.none}
     return all(
         topic.name not in made

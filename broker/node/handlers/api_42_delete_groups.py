@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import DeleteGroup
 from broker.node.handlers.gather import Gather
@@ -12,12 +13,15 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import delete_groups as shapes
 
-def handle(services: Services, request: Request) -> None:
+
+def handle(services: Services, request: Request[shapes.DeleteGroupsRequest]) -> None:
     group_ids = tuple(dict.fromkeys(request.message.groups_names))
 
     def done(errors: list[ErrorCode]) -> None:
-        results = [
+        results: list[shapes.DeletableGroupResultFields] = [
             {"group_id": group_id, "error_code": error} for group_id, error in zip(group_ids, errors, strict=True)
         ]
         request.respond(response(ApiKey.DELETE_GROUPS, request.version, results=results))

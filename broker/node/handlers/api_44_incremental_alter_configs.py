@@ -6,23 +6,27 @@ On a client listener it is forwarded to the controller. Not kept: loggers, clien
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange
-from broker.node.handlers.config_answers import DELETE, SET, all_failed, shows, to_kio
+from broker.node.handlers.config_answers import DELETE, SET, all_failed, outcomes, shows
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import incremental_alter_configs as shapes
 
 APPEND, SUBTRACT = 2, 3  # operations, beside SET and DELETE
 RESOURCE_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, 8, 16, 32)  # and loggers, client metrics, groups: those are refused
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest]) -> None:
     wrong = _wrong(request.message)
     judged = [each for position, each in enumerate(request.message.resources) if position not in wrong]
     operations = {
@@ -33,24 +37,45 @@ def handle(services: Services, request: AnyRequest) -> None:
     }
     if not operations <= {SET, DELETE, APPEND, SUBTRACT}:  # fails the whole request, as in Kafka
         cause = f"Unknown operation among {sorted(operations)}; there is: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT"
-        failed = all_failed(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, ErrorCode.invalid_request, cause)
-        request.respond(failed)
+        request.respond(_all_failed(request, ErrorCode.invalid_request, cause))
         return
     _CONTROLLER.ask(services, request)
 
 
-def _event(services: Services, request: AnyRequest) -> MakeEvent:
+def _event(services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest]) -> MakeEvent:
     message = request.message
     wrong = _wrong(message)
     changes = tuple(_change(each) for position, each in enumerate(message.resources) if position not in wrong)
     return lambda token: AlterConfigs(token=token, resources=changes, validate_only=message.validate_only)
 
 
-def _answer(services: Services, request: AnyRequest, result: AlterConfigsResponse) -> Message:
-    return to_kio(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, result, _wrong(request.message))
+def _answer(
+    services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest], result: AlterConfigsResponse
+) -> shapes.IncrementalAlterConfigsResponse:
+    told = outcomes(request.message.resources, result, _wrong(request.message))
+    return response(ApiKey.INCREMENTAL_ALTER_CONFIGS, request.version, responses=told)
 
 
-def _wrong(message: Message) -> dict[int, str]:
+def _all_failed(
+    request: AnyRequest[shapes.IncrementalAlterConfigsRequest], error: ErrorCode, cause: str | None
+) -> shapes.IncrementalAlterConfigsResponse:
+    told = all_failed(request.message.resources, error, cause)
+    return response(ApiKey.INCREMENTAL_ALTER_CONFIGS, request.version, responses=told)
+
+
+def _shows(
+    image: MetadataImage,
+    message: shapes.IncrementalAlterConfigsRequest,
+    answered: shapes.IncrementalAlterConfigsResponse,
+) -> bool:
+    asked = (
+        (resource, [(each.config_operation, each.name, each.value) for each in resource.configs])
+        for resource in message.resources
+    )
+    return message.validate_only or shows(image, asked, answered.responses)
+
+
+def _wrong(message: shapes.IncrementalAlterConfigsRequest) -> dict[int, str]:
     """What never comes to the controller, by the resource's position in the request."""
     wrong = {position: cause for position, each in enumerate(message.resources) if (cause := _problem(each))}
     times = Counter((each.resource_type, each.resource_name) for each in message.resources)
@@ -60,7 +85,7 @@ def _wrong(message: Message) -> dict[int, str]:
     return wrong
 
 
-def _problem(resource: Message) -> str | None:
+def _problem(resource: shapes.AlterConfigsResource) -> str | None:
     if resource.resource_type not in RESOURCE_TYPES:
         return f"Unknown resource type {resource.resource_type}"
     if resource.resource_type != TOPIC_RESOURCE:
@@ -82,13 +107,14 @@ def _is_integer(text: str) -> bool:
     return text.removeprefix("-").isdecimal()
 
 
-def _change(resource: Message) -> ConfigChange:
+def _change(resource: shapes.AlterConfigsResource) -> ConfigChange:
     by_operation: dict[int, dict[str, str]] = {SET: {}, APPEND: {}, SUBTRACT: {}}
     changes: dict[str, str | None] = {}
     for each in resource.configs:
         if each.config_operation == DELETE:
             changes[each.name] = None
         else:
+            assert each.value is not None, "refused by _problem"
             by_operation[each.config_operation][each.name] = each.value
     return ConfigChange(
         resource_type=resource.resource_type,
@@ -100,8 +126,4 @@ def _change(resource: Message) -> ConfigChange:
 
 
 _CONTROLLER = ControllerApi(event=_event, answer=_answer)
-FORWARD = Forward(
-    version=1,
-    failed=lambda request, error, cause: all_failed(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, error, cause),
-    is_visible=lambda image, message, answered: message.validate_only or shows(image, message, answered),
-)
+FORWARD = Forward(version=1, failed=_all_failed, is_visible=_shows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinator.groups.events import DeleteOffsets, DeleteOffsetsResult
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
@@ -9,8 +11,11 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import offset_delete as shapes
 
-def handle(services: Services, request: Request) -> None:
+
+def handle(services: Services, request: Request[shapes.OffsetDeleteRequest]) -> None:
     message, image = request.message, services.metadata.image
     places = tuple(
         (topic.name, each.partition_index)
@@ -24,7 +29,7 @@ def handle(services: Services, request: Request) -> None:
             request.respond(response(ApiKey.OFFSET_DELETE, request.version, error_code=result.error_code, topics=[]))
             return
         absent = ErrorCode.unknown_topic_or_partition
-        answers = [
+        answers: list[shapes.OffsetDeleteResponseTopicFields] = [
             {
                 "name": topic.name,
                 "partitions": [

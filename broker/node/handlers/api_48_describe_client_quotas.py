@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.controller.image import QuotaEntity
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import describe_client_quotas as shapes
 
 EXACT, DEFAULT, ANY = 0, 1, 2
 IP = "ip"
 ENTITY_TYPES = ("user", "client-id", IP)
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.DescribeClientQuotasRequest]) -> None:
     message = request.message
     error, problem = _problem(message)
     if error is not ErrorCode.none:
@@ -28,7 +33,7 @@ def handle(services: Services, request: AnyRequest) -> None:
             )
         )
         return
-    entries = [
+    entries: list[shapes.EntryDataFields] = [
         {
             "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
             "values": [{"key": key, "value": value} for key, value in sorted(values.items())],
@@ -47,7 +52,7 @@ def handle(services: Services, request: AnyRequest) -> None:
     )
 
 
-def _problem(message: Message) -> tuple[ErrorCode, str | None]:
+def _problem(message: shapes.DescribeClientQuotasRequest) -> tuple[ErrorCode, str | None]:
     seen: set[str] = set()
     for each in message.components:
         kind = each.entity_type
@@ -67,7 +72,7 @@ def _problem(message: Message) -> tuple[ErrorCode, str | None]:
     return ErrorCode.none, None
 
 
-def _matches(entity: QuotaEntity, message: Message) -> bool:
+def _matches(entity: QuotaEntity, message: shapes.DescribeClientQuotasRequest) -> bool:
     """Every component matches; with `strict` the entity has no other part."""
     names = dict(entity)
     if message.strict and len(message.components) != len(names):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.controller.types import AlterClientQuotas, AlterClientQuotasResponse, QuotaChange
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.rows import ControllerApi, MakeEvent
@@ -9,10 +11,13 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import alter_client_quotas as shapes
 
 
-def event(services: Services, request: AnyRequest) -> MakeEvent:
+def event(services: Services, request: AnyRequest[shapes.AlterClientQuotasRequest]) -> MakeEvent:
     message = request.message
     changes = tuple(
         QuotaChange(
@@ -24,10 +29,12 @@ def event(services: Services, request: AnyRequest) -> MakeEvent:
     return lambda token: AlterClientQuotas(token=token, changes=changes, validate_only=message.validate_only)
 
 
-def answer(services: Services, request: AnyRequest, result: AlterClientQuotasResponse) -> Message:
+def answer(
+    services: Services, request: AnyRequest[shapes.AlterClientQuotasRequest], result: AlterClientQuotasResponse
+) -> shapes.AlterClientQuotasResponse:
     if result.error_code != ErrorCode.none:
         return _all_failed(request, ErrorCode(result.error_code), None)
-    entries = [
+    entries: list[shapes.AnsweredEntryDataFields] = [
         {
             "error_code": each.error_code,
             "error_message": each.error_message,
@@ -38,8 +45,10 @@ def answer(services: Services, request: AnyRequest, result: AlterClientQuotasRes
     return response(ApiKey.ALTER_CLIENT_QUOTAS, request.version, entries=entries)
 
 
-def _all_failed(request: AnyRequest, error: ErrorCode, cause: str | None) -> Message:
-    entries = [
+def _all_failed(
+    request: AnyRequest[shapes.AlterClientQuotasRequest], error: ErrorCode, cause: str | None
+) -> shapes.AlterClientQuotasResponse:
+    entries: list[shapes.AnsweredEntryDataFields] = [
         {
             "error_code": error,
             "error_message": cause,

@@ -6,6 +6,8 @@ so there are no observers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
@@ -13,10 +15,13 @@ from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.quorum.messages import METADATA_TOPIC
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import describe_quorum as shapes
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.DescribeQuorumRequest]) -> None:
     quorum = services.metadata.quorum
     if not quorum.is_leader:
         request.respond(_failed(request, ErrorCode.not_controller, "this node does not lead the metadata quorum"))
@@ -29,7 +34,7 @@ def handle(services: Services, request: AnyRequest) -> None:
         return
     # The core counts on a clock of its own: told as points in time.
     offset_ms = wall_ms() - monotonic_ms()
-    voters = [
+    voters: list[shapes.ReplicaStateFields] = [
         {
             "replica_id": each.replica_id,
             "log_end_offset": each.log_end_offset,
@@ -38,7 +43,7 @@ def handle(services: Services, request: AnyRequest) -> None:
         }
         for each in quorum.describe_voters(monotonic_ms())
     ]
-    partition = {
+    partition: shapes.AnsweredPartitionDataFields = {
         "partition_index": 0,
         "error_code": ErrorCode.none,
         "leader_id": quorum.leader_id,
@@ -47,7 +52,7 @@ def handle(services: Services, request: AnyRequest) -> None:
         "current_voters": voters,
         "observers": [],
     }
-    nodes = [
+    nodes: list[shapes.NodeFields] = [
         {
             "node_id": node_id,
             "listeners": [{"name": services.config.controller_listener, "host": address.host, "port": address.port}],
@@ -65,13 +70,15 @@ def handle(services: Services, request: AnyRequest) -> None:
     )
 
 
-def _failed(request: AnyRequest, error: ErrorCode, cause: str | None) -> Message:
+def _failed(
+    request: AnyRequest[shapes.DescribeQuorumRequest], error: ErrorCode, cause: str | None
+) -> shapes.DescribeQuorumResponse:
     return response(ApiKey.DESCRIBE_QUORUM, request.version, error_code=error, error_message=cause, topics=[], nodes=[])
 
 
-def _without_quorum(request: AnyRequest) -> Message:
+def _without_quorum(request: AnyRequest[shapes.DescribeQuorumRequest]) -> shapes.DescribeQuorumResponse:
     """Only partition 0 of the metadata log has a quorum; any other is refused, in its own place."""
-    unknown = {
+    unknown: shapes.AnsweredPartitionDataFields = {
         "error_code": ErrorCode.unknown_topic_or_partition,
         "leader_id": 0,
         "leader_epoch": 0,
@@ -79,7 +86,7 @@ def _without_quorum(request: AnyRequest) -> Message:
         "current_voters": [],
         "observers": [],
     }
-    topics = [
+    topics: list[shapes.AnsweredTopicDataFields] = [
         {
             "topic_name": topic.topic_name,
             "partitions": [{"partition_index": each.partition_index, **unknown} for each in topic.partitions],

@@ -5,6 +5,7 @@ Version 2 carries broker ids only (epochs unknown). Not done: leader recovery st
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.controller.types import AlterPartition, AlterPartitionResponse, IsrChange
@@ -12,12 +13,15 @@ from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
-from broker.wire.messages import Message, response
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import alter_partition as shapes
 
 EPOCHS_SINCE_VERSION = 3
 
 
-def event(services: Services, request: AnyRequest) -> MakeEvent:
+def event(services: Services, request: AnyRequest[shapes.AlterPartitionRequest]) -> MakeEvent:
     message = request.message
     changes = tuple(
         IsrChange(
@@ -35,20 +39,25 @@ def event(services: Services, request: AnyRequest) -> MakeEvent:
     )
 
 
-def answer(services: Services, request: AnyRequest, result: AlterPartitionResponse) -> Message:
+def answer(
+    services: Services, request: AnyRequest[shapes.AlterPartitionRequest], result: AlterPartitionResponse
+) -> shapes.AlterPartitionResponse:
     return _to_kio(request.version, result)
 
 
-def _isr(version: int, partition: Message) -> dict[int, int]:
+def _isr(version: int, partition: shapes.AskedPartitionData) -> dict[int, int]:
     if version >= EPOCHS_SINCE_VERSION:
         return {each.broker_id: each.broker_epoch for each in partition.new_isr_with_epochs}
     return {broker_id: -1 for broker_id in partition.new_isr}
 
 
-def _to_kio(version: int, result: AlterPartitionResponse) -> Message:
-    topics: dict[UUID, list[dict[str, object]]] = {}
+def _to_kio(version: int, result: AlterPartitionResponse) -> shapes.AlterPartitionResponse:
+    topics: dict[UUID | None, list[shapes.AnsweredPartitionDataFields]] = {}
     for each in result.partitions:
-        partition: dict[str, object] = {"partition_index": each.partition, "error_code": each.error_code}
+        partition: shapes.AnsweredPartitionDataFields = {
+            "partition_index": each.partition,
+            "error_code": each.error_code,
+        }
         if each.state is not None:
             partition["leader_id"] = each.state.leader
             partition["leader_epoch"] = each.state.leader_epoch

@@ -5,18 +5,23 @@ On a broker's listener the controllers are not told of (KIP-919). Not done: fenc
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.node.handlers import operations
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import describe_cluster as shapes
 
 BROKERS, CONTROLLERS = 1, 2  # endpoint types
 
 
-def handle(services: Services, request: AnyRequest) -> None:
-    endpoint_type = getattr(request.message, "endpoint_type", BROKERS)
+def handle(services: Services, request: AnyRequest[shapes.DescribeClusterRequest]) -> None:
+    endpoint_type = field_or(request.message, "endpoint_type", BROKERS)
     if endpoint_type != BROKERS:
         is_known = endpoint_type == CONTROLLERS
         error = ErrorCode.mismatched_endpoint_type if is_known else ErrorCode.unsupported_endpoint_type
@@ -31,7 +36,7 @@ def handle(services: Services, request: AnyRequest) -> None:
         request.respond(refused)
         return
     image = services.metadata.image
-    brokers = []
+    brokers: list[shapes.DescribeClusterBrokerFields] = []
     for broker_id in image.live_broker_ids():
         endpoint = image.brokers[broker_id].endpoints.get(request.listener_name)
         if endpoint is not None:
@@ -45,7 +50,7 @@ def handle(services: Services, request: AnyRequest) -> None:
             controller_id=services.metadata.leader_id,
             brokers=brokers,
             cluster_authorized_operations=operations.asked(
-                request, "include_cluster_authorized_operations", operations.CLUSTER
+                request.message.include_cluster_authorized_operations, operations.CLUSTER
             ),
         )
     )

@@ -7,6 +7,8 @@ Any replica answers, not the leader alone: a tool that looks for hanging transac
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.controller.topics import is_legal_name
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
@@ -15,9 +17,12 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import describe_producers as shapes
 
-def handle(services: Services, request: AnyRequest) -> None:
-    topics = [
+
+def handle(services: Services, request: AnyRequest[shapes.DescribeProducersRequest]) -> None:
+    topics: list[shapes.TopicResponseFields] = [
         {
             "name": topic.name,
             "partitions": [_partition(services, topic.name, index) for index in topic.partition_indexes],
@@ -27,7 +32,7 @@ def handle(services: Services, request: AnyRequest) -> None:
     request.respond(response(ApiKey.DESCRIBE_PRODUCERS, request.version, topics=topics))
 
 
-def _partition(services: Services, topic: str, index: int) -> dict[str, object]:
+def _partition(services: Services, topic: str, index: int) -> shapes.PartitionResponseFields:
     hosted = services.partitions.get(topic, index)
     error = ErrorCode.none
     if not is_legal_name(topic):
@@ -40,9 +45,9 @@ def _partition(services: Services, topic: str, index: int) -> dict[str, object]:
     return {"partition_index": index, "error_code": error, "error_message": None, "active_producers": producers}
 
 
-def _producers(hosted: HostedPartition) -> list[dict[str, object]]:
+def _producers(hosted: HostedPartition) -> list[shapes.ProducerStateFields]:
     state = hosted.log.producers
-    described: list[dict[str, object]] = []
+    described: list[shapes.ProducerStateFields] = []
     for producer_id, entry in state.items():
         start = state.transactions.first_offset_of(producer_id)
         described.append(

@@ -5,6 +5,8 @@ Not done: features, log directory ids, migration from ZooKeeper, previous broker
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.controller.records import Endpoint
 from broker.controller.types import RegisterBroker, RegisterBrokerResponse
 from broker.node.handlers.rows import ControllerApi, MakeEvent
@@ -12,17 +14,22 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import broker_registration as shapes
 
 
-def refusal(services: Services, request: AnyRequest) -> Message | None:
+def refusal(
+    services: Services, request: AnyRequest[shapes.BrokerRegistrationRequest]
+) -> shapes.BrokerRegistrationResponse | None:
     if request.message.cluster_id == services.config.harness_cluster_id:
         return None
     error = ErrorCode.inconsistent_cluster_id
     return response(ApiKey.BROKER_REGISTRATION, request.version, error_code=error, broker_epoch=-1)
 
 
-def event(services: Services, request: AnyRequest) -> MakeEvent:
+def event(services: Services, request: AnyRequest[shapes.BrokerRegistrationRequest]) -> MakeEvent:
     message = request.message
     endpoints = tuple(Endpoint(listener=each.name, host=each.host, port=each.port) for each in message.listeners)
     return lambda token: RegisterBroker(
@@ -34,7 +41,9 @@ def event(services: Services, request: AnyRequest) -> MakeEvent:
     )
 
 
-def answer(services: Services, request: AnyRequest, result: RegisterBrokerResponse) -> Message:
+def answer(
+    services: Services, request: AnyRequest[shapes.BrokerRegistrationRequest], result: RegisterBrokerResponse
+) -> shapes.BrokerRegistrationResponse:
     return response(
         ApiKey.BROKER_REGISTRATION,
         request.version,

@@ -5,17 +5,23 @@ It also tells which log directories failed, each partition's counting as one (KI
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.controller.types import BrokerHeartbeat, BrokerHeartbeatResponse
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
-from broker.wire.messages import Message, response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import broker_heartbeat as shapes
 
 
-def event(services: Services, request: AnyRequest) -> MakeEvent:
+def event(services: Services, request: AnyRequest[shapes.BrokerHeartbeatRequest]) -> MakeEvent:
     message = request.message
-    offline = frozenset(getattr(message, "offline_log_dirs", None) or ()) - {None}
+    told = field_or(message, "offline_log_dirs", None) or ()
+    offline = frozenset(each for each in told if each is not None)
     return lambda token: BrokerHeartbeat(
         token=token,
         broker_id=message.broker_id,
@@ -27,7 +33,9 @@ def event(services: Services, request: AnyRequest) -> MakeEvent:
     )
 
 
-def answer(services: Services, request: AnyRequest, result: BrokerHeartbeatResponse) -> Message:
+def answer(
+    services: Services, request: AnyRequest[shapes.BrokerHeartbeatRequest], result: BrokerHeartbeatResponse
+) -> shapes.BrokerHeartbeatResponse:
     return response(
         ApiKey.BROKER_HEARTBEAT,
         request.version,

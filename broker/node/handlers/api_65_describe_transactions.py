@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.coordinator.transactions.metadata import Transaction
 from broker.coordinator.transactions.types import Describe
@@ -14,16 +14,19 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
-_Note: TypeAlias = Callable[[str, dict[str, object]], None]
+if TYPE_CHECKING:
+    from broker.wire.shapes import describe_transactions as shapes
+
+_Note: TypeAlias = "Callable[[str, shapes.TransactionStateFields], None]"
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.DescribeTransactionsRequest]) -> None:
     transactional_ids = list(request.message.transactional_ids)
-    found: dict[str, dict[str, object]] = {}
+    found: dict[str, shapes.TransactionStateFields] = {}
 
     distinct = len(set(transactional_ids))
 
-    def note(transactional_id: str, described: dict[str, object]) -> None:
+    def note(transactional_id: str, described: shapes.TransactionStateFields) -> None:
         found[transactional_id] = described
         if len(found) == distinct:
             states = [found[each] for each in transactional_ids]
@@ -35,7 +38,9 @@ def handle(services: Services, request: AnyRequest) -> None:
         _describe(services, request, transactional_id, note)
 
 
-def _describe(services: Services, request: AnyRequest, transactional_id: str, note: _Note) -> None:
+def _describe(
+    services: Services, request: AnyRequest[shapes.DescribeTransactionsRequest], transactional_id: str, note: _Note
+) -> None:
     def failed(error: ErrorCode) -> None:
         note(transactional_id, _failed(transactional_id, error))
 
@@ -57,7 +62,7 @@ def _describe(services: Services, request: AnyRequest, transactional_id: str, no
     )
 
 
-def _failed(transactional_id: str, error: ErrorCode) -> dict[str, object]:
+def _failed(transactional_id: str, error: ErrorCode) -> shapes.TransactionStateFields:
     return {
         "error_code": error,
         "transactional_id": transactional_id,
@@ -70,7 +75,7 @@ def _failed(transactional_id: str, error: ErrorCode) -> dict[str, object]:
     }
 
 
-def _described(transaction: Transaction) -> dict[str, object]:
+def _described(transaction: Transaction) -> shapes.TransactionStateFields:
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(transaction.partitions):
         topics.setdefault(topic, []).append(index)

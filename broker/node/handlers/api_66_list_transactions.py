@@ -6,6 +6,8 @@ by RE2 as in Kafka: in linear time, so that no client can stop a broker.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import re2
 
 from broker.coordinator.transactions.metadata import Transaction
@@ -16,25 +18,28 @@ from broker.node.net.requests import AnyRequest
 from broker.node.process.clock import wall_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import list_transactions as shapes
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False  # the client is told
 _LABELS = {state.label for state in TransactionState}
 
 
-def handle(services: Services, request: AnyRequest) -> None:
+def handle(services: Services, request: AnyRequest[shapes.ListTransactionsRequest]) -> None:
     message, host = request.message, services.coordinators[KEY_TYPE]
     unknown = [each for each in dict.fromkeys(message.state_filters) if each not in _LABELS]
     error = ErrorCode.coordinator_load_in_progress if host.is_loading() else ErrorCode.none
-    text, pattern = getattr(message, "transactional_id_pattern", None) or "", None
+    text, pattern = field_or(message, "transactional_id_pattern", None) or "", None
     try:
         pattern = re2.compile(text, _OPTIONS) if text else None
     except re2.error:
         error = ErrorCode.invalid_regular_expression
-    states: list[dict[str, object]] = []
+    states: list[shapes.TransactionStateFields] = []
     if error is ErrorCode.none:
-        duration_ms = getattr(message, "duration_filter", -1)
+        duration_ms = field_or(message, "duration_filter", -1)
         for _, shard in host.active_shards():
             states += [
                 _listed(each)
@@ -62,7 +67,7 @@ def _is_wanted(each: Transaction, labels: set[str], producer_ids: set[int], dura
     return duration_ms < 0 or wall_ms() - each.start_ms > duration_ms
 
 
-def _listed(each: Transaction) -> dict[str, object]:
+def _listed(each: Transaction) -> shapes.TransactionStateFields:
     return {
         "transactional_id": each.transactional_id,
         "producer_id": each.producer_id,

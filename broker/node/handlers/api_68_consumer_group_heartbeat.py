@@ -5,19 +5,28 @@ Version 0 lets the broker make the member id, 1 has the client bring it and know
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
 from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult
+from broker.coordinator.groups.records import Assignment
 from broker.node.coordination.groups import are_too_long
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response, to_ms
+from broker.wire.messages import field_or, response, to_ms
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from broker.wire.shapes import consumer_group_heartbeat as shapes
 
 CLIENT_MADE_ID_SINCE_VERSION = 1
 JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.ConsumerGroupHeartbeatRequest]) -> None:
     message, config = request.message, services.groups.config
 
     def done(result: ConsumerHeartbeatResult) -> None:
@@ -51,9 +60,9 @@ def handle(services: Services, request: Request) -> None:
             rack_id=message.rack_id,
             rebalance_timeout_ms=to_ms(message.rebalance_timeout),
             subscribed_topic_names=message.subscribed_topic_names,
-            subscribed_topic_regex=getattr(message, "subscribed_topic_regex", None),
+            subscribed_topic_regex=field_or(message, "subscribed_topic_regex", None),
             server_assignor=message.server_assignor,
-            owned=None if owned is None else {each.topic_id: frozenset(each.partitions) for each in owned},
+            owned=None if owned is None else _assigned(owned),
             client_id=request.client_id,
             client_host=request.peer_host,
         )
@@ -63,10 +72,15 @@ def handle(services: Services, request: Request) -> None:
     )
 
 
-def _answer(version: int, result: ConsumerHeartbeatResult, interval_ms: int) -> Message:
-    assignment = None
+def _assigned(owned: Iterable[shapes.AskedTopicPartitions]) -> Assignment:
+    """The zero id (None) is no topic's: it stays in, as something that the member cannot have been given."""
+    return {cast("UUID", each.topic_id): frozenset(each.partitions) for each in owned}
+
+
+def _answer(version: int, result: ConsumerHeartbeatResult, interval_ms: int) -> shapes.ConsumerGroupHeartbeatResponse:
+    assignment: shapes.AssignmentFields | None = None
     if result.assignment is not None:
-        partitions = [
+        partitions: list[shapes.AnsweredTopicPartitionsFields] = [
             {"topic_id": topic_id, "partitions": sorted(indexes)}
             for topic_id, indexes in sorted(result.assignment.items())
         ]
@@ -83,7 +97,7 @@ def _answer(version: int, result: ConsumerHeartbeatResult, interval_ms: int) -> 
     )
 
 
-def _problem(version: int, message: Message, client_id: str) -> str | None:
+def _problem(version: int, message: shapes.ConsumerGroupHeartbeatRequest, client_id: str) -> str | None:
     """What makes the request invalid in itself."""
     epoch = message.member_epoch
     if not message.group_id:
@@ -102,7 +116,7 @@ def _problem(version: int, message: Message, client_id: str) -> str | None:
     if epoch == LEAVE_FOR_A_WHILE and message.instance_id is None:
         return "InstanceId can't be null."
     if epoch == JOIN:
-        has_regex = getattr(message, "subscribed_topic_regex", None) is not None
+        has_regex = field_or(message, "subscribed_topic_regex", None) is not None
         if to_ms(message.rebalance_timeout) < 0:
             return "RebalanceTimeoutMs must be provided in first request."
         if message.topic_partitions is None or message.topic_partitions:

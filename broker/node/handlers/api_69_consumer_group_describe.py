@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from broker.coordinator.groups.events import DescribeConsumerGroup, DescribedConsumer, DescribedConsumerGroup
@@ -15,22 +16,32 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import consumer_group_describe as shapes
+
 CONSUMER_MEMBER = 1
+_Names: TypeAlias = Mapping[UUID | None, str]  # of topics; None is never one
 
 
-def handle(services: Services, request: Request) -> None:
+def handle(services: Services, request: Request[shapes.ConsumerGroupDescribeRequest]) -> None:
     group_ids = request.message.group_ids
 
-    def done(groups: list[dict[str, object]]) -> None:
+    def done(groups: list[shapes.DescribedGroupFields]) -> None:
         request.respond(response(ApiKey.CONSUMER_GROUP_DESCRIBE, request.version, groups=groups))
 
-    gather: Gather[dict[str, object]] = Gather(len(group_ids), done)
+    gather: Gather[shapes.DescribedGroupFields] = Gather(len(group_ids), done)
     for position, group_id in enumerate(group_ids):
         _ask(services, request, group_id, gather, position)
 
 
-def _ask(services: Services, request: Request, group_id: str, gather: Gather[dict[str, object]], position: int) -> None:
-    allowed = operations.asked(request, "include_authorized_operations", operations.GROUP)
+def _ask(
+    services: Services,
+    request: Request[shapes.ConsumerGroupDescribeRequest],
+    group_id: str,
+    gather: Gather[shapes.DescribedGroupFields],
+    position: int,
+) -> None:
+    allowed = operations.asked(request.message.include_authorized_operations, operations.GROUP)
     put, names = gather.slot(position), services.metadata.image.topic_names
 
     def done(found: object) -> None:
@@ -51,7 +62,7 @@ def _ask(services: Services, request: Request, group_id: str, gather: Gather[dic
     services.groups.ask(group_id, event, object, done=guarded(request, done), refused=guarded(request, refused))
 
 
-def _failed(group_id: str, error: ErrorCode, message: str | None) -> dict[str, object]:
+def _failed(group_id: str, error: ErrorCode, message: str | None) -> shapes.DescribedGroupFields:
     return {
         "error_code": error,
         "error_message": message,
@@ -65,7 +76,7 @@ def _failed(group_id: str, error: ErrorCode, message: str | None) -> dict[str, o
     }
 
 
-def _group(group_id: str, found: DescribedConsumerGroup, names: Mapping[UUID, str], allowed: int) -> dict[str, object]:
+def _group(group_id: str, found: DescribedConsumerGroup, names: _Names, allowed: int) -> shapes.DescribedGroupFields:
     return {
         "error_code": ErrorCode.none,
         "error_message": None,
@@ -79,7 +90,7 @@ def _group(group_id: str, found: DescribedConsumerGroup, names: Mapping[UUID, st
     }
 
 
-def _member(member: DescribedConsumer, names: Mapping[UUID, str]) -> dict[str, object]:
+def _member(member: DescribedConsumer, names: _Names) -> shapes.MemberFields:
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
@@ -95,7 +106,7 @@ def _member(member: DescribedConsumer, names: Mapping[UUID, str]) -> dict[str, o
     }
 
 
-def _assignment(assignment: Assignment, names: Mapping[UUID, str]) -> dict[str, object]:
+def _assignment(assignment: Assignment, names: _Names) -> shapes.AssignmentFields:
     """A topic that was just deleted has no name any more and is left out, as by Kafka."""
     return {
         "topic_partitions": [

@@ -5,6 +5,8 @@ There are no eligible leader replicas here: both lists are empty, as in a cluste
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.controller.image import MetadataImage
 from broker.controller.topics import is_legal_name
 from broker.node.coordination.internal_topics import is_internal
@@ -15,8 +17,11 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import describe_topic_partitions as shapes
 
-def handle(services: Services, request: AnyRequest) -> None:
+
+def handle(services: Services, request: AnyRequest[shapes.DescribeTopicPartitionsRequest]) -> None:
     message, image = request.message, services.metadata.image
     names = sorted({topic.name for topic in message.topics} or set(image.topics))
     cursor, first = message.cursor, 0
@@ -29,8 +34,8 @@ def handle(services: Services, request: AnyRequest) -> None:
         names = wanted
         first = cursor.partition_index if names and names[0] == cursor.topic_name else 0
     left = min(max(1, message.response_partition_limit), services.config.max_request_partition_size_limit)
-    topics: list[dict[str, object]] = []
-    next_cursor: dict[str, object] | None = None
+    topics: list[shapes.DescribeTopicPartitionsResponseTopicFields] = []
+    next_cursor: shapes.AnsweredCursorFields | None = None
     live = set(image.live_broker_ids())
     for name in names:
         if left == 0:
@@ -49,7 +54,7 @@ def _why_absent(name: str) -> ErrorCode:
     return ErrorCode.unknown_topic_or_partition if is_legal_name(name) else ErrorCode.invalid_topic_exception
 
 
-def _refused(name: str | None) -> dict[str, object]:
+def _refused(name: str | None) -> shapes.DescribeTopicPartitionsResponseTopicFields:
     """A cursor before the first partition, or at a topic that is not asked for, makes the whole request invalid."""
     return {
         "error_code": ErrorCode.invalid_request,
@@ -63,10 +68,10 @@ def _refused(name: str | None) -> dict[str, object]:
 
 def _topic(
     image: MetadataImage, name: str, first: int, limit: int, live: set[int]
-) -> tuple[dict[str, object], int, int | None]:
+) -> tuple[shapes.DescribeTopicPartitionsResponseTopicFields, int, int | None]:
     """(the topic, partitions in it, where the next page begins)."""
     state = image.topics.get(name)
-    partitions: list[dict[str, object]] = []
+    partitions: list[shapes.DescribeTopicPartitionsResponsePartitionFields] = []
     total = 0 if state is None else len(state.partitions)
     for index in range(first, min(total, first + limit)):
         assert state is not None
@@ -88,7 +93,7 @@ def _topic(
                 ],
             }
         )
-    topic: dict[str, object] = {
+    topic: shapes.DescribeTopicPartitionsResponseTopicFields = {
         "error_code": ErrorCode.none if state is not None else _why_absent(name),
         "name": name,
         "topic_id": None if state is None else state.topic_id,

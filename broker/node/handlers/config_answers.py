@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
 from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from broker.controller.types import AlterConfigsResponse
-from broker.node.net.requests import AnyRequest
-from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import alter_configs, incremental_alter_configs
 
 SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs; AlterConfigs only sets
+# What both APIs call the same, and the outcome of one resource: the two have the same fields.
+Resource: TypeAlias = "alter_configs.AlterConfigsResource | incremental_alter_configs.AlterConfigsResource"
+Outcome: TypeAlias = (
+    "alter_configs.AlterConfigsResourceResponse | incremental_alter_configs.AlterConfigsResourceResponse"
+)
+OutcomeFields: TypeAlias = "incremental_alter_configs.AlterConfigsResourceResponseFields"
+Change: TypeAlias = tuple[int, str, str | None]  # operation, key, value
 
 
-def to_kio(api_key: ApiKey, request: AnyRequest, result: AlterConfigsResponse, wrong: dict[int, str]) -> Message:
-    """Answers in the order of the resources asked; `wrong` holds those that never came to the controller."""
+def outcomes(
+    resources: Sequence[Resource], result: AlterConfigsResponse, wrong: Mapping[int, str]
+) -> list[OutcomeFields]:
+    """In the order of the resources asked; `wrong` holds those that never came to the controller, by position."""
     if result.error_code != ErrorCode.none:
-        return all_failed(api_key, request, ErrorCode(result.error_code), None)
+        return all_failed(resources, ErrorCode(result.error_code), None)
     answers = iter(result.resources)
     responses = []
-    for position, resource in enumerate(request.message.resources):
+    for position, resource in enumerate(resources):
         if position in wrong:
             error, cause = int(ErrorCode.invalid_request), wrong[position]
         else:
             altered = next(answers)
             error, cause = altered.error_code, altered.error_message or ""
         responses.append(_entry(resource, error, cause or None))
-    return response(api_key, request.version, responses=responses)
+    return responses
 
 
-def all_failed(api_key: ApiKey, request: AnyRequest, error: ErrorCode, cause: str | None) -> Message:
-    responses = [_entry(resource, error, cause) for resource in request.message.resources]
-    return response(api_key, request.version, responses=responses)
+def all_failed(resources: Sequence[Resource], error: ErrorCode, cause: str | None) -> list[OutcomeFields]:
+    return [_entry(resource, error, cause) for resource in resources]
 
 
-def _entry(resource: Message, error: int, cause: str | None) -> dict[str, object]:
+def _entry(resource: Resource, error: int, cause: str | None) -> OutcomeFields:
     return {
         "error_code": error,
         "error_message": cause,
@@ -42,18 +53,19 @@ def _entry(resource: Message, error: int, cause: str | None) -> dict[str, object
     }
 
 
-def shows(image: MetadataImage, message: Message, answer: Message) -> bool:
+def shows(
+    image: MetadataImage, asked: Iterable[tuple[Resource, Iterable[Change]]], answered: Iterable[Outcome]
+) -> bool:
     """Does our image hold what was set? Only for what the controller accepted."""
-    accepted = {(each.resource_type, each.resource_name) for each in answer.responses if each.error_code == 0}
-    for resource in message.resources:
+    accepted = {(each.resource_type, each.resource_name) for each in answered if each.error_code == 0}
+    for resource, changes in asked:
         if (resource.resource_type, resource.resource_name) not in accepted:
             continue
         kept = {TOPIC_RESOURCE: image.topic_configs, BROKER_RESOURCE: image.broker_configs}[resource.resource_type]
         values = kept.get(resource.resource_name, {})
-        for each in resource.configs:
-            operation = getattr(each, "config_operation", SET)
-            if operation == SET and values.get(each.name) != each.value:
+        for operation, key, value in changes:
+            if operation == SET and values.get(key) != value:
                 return False
-            if operation == DELETE and each.name in values:
+            if operation == DELETE and key in values:
                 return False
     return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from broker.node.cluster.links import LocalRequest
 from broker.node.handlers.rows import Handler
@@ -16,7 +17,10 @@ from broker.node.process.clock import monotonic_ms, monotonic_ns
 from broker.wire import apis
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import RemoteProtocolError
-from broker.wire.messages import Message
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.fetch import FetchResponse
+    from broker.wire.shapes.kinds import Answers
 
 
 class Dispatcher:
@@ -24,7 +28,7 @@ class Dispatcher:
         self._services = services
         self._handlers: Mapping[int, Handler] = {int(key): handler for key, handler in handlers.items()}
 
-    def dispatch(self, request: Request) -> None:
+    def dispatch(self, request: Request[Any]) -> None:
         """Of a connection. Raises RemoteProtocolError: the connection says so and closes."""
         header = request.header
         handler = self._handlers.get(header.api_key)
@@ -49,19 +53,20 @@ class Dispatcher:
         except Exception:
             request.fail(traceback.format_exc())
 
-    def _charge(self, request: Request) -> Callable[[], None]:
+    def _charge(self, request: Request[Any]) -> Callable[[], None]:
         """Have the quotas of this client count the request when it is answered. Call the result after the handler."""
         began_ns, client_id, api_key = monotonic_ns(), request.client_id, request.header.api_key
         quotas = self._services.quotas
         busy_ns: list[int] = []  # how long the handler kept the loop, once it has returned
 
-        def charge(answer: Message | None) -> int:
+        def charge(answer: Answers[Any] | None) -> int:
             now_ms = monotonic_ms()
             wait_ms = quotas.handled(client_id, busy_ns[0] if busy_ns else monotonic_ns() - began_ns, now_ms)
             if api_key == ApiKey.PRODUCE:
                 wait_ms = max(wait_ms, quotas.produced(client_id, request.size_bytes, now_ms))
             elif api_key == ApiKey.FETCH and answer is not None:
-                size_bytes = sum(len(each.records or b"") for topic in answer.responses for each in topic.partitions)
+                topics = cast("FetchResponse", answer).responses
+                size_bytes = sum(len(each.records or b"") for topic in topics for each in topic.partitions)
                 wait_ms = max(wait_ms, quotas.fetched(client_id, size_bytes, now_ms))
             return wait_ms
 

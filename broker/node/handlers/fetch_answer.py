@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.node.handlers.fetch_reads import LEADER_HINT_ERRORS, Read
@@ -12,11 +13,14 @@ from broker.wire.apis import ApiKey
 from broker.wire.hot_fetch import PartitionData
 from broker.wire.messages import response
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import fetch as shapes
+
 TOPIC_IDS_SINCE_VERSION = 13
 CURRENT_LEADER_SINCE_VERSION = 16  # KIP-951; the field is older, for followers of the quorum
 
 
-def respond(services: Services, request: AnyRequest, session_id: int, reads: list[Read]) -> None:
+def respond(services: Services, request: AnyRequest[shapes.FetchRequest], session_id: int, reads: list[Read]) -> None:
     by_id = request.version >= TOPIC_IDS_SINCE_VERSION
     topics: dict[str | UUID | None, list[Read]] = {}
     for read in reads:
@@ -27,11 +31,13 @@ def respond(services: Services, request: AnyRequest, session_id: int, reads: lis
         correlation_id = request.header.correlation_id
         request.respond_frame(hot_fetch.encode_fetch_response(request.version, correlation_id, session_id, answers))
         return
-    key = "topic_id" if by_id else "topic"
-    responses = [
-        {key: topic, "partitions": [_partition(services, request, read) for read in found]}
-        for topic, found in topics.items()
-    ]
+    responses: list[shapes.FetchableTopicResponseFields] = []
+    for topic, found in topics.items():
+        partitions = [_partition(services, request, read) for read in found]
+        if isinstance(topic, str):
+            responses.append({"topic": topic, "partitions": partitions})
+        else:
+            responses.append({"topic_id": topic, "partitions": partitions})
     request.respond(response(ApiKey.FETCH, request.version, session_id=session_id, responses=responses))
 
 
@@ -47,8 +53,8 @@ def _plain(read: Read) -> PartitionData:
     )
 
 
-def _partition(services: Services, request: AnyRequest, read: Read) -> dict[str, object]:
-    values: dict[str, object] = {
+def _partition(services: Services, request: AnyRequest[shapes.FetchRequest], read: Read) -> shapes.PartitionDataFields:
+    values: shapes.PartitionDataFields = {
         "partition_index": read.asked.index,
         "error_code": read.error,
         "high_watermark": read.high_watermark,

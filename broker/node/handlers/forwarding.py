@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, Generic
 
 from broker.controller.image import MetadataImage
 from broker.node.handlers.services import Services
 from broker.node.net.channel import ChannelError
-from broker.node.net.requests import AnyRequest
+from broker.node.net.requests import AnyRequest, Asked
 from broker.node.process.clock import monotonic_ms
 from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request, response, to_ms
+from broker.wire.messages import Message, build, request_type, response_type, to_ms
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.kinds import Answers
 
 TIMEOUT_MS_MIN = 1_000
 TIMEOUT_MS_MAX = 60_000
 DEFAULT_TIMEOUT_MS = 10_000
 VISIBLE_WITHIN_MS = 2_000
 
-# (image, request, answer)
-IsVisible: TypeAlias = Callable[[MetadataImage, Message, Message], bool]
 
-
-def _always(image: MetadataImage, message: Message, answer: Message) -> bool:
+def _always(image: MetadataImage, message: object, answer: object) -> bool:
     return True
 
 
@@ -38,16 +38,21 @@ def _default_timeout_ms(config: NodeConfig) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forward:
+class Forward(Generic[Asked]):
     """How one API goes on to the active controller."""
 
     version: int
-    failed: Callable[[AnyRequest, ErrorCode, str | None], Message]  # the answer when there was none in time
-    is_visible: IsVisible = _always
+    # The answer when there was none in time.
+    failed: Callable[[AnyRequest[Asked], ErrorCode, str | None], Answers[Asked]]
+    # (image, request, answer). Any: the answer of this API; its own type has no name here.
+    is_visible: Callable[[MetadataImage, Asked, Any], bool] = _always
     visible_within_ms: int | None = VISIBLE_WITHIN_MS  # after the answer; None: for what the request's time leaves
     default_timeout_ms: Callable[[NodeConfig], int] = _default_timeout_ms  # where a request has no limit of its own
-    sent: Callable[[AnyRequest, int], Message] | None = None  # in that version, in so many ms; None: field by field
-    repeated: Callable[[Message], Message] | None = None  # the answer of a controller that was asked more than once
+    sent: Callable[[AnyRequest[Asked], int], Asked] | None = (
+        None  # in that version, in so many ms; None: field by field
+    )
+    # The answer of a controller that was asked more than once. Any: as in `is_visible`.
+    repeated: Callable[[Any], Answers[Asked]] | None = None
 
 
 def plain(message: object) -> object:
@@ -62,16 +67,16 @@ def plain(message: object) -> object:
 def request_as(api_key: ApiKey, version: int, message: Message) -> Message:
     values = plain(message)
     assert isinstance(values, dict)
-    return request(api_key, version, **values)
+    return build(request_type(api_key, version), values)
 
 
 def response_as(api_key: ApiKey, version: int, message: Message) -> Message:
     values = plain(message)
     assert isinstance(values, dict)
-    return response(api_key, version, **values)
+    return build(response_type(api_key, version), values)
 
 
-async def forward(services: Services, asked: AnyRequest, api_key: ApiKey, how: Forward) -> None:
+async def forward(services: Services, asked: AnyRequest[Asked], api_key: ApiKey, how: Forward[Asked]) -> None:
     """Ask the controller, and answer `asked`."""
     message = asked.message
     limit_ms = to_ms(message.timeout) if hasattr(message, "timeout") else how.default_timeout_ms(services.config)

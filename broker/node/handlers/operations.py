@@ -6,14 +6,12 @@ The bit of an operation is its number in Kafka: read 3, write 4, create 5, delet
 
 from __future__ import annotations
 
-from broker.node.net.requests import AnyRequest
-
 NOT_ASKED = -(2**31)
 TOPIC = sum(1 << each for each in (3, 4, 5, 6, 7, 8, 10, 11))
 GROUP = sum(1 << each for each in (3, 6, 8, 10, 11))
 CLUSTER = sum(1 << each for each in (5, 7, 8, 9, 10, 11, 12))
 
 
-def asked(request: AnyRequest, field: str, operations: int) -> int:
-    """`operations` if the request asks for them in `field`, which old versions lack."""
-    return operations if getattr(request.message, field, False) else NOT_ASKED
+def asked(are_asked: bool, operations: int) -> int:
+    """`operations` if the request asks for them. Old versions lack the field: they do not ask."""
+    return operations if are_asked else NOT_ASKED

@@ -5,6 +5,8 @@ Shown by tests/broker_node/test_node_produce_checks.py, test_node_transactions.p
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.log.verification import VerificationGuard
 from broker.node.coordination.internal_topics import may_produce
 from broker.node.coordination.verification import PRODUCE_ADDS_SINCE_VERSION, Producer, produce_error
@@ -20,6 +22,9 @@ from broker.wire.hot_produce import PartitionAnswer
 from broker.wire.messages import to_ms
 from broker.wire.records import BatchHeader, set_log_append_time, validate_batches
 
+if TYPE_CHECKING:
+    from broker.wire.shapes.produce import ProduceRequest
+
 ZSTD_SINCE_VERSION = 7
 _BEFORE_ACKS = (ErrorCode.invalid_record, ErrorCode.unsupported_compression_type)  # of the request's form
 _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
@@ -33,7 +38,7 @@ class PartitionProduce:
     def __init__(
         self,
         services: Services,
-        request: Request,
+        request: Request[ProduceRequest],
         answer: ProduceAnswer,
         result: PartitionAnswer,
         hosted: HostedPartition,
@@ -183,7 +188,7 @@ def _stamp(records: memoryview, header: BatchHeader, result: PartitionAnswer) ->
 
 
 def _check_batches(
-    request: Request, hosted: HostedPartition, records: memoryview | None
+    request: Request[ProduceRequest], hosted: HostedPartition, records: memoryview | None
 ) -> tuple[memoryview | None, list[BatchHeader], ErrorCode]:
     """The one batch, its header, and what is wrong with it."""
     if records is None or not len(records):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.node.net.requests import Request
 from broker.node.replicas.produce_checks import Rejection
 from broker.wire.apis import ApiKey
-from broker.wire.hot_produce import TOPIC_IDS_SINCE_VERSION, PartitionAnswer, encode_produce_response
-from broker.wire.messages import Message, response
+from broker.wire.hot_produce import PartitionAnswer, encode_produce_response
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import produce as shapes
 
 RECORD_ERRORS_SINCE_VERSION = 8  # KIP-467
 
@@ -18,7 +22,7 @@ class ProduceAnswer:
 
     __slots__ = ("_request", "_topics", "has_failed", "rejections", "waiting")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request[shapes.ProduceRequest]) -> None:
         self._request = request
         self._topics: list[tuple[str | UUID | None, list[PartitionAnswer]]] = []
         self.rejections: dict[PartitionAnswer, Rejection] = {}  # hardly ever any
@@ -43,16 +47,18 @@ class ProduceAnswer:
                 return
         request.respond(self._message())
 
-    def _message(self) -> Message:
-        key = "topic_id" if self._request.version >= TOPIC_IDS_SINCE_VERSION else "name"
-        topics = [
-            {key: topic, "partition_responses": [self._values(each) for each in partitions]}
-            for topic, partitions in self._topics
-        ]
+    def _message(self) -> shapes.ProduceResponse:
+        topics: list[shapes.TopicProduceResponseFields] = []
+        for topic, partitions in self._topics:
+            responses = [self._values(each) for each in partitions]
+            if isinstance(topic, str):
+                topics.append({"name": topic, "partition_responses": responses})
+            else:
+                topics.append({"topic_id": topic, "partition_responses": responses})
         return response(ApiKey.PRODUCE, self._request.version, responses=topics)
 
-    def _values(self, result: PartitionAnswer) -> dict[str, object]:
-        values: dict[str, object] = {
+    def _values(self, result: PartitionAnswer) -> shapes.PartitionProduceResponseFields:
+        values: shapes.PartitionProduceResponseFields = {
             "index": result.index,
             "error_code": result.error_code,
             "base_offset": result.base_offset,

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from broker.controller.types import ControllerRequest
 from broker.node.handlers.forwarding import Forward, forward
 from broker.node.handlers.services import Services
-from broker.node.net.requests import AnyRequest
+from broker.node.net.requests import AnyRequest, Asked, Request
 from broker.wire.apis import ApiKey, Listener
-from broker.wire.messages import Message
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.kinds import Answers
 
 # A request of a connection or of this broker itself: Any, because only the former can be closed.
 Handler: TypeAlias = Callable[[Services, Any], None]
@@ -27,13 +29,13 @@ MakeEvent: TypeAlias = Callable[[int], ControllerRequest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerApi:
+class ControllerApi(Generic[Asked]):
     """`answer` makes the response of what the controller decided. Any: each request has a result type of its own."""
 
-    event: Callable[[Services, AnyRequest], MakeEvent]
-    answer: Callable[[Services, AnyRequest, Any], Message]
+    event: Callable[[Services, AnyRequest[Asked]], MakeEvent]
+    answer: Callable[[Services, AnyRequest[Asked], Any], Answers[Asked]]
 
-    def ask(self, services: Services, request: AnyRequest) -> None:
+    def ask(self, services: Services, request: AnyRequest[Asked]) -> None:
         def answer(result: Any) -> None:  # that of this request
             request.respond(self.answer(services, request, result))
 
@@ -41,13 +43,14 @@ class ControllerApi:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """Invariant: exactly one of `handle` and `controller`."""
+class Row(Generic[Asked]):
+    """Invariant: exactly one of `handle` and `controller`. All columns are of one API, that of the request `Asked`."""
 
-    handle: Handler | None = None
-    controller: ControllerApi | None = None
-    forward: Forward | None = None
-    refusal: Callable[[Services, AnyRequest], Message | None] | None = None  # the answer, if it can be no other
+    handle: Callable[[Services, Request[Asked]], None] | None = None
+    controller: ControllerApi[Asked] | None = None
+    forward: Forward[Asked] | None = None
+    # The answer, if it can be no other.
+    refusal: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None] | None = None
 
     def __post_init__(self) -> None:
         assert (self.handle is None) != (self.controller is None)
@@ -60,7 +63,7 @@ class Row:
         return found.__module__
 
 
-def handler_of(key: ApiKey, row: Row) -> Handler:
+def handler_of(key: ApiKey, row: Row[Any]) -> Handler:
     """What the columns mean, as one function: of an API without them it is `handle` itself."""
     handle = row.handle if row.controller is None else row.controller.ask
     assert handle is not None
@@ -69,8 +72,8 @@ def handler_of(key: ApiKey, row: Row) -> Handler:
     return handle if row.refusal is None else _refused(row.refusal, handle)
 
 
-def _forwarded(key: ApiKey, how: Forward, handle: Handler) -> Handler:
-    def on_the_controller(services: Services, request: AnyRequest) -> None:
+def _forwarded(key: ApiKey, how: Forward[Any], handle: Handler) -> Handler:
+    def on_the_controller(services: Services, request: AnyRequest[Any]) -> None:
         if request.listener is Listener.CONTROLLER:
             handle(services, request)
         else:
@@ -79,8 +82,8 @@ def _forwarded(key: ApiKey, how: Forward, handle: Handler) -> Handler:
     return on_the_controller
 
 
-def _refused(refusal: Callable[[Services, AnyRequest], Message | None], handle: Handler) -> Handler:
-    def unless_refused(services: Services, request: AnyRequest) -> None:
+def _refused(refusal: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None], handle: Handler) -> Handler:
+    def unless_refused(services: Services, request: AnyRequest[Asked]) -> None:
         answer = refusal(services, request)
         if answer is None:
             handle(services, request)

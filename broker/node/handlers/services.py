@@ -58,7 +58,7 @@ class Services:
             return ErrorCode.kafka_storage_error
         return ErrorCode.not_leader_or_follower
 
-    def serve(self, request: AnyRequest, work: Coroutine[object, object, None]) -> None:
+    def serve(self, request: AnyRequest[Any], work: Coroutine[object, object, None]) -> None:
         """Answer a request in the background. As in `Dispatcher`, its exception costs that request only: it never ends
         the broker as one of `spawn` does. The peer sees a closed connection: the outcome is unknown."""
 
@@ -72,7 +72,7 @@ class Services:
 
     def ask_controller(
         self,
-        request: AnyRequest,
+        request: AnyRequest[Any],
         make: Callable[[int], ControllerRequest],
         answer: Callable[[Any], None],  # Any: the response type of this request
     ) -> None:

@@ -6,6 +6,8 @@ request's records when it returns (they lie in the receive buffer). One file per
 
 from __future__ import annotations
 
+from typing import Any
+
 from broker.node.handlers import (
     api_00_produce,
     api_01_fetch,
@@ -58,7 +60,7 @@ from broker.node.handlers import (
 from broker.node.handlers.rows import Handler, Row, handler_of
 from broker.wire.apis import ApiKey
 
-TABLE: dict[ApiKey, Row] = {
+TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.PRODUCE: Row(handle=api_00_produce.handle),
     ApiKey.FETCH: Row(handle=api_01_fetch.handle),
     ApiKey.LIST_OFFSETS: Row(handle=api_02_list_offsets.handle),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from broker.node.process.logs import Logger
 from broker.node.settings.config import Address
@@ -18,6 +18,10 @@ from broker.wire.errors import ProtocolError
 from broker.wire.framing import FrameReader
 from broker.wire.messages import Message
 
+if TYPE_CHECKING:
+    from broker.wire.shapes.kinds import Asks
+
+Reply = TypeVar("Reply")
 AddressSource: TypeAlias = Callable[[], Address | None]
 Answer: TypeAlias = Callable[[Message | None], None]  # None: failed, outcome unknown
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -95,11 +99,12 @@ class Channel(asyncio.BufferedProtocol):
         if self._connecting is None:
             self._connecting = loop.create_task(self._connect())
 
-    async def request(self, api_key: int, version: int, message: Message, *, timeout_ms: int) -> Message:
+    async def request(self, api_key: int, version: int, message: Asks[Reply], *, timeout_ms: int) -> Reply:
         """Raises ChannelError. Records of a Fetch answer are valid until the next request on this channel."""
         future, answer = _future_answer()
         self.send(api_key, version, message, timeout_ms=timeout_ms, answer=answer)
-        return await self._answer_to(future, f"api key {api_key}")
+        reply: Reply = await self._answer_to(future, f"api key {api_key}")
+        return reply
 
     async def request_encoded(self, encode: Encode, decode: Decode, *, timeout_ms: int) -> Message:
         """As `request`, with frames made and read by the caller."""

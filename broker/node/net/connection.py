@@ -13,7 +13,7 @@ import asyncio
 import traceback
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from broker.node.net.limits import elements_max
 from broker.node.net.memory import RequestMemory
@@ -42,7 +42,7 @@ _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
 JOIN_BELOW_BYTES = 16 * 1024
 
 
-Dispatch: TypeAlias = Callable[[Request], None]
+Dispatch: TypeAlias = Callable[[Request[Any]], None]
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -74,9 +74,9 @@ class Connection(asyncio.BufferedProtocol):
         self._waits_for_memory = False
         self._wanted_bytes = 0
         self._transport: asyncio.Transport | None = None
-        self._requests: deque[Request] = deque()  # not answered or not yet sent, in order of arrival
+        self._requests: deque[Request[Any]] = deque()  # not answered or not yet sent, in order of arrival
         self._ready_bytes = 0  # of answers that have not left yet
-        self._alone: Request | None = None  # nothing else is taken before it is answered
+        self._alone: Request[Any] | None = None  # nothing else is taken before it is answered
         self._is_handling = False
         self._is_flush_due = False
         self._is_write_blocked = False
@@ -194,7 +194,7 @@ class Connection(asyncio.BufferedProtocol):
     def _answer_unsupported(self, error: UnsupportedVersionError) -> None:
         if error.header.api_key != ApiKey.API_VERSIONS:
             raise error
-        request = Request(self, error.header, None)
+        request: Request[Any] = Request(self, error.header, None)
         self._requests.append(request)
         request._finish(encode_unsupported_api_versions(error.header.correlation_id, self.listener))
 
@@ -285,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_flush_due = True
         asyncio.get_running_loop().call_soon(self._flush_later)
 
-    def await_answer(self, request: Request) -> None:
+    def await_answer(self, request: Request[Any]) -> None:
         self._alone = request
 
     def _flush_later(self) -> None:

@@ -9,21 +9,26 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import ParamSpec, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from broker.wire.apis import Listener
 from broker.wire.codec import RequestHeader, encode_response
-from broker.wire.messages import Message
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.kinds import Answers, Asks
 
 # An answer, or None for acks=0 -> milliseconds that the client must wait.
-Charge: TypeAlias = Callable[[Message | None], int]
+Charge: TypeAlias = "Callable[[Answers[Any] | None], int]"
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
-class AnyRequest(Protocol):
+Asked = TypeVar("Asked", bound="Asks[Any]")  # the message of one API: its handler's request and answer go together
+
+
+class AnyRequest(Protocol[Asked]):
     """What a handler sees of a request: one that came over a connection, or one of our own."""
 
-    message: Message
+    message: Asked
     listener: Listener
     listener_name: str
 
@@ -33,7 +38,7 @@ class AnyRequest(Protocol):
     def client_id(self) -> str: ...
     @property
     def is_open(self) -> bool: ...
-    def respond(self, message: Message) -> None: ...
+    def respond(self, message: Answers[Asked]) -> None: ...
     def take_alone(self) -> None:
         """Take no other request of its connection before this one is answered."""
 
@@ -44,7 +49,7 @@ class AnyRequest(Protocol):
 P = ParamSpec("P")
 
 
-def guarded(request: AnyRequest, callback: Callable[P, None]) -> Callable[P, None]:
+def guarded(request: AnyRequest[Any], callback: Callable[P, None]) -> Callable[P, None]:
     """`callback`, which answers `request` from within another part: its exception costs that request only, not those
     that the other part was about to serve. The door for what is called later; see `Broker.dispatch` and `serve`."""
 
@@ -66,13 +71,13 @@ class RequestOrigin(Protocol):
     peer_host: str
 
     def answer_ready(self, size_bytes: int) -> None: ...
-    def await_answer(self, request: Request) -> None: ...
+    def await_answer(self, request: Request[Any]) -> None: ...
     def request_failed(self, api_key: int, cause: str) -> None: ...
     def throttle(self, wait_ms: int) -> None: ...
     def close(self) -> None: ...
 
 
-class Request:
+class Request(Generic[Asked]):
     """One request and the place of its answer in the order of answers."""
 
     __slots__ = (
@@ -87,7 +92,7 @@ class Request:
         "size_bytes",
     )
 
-    def __init__(self, connection: RequestOrigin, header: RequestHeader, message: Message) -> None:
+    def __init__(self, connection: RequestOrigin, header: RequestHeader, message: Asked) -> None:
         self._connection = connection
         self._buffers: list[Buffer] | None = None
         self._is_done = False
@@ -116,7 +121,7 @@ class Request:
         """False when nobody will read the answer any more."""
         return not self._is_done and not self._connection.is_closed
 
-    def respond(self, message: Message) -> None:
+    def respond(self, message: Answers[Asked]) -> None:
         """Answer, now or later, exactly once. After the connection is gone this does nothing. It never raises: an
         answer that cannot be encoded costs the request, not those who answer it from within their own work."""
         if self._connection.is_closed:
@@ -125,8 +130,9 @@ class Request:
         try:
             if self.charge is not None and (wait_ms := self.charge(message)) > 0:
                 self._connection.throttle(wait_ms)
-                if hasattr(message, "throttle_time"):
-                    message = replace(message, throttle_time=timedelta(milliseconds=wait_ms))
+                told: Any = message  # of an API that has this field
+                if hasattr(told, "throttle_time"):
+                    message = replace(told, throttle_time=timedelta(milliseconds=wait_ms))
             frame = encode_response(header.api_key, header.api_version, header.correlation_id, message)
         except Exception:
             self.fail(traceback.format_exc())

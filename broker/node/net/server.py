@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from broker.node.net.connection import Connection
 from broker.node.net.memory import RequestMemory
@@ -34,7 +35,7 @@ IDLE_SWEEPS = 4  # a connection that was silent for so many looks, a quarter of 
 
 
 class Server:
-    def __init__(self, *, config: NodeConfig, logger: Logger, dispatch: Callable[[Request], None]) -> None:
+    def __init__(self, *, config: NodeConfig, logger: Logger, dispatch: Callable[[Request[Any]], None]) -> None:
         self._config, self._logger, self._dispatch = config, logger, dispatch
         self._servers: list[asyncio.Server] = []
         self._connections: dict[Connection, None] = {}  # in order of arrival

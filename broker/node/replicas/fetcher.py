@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.controller.image import MetadataImage
 from broker.log.errors import LogError
@@ -26,15 +27,23 @@ from broker.wire.codec import decode_response
 from broker.wire.errors import CorruptBatchError, ErrorCode
 from broker.wire.hot_fetch import (
     Buffer,
+    DivergingEpoch,
     FetchPartition,
+    FetchResponse,
+    FollowedPartition,
     ReplicaState,
     decode_fetch_response,
     encode_follower_fetch,
 )
-from broker.wire.messages import Message
 from broker.wire.records import validate_batches
 
+if TYPE_CHECKING:
+    from broker.wire.shapes import fetch as shapes
+
 FETCH_VERSION = 17
+# As decoded by hand, or in the general way.
+_Response: TypeAlias = "FetchResponse | shapes.FetchResponse"
+_Partition: TypeAlias = "FollowedPartition | shapes.PartitionData"
 _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 
 
@@ -161,7 +170,7 @@ class _Fetcher:
         )
         return [frame]
 
-    def _handle(self, response: Message) -> bool:
+    def _handle(self, response: _Response) -> bool:
         """False when a partition could not be fetched: back off before the next round."""
         session = self._session
         was_full = session.is_full
@@ -181,7 +190,7 @@ class _Fetcher:
                 is_fine &= self._handle_partition(hosted, partition, asked.fetch_offset)
         return is_fine
 
-    def _handle_partition(self, hosted: HostedPartition, answer: Message, asked_offset: int) -> bool:
+    def _handle_partition(self, hosted: HostedPartition, answer: _Partition, asked_offset: int) -> bool:
         try:
             if answer.error_code is ErrorCode.offset_out_of_range:
                 return self._out_of_range(hosted, answer)
@@ -205,7 +214,7 @@ class _Fetcher:
             return False
         return True
 
-    def _append(self, hosted: HostedPartition, answer: Message, asked_offset: int) -> None:
+    def _append(self, hosted: HostedPartition, answer: _Partition, asked_offset: int) -> None:
         if not answer.records:
             return
         view = memoryview(answer.records)
@@ -220,7 +229,7 @@ class _Fetcher:
             log.truncate_fully_and_start_at(base_offset)
         self._following.append_fetched(hosted, view, headers)
 
-    def _truncate(self, hosted: HostedPartition, diverging: Message) -> None:
+    def _truncate(self, hosted: HostedPartition, diverging: DivergingEpoch | shapes.EpochEndOffset) -> None:
         log = hosted.log
 
         def lookup(epoch: int) -> EpochEnd | None:
@@ -235,7 +244,7 @@ class _Fetcher:
         )
         self._following.truncate(hosted, max(offset, log.log_start_offset))
 
-    def _out_of_range(self, hosted: HostedPartition, answer: Message) -> bool:
+    def _out_of_range(self, hosted: HostedPartition, answer: _Partition) -> bool:
         """The leader's log begins after our end (retention), or ends before it.
 
         The latter only of an empty log, as after DeleteRecords: of any other the epoch of its last record tells where
@@ -250,6 +259,6 @@ class _Fetcher:
         return False
 
 
-def _decode(frame: memoryview) -> Message:
+def _decode(frame: memoryview) -> _Response:
     message = decode_fetch_response(frame, FETCH_VERSION)
     return decode_response(ApiKey.FETCH, FETCH_VERSION, frame)[1] if message is None else message

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.cluster.lifecycle import Lifecycle
@@ -18,7 +19,10 @@ from broker.node.settings.config import NodeConfig
 from broker.replication import IsrProposalAnswered, ProposeIsr
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import alter_partition as shapes
 
 VERSION = 3
 PROPOSALS_MAX = 2_000  # in one request: see limits.py for what a controller takes
@@ -58,7 +62,7 @@ class IsrSender:
             topics=[_topic(hosted, proposal) for hosted, proposal in batch.values()],
         )
         timeout_ms = self._config.controller_quorum_request_timeout_ms
-        answers: dict[tuple[object, int], Message] = {}
+        answers: dict[tuple[object, int], shapes.AnsweredPartitionData] = {}
         failure = ErrorCode.network_exception
         try:
             response = await self._control.call_once(ApiKey.ALTER_PARTITION, VERSION, message, timeout_ms=timeout_ms)
@@ -73,12 +77,12 @@ class IsrSender:
             cores.perform(hosted, _answer(answers.get((hosted.topic_id, hosted.index)), proposal, failure))
 
 
-def _topic(hosted: HostedPartition, proposal: ProposeIsr) -> dict[str, object]:
-    members = [
+def _topic(hosted: HostedPartition, proposal: ProposeIsr) -> shapes.AskedTopicDataFields:
+    members: list[shapes.BrokerStateFields] = [
         {"broker_id": broker, "broker_epoch": epoch}
         for broker, epoch in zip(proposal.isr, proposal.broker_epochs, strict=True)
     ]
-    partition = {
+    partition: shapes.AskedPartitionDataFields = {
         "partition_index": hosted.index,
         "leader_epoch": proposal.leader_epoch,
         "new_isr_with_epochs": members,
@@ -87,7 +91,9 @@ def _topic(hosted: HostedPartition, proposal: ProposeIsr) -> dict[str, object]:
     return {"topic_id": hosted.topic_id, "partitions": [partition]}
 
 
-def _answer(partition: Message | None, proposal: ProposeIsr, failure: ErrorCode) -> IsrProposalAnswered:
+def _answer(
+    partition: shapes.AnsweredPartitionData | None, proposal: ProposeIsr, failure: ErrorCode
+) -> IsrProposalAnswered:
     if partition is None or partition.error_code is not ErrorCode.none:
         code = failure if partition is None else partition.error_code
         return IsrProposalAnswered(

@@ -1,0 +1,120 @@
+"""EndQuorumEpochRequest (key 54) and its answer, versions 0-1.
+
+Written by `python -m broker.wire.shape_writer`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypedDict, final
+from uuid import UUID
+
+from broker.wire.errors import ErrorCode
+from broker.wire.shapes.kinds import Answers, Asks
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AskedPartitionData:
+    partition_index: int
+    leader_id: int
+    leader_epoch: int
+    preferred_successors: tuple[int, ...]  # until version 0
+    preferred_candidates: tuple[ReplicaInfo, ...]  # since version 1
+
+class AskedPartitionDataFields(TypedDict, total=False):
+    partition_index: int
+    leader_id: int
+    leader_epoch: int
+    preferred_successors: Iterable[int]  # until version 0
+    preferred_candidates: Iterable[ReplicaInfoFields]  # since version 1
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AskedTopicData:
+    topic_name: str
+    partitions: tuple[AskedPartitionData, ...]
+
+class AskedTopicDataFields(TypedDict, total=False):
+    topic_name: str
+    partitions: Iterable[AskedPartitionDataFields]
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ReplicaInfo:
+    candidate_id: int
+    candidate_directory_id: UUID | None
+
+class ReplicaInfoFields(TypedDict, total=False):
+    candidate_id: int
+    candidate_directory_id: UUID | None
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LeaderEndpoint:
+    name: str
+    host: str
+    port: int
+
+class LeaderEndpointFields(TypedDict, total=False):
+    name: str
+    host: str
+    port: int
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class EndQuorumEpochRequest(Asks[EndQuorumEpochResponse]):
+    cluster_id: str | None
+    topics: tuple[AskedTopicData, ...]
+    leader_endpoints: tuple[LeaderEndpoint, ...]  # since version 1
+
+class EndQuorumEpochRequestFields(TypedDict, total=False):
+    cluster_id: str | None
+    topics: Iterable[AskedTopicDataFields]
+    leader_endpoints: Iterable[LeaderEndpointFields]  # since version 1
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AnsweredPartitionData:
+    partition_index: int
+    error_code: ErrorCode
+    leader_id: int
+    leader_epoch: int
+
+class AnsweredPartitionDataFields(TypedDict, total=False):
+    partition_index: int
+    error_code: int
+    leader_id: int
+    leader_epoch: int
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AnsweredTopicData:
+    topic_name: str
+    partitions: tuple[AnsweredPartitionData, ...]
+
+class AnsweredTopicDataFields(TypedDict, total=False):
+    topic_name: str
+    partitions: Iterable[AnsweredPartitionDataFields]
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class NodeEndpoint:
+    node_id: int
+    host: str
+    port: int
+
+class NodeEndpointFields(TypedDict, total=False):
+    node_id: int
+    host: str
+    port: int
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class EndQuorumEpochResponse(Answers[EndQuorumEpochRequest]):
+    error_code: ErrorCode
+    topics: tuple[AnsweredTopicData, ...]
+    node_endpoints: tuple[NodeEndpoint, ...]  # since version 1
+
+class EndQuorumEpochResponseFields(TypedDict, total=False):
+    error_code: int
+    topics: Iterable[AnsweredTopicDataFields]
+    node_endpoints: Iterable[NodeEndpointFields]  # since version 1
