@@ -35,7 +35,7 @@ from broker.sim.invariants import (
 from broker.sim.plan import TOPIC
 from broker.sim.swaps import FailedSwap
 from broker.wire.apis import ApiKey
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
 from broker.wire.records import iter_batches
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from broker.sim.cluster import Life
     from broker.sim.stage import Stage
+    from broker.wire.shapes.metadata import MetadataRequest
 
 STRAY_TOPIC = "stray"
 STEP_LIMIT_US = 12_000_000  # many times what an election and catching up take
@@ -226,7 +227,7 @@ class Aftermath:
 
 
 @cache
-def _question_of_many() -> Message:
+def _question_of_many() -> MetadataRequest:
     return request(
         ApiKey.METADATA,
         METADATA_VERSION,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.node.net.channel import Channel, ChannelError
 from broker.node.process.logs import Logger
@@ -28,8 +29,14 @@ from broker.wire.apis import ApiKey
 from broker.wire.batch import RawBatch
 from broker.wire.batch_encoder import encode_batch
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
 from broker.wire.records import decode_records, iter_batches
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.fetch import PartitionData
+    from broker.wire.shapes.kinds import Asks
+
+Reply = TypeVar("Reply")
 
 CREATE_TOPICS_VERSION = 7
 FETCH_VERSION = 12  # the last one that names topics
@@ -57,8 +64,8 @@ class SimClient:
         }
 
     async def ask(
-        self, node_id: int, api_key: ApiKey, version: int, message: Message, *, timeout_ms: int = TIMEOUT_MS
-    ) -> Message | None:
+        self, node_id: int, api_key: ApiKey, version: int, message: Asks[Reply], *, timeout_ms: int = TIMEOUT_MS
+    ) -> Reply | None:
         try:
             return await self._channels[node_id].request(api_key, version, message, timeout_ms=timeout_ms)
         except ChannelError:
@@ -128,12 +135,12 @@ class Reader:
             epoch = self._checker.leader_epoch(key) if self._rng.random() < 0.6 else -1
             await self._read(self._rng.choice(self._client.node_ids), index, offset, epoch)
 
-    def _check_committed(self, key: tuple[str, int], partition: Message) -> None:
+    def _check_committed(self, key: tuple[str, int], partition: PartitionData) -> None:
         """As a consumer with read_committed takes it."""
         if partition.last_stable_offset < partition.high_watermark:
             self._coverage.reached("reader held back by an open transaction")
         aborted = [(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
-        self._transactions.read_committed(key, iter_batches(partition.records), _identities, aborted)
+        self._transactions.read_committed(key, iter_batches(partition.records or b""), _identities, aborted)
 
     async def _read(self, node_id: int, index: int, offset: int, leader_epoch: int) -> None:
         isolation_level = self._rng.randrange(2)
@@ -186,11 +193,11 @@ class Reader:
         if isolation_level == READ_COMMITTED:
             self._check_committed(key, partition)
 
-    def _check(self, key: tuple[str, int], node_id: int, partition: Message) -> None:
+    def _check(self, key: tuple[str, int], node_id: int, partition: PartitionData) -> None:
         if self._checker.was_unclean(key):
             return
         committed = {batch.base_offset: batch for batch in self._checker.committed(key)}
-        for batch in iter_batches(partition.records):
+        for batch in iter_batches(partition.records or b""):
             header = batch.header
             known = committed.get(header.base_offset)
             if not self._committed_only.check(f"{key[0]}-{key[1]}", node_id, header, known):

@@ -9,12 +9,17 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from broker.sim.clients import SimClient
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.kinds import Asks
+
+Reply = TypeVar("Reply")
 
 GROUP, TRANSACTION = 0, 1
 FIND_COORDINATOR_VERSION = 4
@@ -52,14 +57,14 @@ class CoordinatorClient:
         self,
         api_key: ApiKey,
         version: int,
-        message: Message,
-        error_of: Callable[[Message], ErrorCode],
+        message: Asks[Reply],
+        error_of: Callable[[Reply], ErrorCode],
         *,
         deadline_s: float,
         timeout_ms: int = 400,
         repeats: frozenset[ErrorCode] = frozenset(),
         asks_once: bool = False,
-    ) -> Message | None:
+    ) -> Reply | None:
         """The first answer that is neither "moved" nor in `repeats`; None at the deadline: the outcome is unknown.
 
         `asks_once`: a request that got no answer is not repeated.
@@ -96,7 +101,11 @@ class CoordinatorClient:
         return self._node_id >= 0
 
 
-def error_code(answer: Message) -> ErrorCode:
+class _HasCode(Protocol):
+    @property
+    def error_code(self) -> ErrorCode: ...
+
+
+def error_code(answer: _HasCode) -> ErrorCode:
     """Of answers that have one code for all."""
-    code: ErrorCode = answer.error_code
-    return code
+    return answer.error_code

@@ -25,11 +25,11 @@ from broker.sim.topic_story import TopicStory
 from broker.wire.apis import ApiKey
 from broker.wire.batch_encoder import encode_batch
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
 from broker.wire.records import iter_batches
 
 if TYPE_CHECKING:
-    from broker.wire.shapes.fetch import FetchPartitionFields
+    from broker.wire.shapes.fetch import FetchPartitionFields, PartitionData
     from broker.wire.shapes.list_offsets import ListOffsetsPartitionFields
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Days(TopicStory):
             value = self._rng.randbytes(RECORD_BYTES)
             await self._send_once(bytes(encode_batch([value], timestamps_ms=read_wall_ns() // 1_000_000)), end)
 
-    async def _fetch(self, offset: int) -> Message:
+    async def _fetch(self, offset: int) -> PartitionData:
         partition: FetchPartitionFields = {
             "partition": 0,
             "current_leader_epoch": -1,

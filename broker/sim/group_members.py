@@ -20,10 +20,16 @@ from broker.sim.group_checker import GroupChecker
 from broker.sim.scheduler import Scheduler
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
 
 if TYPE_CHECKING:
-    from broker.wire.shapes.consumer_group_heartbeat import ConsumerGroupHeartbeatRequestFields
+    from broker.wire.shapes.consumer_group_heartbeat import (
+        ConsumerGroupHeartbeatRequestFields,
+        ConsumerGroupHeartbeatResponse,
+    )
+    from broker.wire.shapes.join_group import JoinGroupResponse
+    from broker.wire.shapes.offset_commit import OffsetCommitResponse
+    from broker.wire.shapes.offset_fetch import OffsetFetchResponse
     from broker.wire.shapes.sync_group import SyncGroupRequestAssignmentFields
 
 SESSION_MS = 1_000
@@ -95,9 +101,8 @@ class _Member:
             require_stable=True,
         )
 
-        def error_of(answer: Message) -> ErrorCode:
-            code: ErrorCode = answer.groups[0].error_code
-            return code
+        def error_of(answer: OffsetFetchResponse) -> ErrorCode:
+            return answer.groups[0].error_code
 
         limit_s = self._coordinator.now_s() + 1
         answer = await self._coordinator.ask(
@@ -136,9 +141,8 @@ class _Member:
             ],
         )
 
-        def error_of(answer: Message) -> ErrorCode:
-            code: ErrorCode = answer.topics[0].partitions[0].error_code
-            return code
+        def error_of(answer: OffsetCommitResponse) -> ErrorCode:
+            return answer.topics[0].partitions[0].error_code
 
         self._checker.committing(self._group, index, offset)
         limit_s = self._coordinator.now_s() + 1
@@ -223,7 +227,7 @@ class ClassicMember(_Member):
                 await asyncio.sleep(0.03)
         raise _Stop
 
-    async def _sync(self, joined: Message) -> set[int] | None:
+    async def _sync(self, joined: JoinGroupResponse) -> set[int] | None:
         """None: join again."""
         assignments: list[SyncGroupRequestAssignmentFields] = []
         if joined.leader == self.member_id:
@@ -308,7 +312,7 @@ class ConsumerMember(_Member):
         finally:
             self._checker.lets_go(self._group, self.member_id)
 
-    async def _ask_heartbeat(self, epoch: int) -> Message | None:
+    async def _ask_heartbeat(self, epoch: int) -> ConsumerGroupHeartbeatResponse | None:
         values: ConsumerGroupHeartbeatRequestFields = {
             "group_id": self._group,
             "member_id": self.member_id,

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from broker.sim.clients import create_topic
 from broker.sim.invariants import Invariant, TopicIsMade
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
 
 if TYPE_CHECKING:
     from broker.node.replicas.hosted import HostedPartition
     from broker.sim.stage import Stage
+    from broker.wire.shapes.kinds import Asks
+
+Reply = TypeVar("Reply")
 
 PAUSE_S = 0.05
 PRODUCE_VERSION = 11
@@ -73,12 +76,14 @@ class TopicStory:
         return self._until(lambda: bool(done), claim)
 
     async def _ask_leader(
-        self, api_key: ApiKey, version: int, message: Callable[[], Message], error_of: Callable[[Message], ErrorCode]
-    ) -> Message:
+        self, api_key: ApiKey, version: int, message: Callable[[], Asks[Reply]], error_of: Callable[[Reply], ErrorCode]
+    ) -> Reply:
         """Until the leader answers, with what is not "ask again"."""
         while True:
             state = self._world.quorum.image.partition(*self.key)
-            answer = None if state is None else await self._client.ask(state.leader, api_key, version, message())
+            answer: Reply | None = None
+            if state is not None:
+                answer = await self._client.ask(state.leader, api_key, version, message())
             if answer is not None and not error_of(answer).retriable:
                 return answer
             await asyncio.sleep(PAUSE_S)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.sim.clients import SimClient
 from broker.sim.coordinator_client import GROUP, TRANSACTION, CoordinatorClient, Place, error_code
@@ -22,10 +22,19 @@ from broker.sim.transactions_seen import Attempt
 from broker.wire.apis import ApiKey
 from broker.wire.batch_encoder import encode_batch
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import request
 
 if TYPE_CHECKING:
-    from broker.wire.shapes.txn_offset_commit import TxnOffsetCommitRequestPartitionFields
+    from broker.wire.shapes.add_partitions_to_txn import AddPartitionsToTxnResponse
+    from broker.wire.shapes.kinds import Asks
+    from broker.wire.shapes.offset_fetch import OffsetFetchResponse
+    from broker.wire.shapes.produce import ProduceResponse
+    from broker.wire.shapes.txn_offset_commit import (
+        TxnOffsetCommitRequestPartitionFields,
+        TxnOffsetCommitResponse,
+    )
+
+Reply = TypeVar("Reply")
 
 FENCED = frozenset({ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch, ErrorCode.invalid_producer_id_mapping})
 BUSY = frozenset({ErrorCode.concurrent_transactions, ErrorCode.unstable_offset_commit})
@@ -103,9 +112,9 @@ class TransactionalProducer:
         )
         coordinator = self._coordinator(GROUP, self._group)
 
-        def error_of(answer: Message) -> ErrorCode:
+        def error_of(answer: OffsetFetchResponse) -> ErrorCode:
             group = answer.groups[0]
-            code: ErrorCode = group.error_code
+            code = group.error_code
             return code if code is not ErrorCode.none else group.topics[0].partitions[0].error_code
 
         limit_s = coordinator.now_s() + 5
@@ -227,9 +236,11 @@ class _Incarnation:
         limit_s = self._limit_s()
         while self._transactions.now_s() < limit_s:
             leader = self._owner._leader_of(key)
-            answer = None if leader < 0 else await client.ask(leader, ApiKey.PRODUCE, version, message)
+            answer: ProduceResponse | None = None
+            if leader >= 0:
+                answer = await client.ask(leader, ApiKey.PRODUCE, version, message)
             if answer is not None:
-                error: ErrorCode = answer.responses[0].partition_responses[0].error_code
+                error = answer.responses[0].partition_responses[0].error_code
                 if error not in PRODUCE_AGAIN:
                     return error
             await asyncio.sleep(0.03)
@@ -245,14 +256,13 @@ class _Incarnation:
             v3_and_below_topics=[{"name": key[0], "partitions": [key[1]]}],
         )
 
-        def error_of(answer: Message) -> ErrorCode:
-            code: ErrorCode = answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
-            return code
+        def error_of(answer: AddPartitionsToTxnResponse) -> ErrorCode:
+            return answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
 
         return await self._told(ApiKey.ADD_PARTITIONS_TO_TXN, 3, message, error_of)
 
     async def _told(
-        self, api_key: ApiKey, version: int, message: Message, error_of: Callable[[Message], ErrorCode]
+        self, api_key: ApiKey, version: int, message: Asks[Reply], error_of: Callable[[Reply], ErrorCode]
     ) -> bool:
         """Ask the transaction coordinator; True when it agrees."""
         answer = await self._transactions.ask(
@@ -329,6 +339,5 @@ class _Incarnation:
         return True
 
 
-def _offset_error(answer: Message) -> ErrorCode:
-    code: ErrorCode = answer.topics[0].partitions[0].error_code
-    return code
+def _offset_error(answer: TxnOffsetCommitResponse) -> ErrorCode:
+    return answer.topics[0].partitions[0].error_code

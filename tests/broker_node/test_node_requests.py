@@ -7,8 +7,10 @@ from uuid import UUID
 
 import pytest
 
+from broker.coordinator.groups.events import DescribedGroup
 from broker.node.handlers import (
     api_03_metadata,
+    api_15_describe_groups,
     api_18_api_versions,
     api_20_delete_topics,
     api_48_describe_client_quotas,
@@ -101,7 +103,7 @@ def test_a_filter_of_quotas_is_judged(components: list[tuple[str, int, str | Non
 
 def test_operations_are_the_bits_that_apache_kafka_gives_without_an_authoriser() -> None:
     assert operations.TOPIC == 0b1101_1111_1000 == 3576
-    asked = Asked(request(ApiKey.DESCRIBE_GROUPS, 5, groups=[], include_authorized_operations=True), 5)
-    assert operations.asked(asked, "include_authorized_operations", operations.GROUP) == operations.GROUP  # type: ignore[arg-type]
-    old = Asked(request(ApiKey.DESCRIBE_GROUPS, 0, groups=[]), 0)
-    assert operations.asked(old, "include_authorized_operations", operations.GROUP) == operations.NOT_ASKED  # type: ignore[arg-type]
+    for version, expected in ((5, operations.GROUP), (0, operations.NOT_ASKED)):  # the field came with version 3
+        message = request(ApiKey.DESCRIBE_GROUPS, version, groups=["g"], include_authorized_operations=True)
+        group = api_15_describe_groups._group(Asked(message, version), "g", DescribedGroup(state="Stable"))  # type: ignore[arg-type]
+        assert group["authorized_operations"] == expected
