@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -9,6 +10,7 @@ import pytest
 
 from broker.coordinator.groups.events import DescribedGroup
 from broker.node.handlers import (
+    api_01_fetch,
     api_03_metadata,
     api_15_describe_groups,
     api_18_api_versions,
@@ -16,9 +18,10 @@ from broker.node.handlers import (
     api_48_describe_client_quotas,
     operations,
 )
+from broker.node.replicas.fetch_sessions import FetchSessions
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, request
+from broker.wire.messages import Message, build, request, request_type
 
 ONE, OTHER = UUID(int=1), UUID(int=2)
 
@@ -107,3 +110,22 @@ def test_operations_are_the_bits_that_apache_kafka_gives_without_an_authoriser()
         message = request(ApiKey.DESCRIBE_GROUPS, version, groups=["g"], include_authorized_operations=True)
         group = api_15_describe_groups._group(Asked(message, version), "g", DescribedGroup(state="Stable"))  # type: ignore[arg-type]
         assert group["authorized_operations"] == expected
+
+
+def test_a_partition_of_the_zero_topic_id_is_forgotten_by_its_session() -> None:
+    image = SimpleNamespace(topic_names={})
+    sessions = FetchSessions(slots=1, rng=random.Random(1))
+    broker = SimpleNamespace(metadata=SimpleNamespace(image=image), fetch_sessions=sessions)
+
+    def joined(**values: object) -> api_01_fetch._Fetch:
+        message = build(request_type(ApiKey.FETCH, 13), {"replica_id": -1, "topics": [], **values})
+        fetch = api_01_fetch._Fetch(broker, Asked(message, 13))  # type: ignore[arg-type]
+        assert fetch.join_session() is ErrorCode.none
+        return fetch
+
+    named = {"topic_id": None, "partitions": [{"partition": 3}]}
+    session = joined(session_id=0, session_epoch=0, topics=[named])._session
+    assert session is not None
+    forgotten = {"topic_id": None, "partitions": [3]}
+    joined(session_id=session.session_id, session_epoch=1, forgotten_topics_data=[forgotten])
+    assert session.partitions == {}

@@ -9,7 +9,7 @@ it: what it names, and what was noted since. Not done: preferred read replicas.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from broker.node.handlers.fetch_answer import TOPIC_IDS_SINCE_VERSION, respond
 from broker.node.handlers.fetch_reads import PartitionReads, Read
@@ -32,8 +32,6 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import field_or, response, to_ms
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from broker.wire.shapes import fetch as shapes
 
 REPLICA_STATE_SINCE_VERSION = 15
@@ -108,8 +106,9 @@ class _Fetch:
         if self._session is None:
             return error
         self._is_incremental = True
+        # The zero id, which is no topic's, is None here: the key of such a partition has an empty name instead.
         forgotten = [
-            (cast("UUID", topic.topic_id) if uses_ids else topic.topic, index)
+            ((topic.topic_id or "") if uses_ids else topic.topic, index)
             for topic in message.forgotten_topics_data
             for index in topic.partitions
         ]
