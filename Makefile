@@ -188,6 +188,10 @@ bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes ben
 prove: setup-dev  ## the statistics on made data of known truth: A/A, planted changes, planted effects (some minutes)
 	$(BIN)/python -m tests.reports.prove
 
+.PHONY: prove-same
+prove-same: setup-dev  ## the whole path on equals: what report, recommendation and compare call different; an hour, resumable
+	$(BIN)/python -m benchmarks.same
+
 .PHONY: prove-engine
 prove-engine: setup-dev  ## the engine against a real server that stalls, delays and limits by plan; writes benchmarks/results
 	$(BIN)/python -m benchmarks.known_server
