@@ -34,7 +34,6 @@ from harness.errors import EnvironmentFault
 RESULTS: Final = Path(__file__).with_name("results")
 JOB_TIMEOUT_S: Final = 1_800.0
 MEMORY_INTERVAL_S: Final = 0.2
-MEMORY_AIM_BYTES: Final = 4 * 10**9
 BYTES_A_ROW: Final = 8  # on disk, with room to spare
 
 

@@ -31,7 +31,6 @@ _LONGEST_FIRST = (
     "broker_node/test_node_admin.py",
     "broker_node/test_node_faults.py",
     "reports/test_reports_anywhere.py",
-    "benchmarks/test_benchmarks_perf_test.py",
     "broker_sim/test_sim_mutants.py",
     "workloads/test_workloads_run.py",
     "harness/test_harness_robustness.py",
