@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 from broker.wire.encoder import FIXED_CODES
 from broker.wire.errors import RemoteProtocolError
 from broker.wire.messages import FieldShape, MessageType, field_shapes
+from broker.wire.varints import read_uvarint
 
 # For all arrays of one answer together. Metadata of 140,000 partitions with three replicas has a million elements,
 # which take 1.5 s and 200 MB to decode. A caller that asks for one topic sets a lower limit.
@@ -156,16 +157,7 @@ _INT32 = struct.Struct(">i").unpack_from
 
 
 def _uvarint(view: Any, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = view[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-        if shift > 28:
-            raise RemoteProtocolError("an unsigned varint has more than 5 bytes")
+    value, position = read_uvarint(view, position)
     if value > _UVARINT_MAX:
         raise RemoteProtocolError(f"a length or count of {value} is more than Java's largest int")
     return value, position

@@ -1,5 +1,10 @@
-"""Varints: signed (zigzag) ones of the record format, unsigned ones of the protocol's compact fields. A table for the
-common ones, loops for the rest."""
+"""Varints: signed (zigzag) ones of the record format, unsigned ones of the protocol's compact fields.
+
+A table serves the common ones, loops the rest. Whatever meets a varint comes here, except where a call for each would
+cost more than the varint. There the short forms are read in place, and each docstring says what that saves:
+batch_decoder.py and record_check.py (records; and _record_check.c), hot_produce.py and extent.py (lengths of one byte).
+tests/broker_wire/test_wire_varints.py shows that all of them read every form alike.
+"""
 
 from __future__ import annotations
 
