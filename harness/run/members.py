@@ -19,14 +19,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from harness.clusters.process import ManagedProcess, spawn, tail_text
+from harness.clusters.broker_process import ManagedProcess, spawn, tail_text
 from harness.errors import CellError
 from harness.plan import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from runlog.files.documents import write_json
-from runlog.files.lines import read_jsonl
+from runlog.files.json_lines import read_jsonl
 from workloads.clients import BUILTIN
+from workloads.clients.java.build import PROGRAM
 from workloads.members import COPIERS, JAVA
 from workloads.members.spec import MemberSpec
 from workloads.members.transcribe import members_directory, transcribe_cell
@@ -36,7 +37,6 @@ START_TIMEOUT_S: Final = 45.0
 LEAVE_GRACE_S: Final = 10.0
 CAUGHT_UP_POLL_S: Final = 0.25
 STDIN: Final = "/dev/stdin"
-TOLERATED_END_CODES: Final = (0,)
 
 EndOffset = Callable[[str, int], int | None]  # of a topic and partition; None: nobody knows now
 
@@ -216,7 +216,7 @@ class MemberProcesses:
             write_json(Path(f"{stem}.json"), self._context.redactor.document(spec.to_json()))
             # The spec itself goes by stdin: it may hold passwords.
             if spec.client == JAVA:
-                command, told = _java_command(STDIN), spec.to_properties()
+                command, told = _java_command("copier" if spec.is_copier else "member"), spec.to_properties()
             else:
                 command, told = (sys.executable, "-m", "workloads.members", STDIN), json.dumps(spec.to_json())
             process = spawn(f"member {name}", command, stderr_path=self.stderr_path, stdin=told.encode())
@@ -350,7 +350,8 @@ def _spec(
     )
 
 
-def _java_command(properties: str) -> tuple[str, ...]:
+def _java_command(mode: str) -> tuple[str, ...]:
+    """`mode`: of the Java program (workloads/clients/java/Client.java)."""
     runtime = client_runtime(JAVA)
     return (runtime["java.command"], "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
-            runtime["java.classpath"], "Member", properties)  # fmt: skip
+            runtime["java.classpath"], PROGRAM, mode, STDIN)  # fmt: skip

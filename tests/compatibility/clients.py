@@ -88,9 +88,9 @@ def built(name: str) -> Path:
     return place
 
 
-def compiled(name: str, jars: Path, *sources: str) -> Path:
-    """The directory of the classes of these sources in drivers/java; compiled when they are newer than it."""
-    classes, paths = built(name), [DRIVERS / "java" / each for each in sources]
+def compiled(name: str, jars: Path) -> Path:
+    """The directory of the classes of drivers/java; compiled against each library, when the sources are newer."""
+    classes, paths = built(name), sorted((DRIVERS / "java").glob("*.java"))
     newest = max(path.stat().st_mtime for path in paths)
     found = [classes / path.with_suffix(".class").name for path in paths]
     if not all(path.is_file() and path.stat().st_mtime >= newest for path in found):
@@ -103,10 +103,10 @@ def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
 
     def prepare() -> Prepared:
         libraries = jars()
-        classes = compiled(f"java-{version}", libraries, "Driver.java", "Json.java")
+        classes = compiled(f"java-{version}", libraries)
         command = (
             java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{classes}:{libraries}/*", "Driver",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{classes}:{libraries}/*", "Driver", "clients",
         )  # fmt: skip
         return Prepared(version=version, command=command)
 

@@ -1,6 +1,6 @@
 """Members of consumer groups and transactional copiers, each in a process of its own: what faults on clients act on.
 
-`python -m workloads.members SPEC.json` is such a process; a Java one runs clients/java/Member.java without any Python.
+`python -m workloads.members SPEC.json` is such a process; a Java one runs clients/java/Client.java without any Python.
 What it did stands in its journal, JSON lines that survive a SIGKILL. `transcribe.py` makes rows of `recv` and lines of
 `history.jsonl` from it. Shown by tests/workloads/test_workloads_members.py.
 """

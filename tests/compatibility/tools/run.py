@@ -20,7 +20,7 @@ NAME = "Kafka's tools"
 def prepare() -> tuple[str, ...]:
     """The command of the JVM that runs tools. Raises CannotPrepare, or EnvironmentFault without jars."""
     jars = ensure_jars()
-    classes = compiled(f"tools-{VERSION}", jars, "Tools.java", "Json.java")
+    classes = compiled(f"tools-{VERSION}", jars)
     options: tuple[str, ...] = (
         "-XX:TieredStopAtLevel=1",
         "-Xshare:auto",
@@ -28,7 +28,7 @@ def prepare() -> tuple[str, ...]:
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
     )
     options += ("--add-opens", "java.base/java.lang=ALL-UNNAMED")  # Tools.java takes the hooks of a tool's end
-    return (java_command(), *options, "-cp", f"{classes}:{jars}/*", "Tools")
+    return (java_command(), *options, "-cp", f"{classes}:{jars}/*", "Driver", "tools")
 
 
 @contextmanager

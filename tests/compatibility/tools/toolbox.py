@@ -1,6 +1,6 @@
 """How a tool is run: its class, its arguments, its standard input; what it printed, or how it failed.
 
-All run in one JVM (drivers/java/Tools.java), since starting one takes seconds.
+All run in one JVM (drivers/java/Driver.java), since starting one takes seconds.
 """
 
 from __future__ import annotations

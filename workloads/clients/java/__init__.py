@@ -1,5 +1,8 @@
-"""Apache Kafka's Java client: producer and consumer of the load over LoadClient.java. Members and copiers are JVMs with
-Member.java, which the harness starts without any Python. `build.py` compiles both."""
+"""Apache Kafka's Java client. One Java program serves producers and consumers of the load, members and copiers.
+
+Client.java names its modes, `build.py` compiles it. Members and copiers are JVMs that the harness starts without any
+Python.
+"""
 
 from __future__ import annotations
 

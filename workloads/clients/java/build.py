@@ -1,6 +1,6 @@
-"""Compiles LoadClient.java and the members' Member.java against kafka-clients, once into the cache.
+"""Compiles the Java program of this directory (Client.java names its modes) against kafka-clients, once into the cache.
 
-It also says how a JVM is started with them.
+It also says how a JVM is started with it.
 
 Called by the harness, which has the jars; a load process is given the result as `runtime` of its plan.
 Shown by tests/workloads/test_workloads_java.py.
@@ -15,8 +15,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("LoadClient.java")
-SOURCES = (SOURCE, Path(__file__).with_name("Member.java"))
+PROGRAM = "Client"  # the class with the main method
 _JARS = ("kafka-clients-*", "slf4j-api-*", "slf4j-simple-*", "lz4-java-*", "snappy-java-*", "zstd-jni-*")
 _COMPILE_TIMEOUT_S = 120
 
@@ -33,12 +32,13 @@ def build(jars: Path, cache: Path, java: str) -> dict[str, str]:
     found = sorted(path for pattern in _JARS for path in jars.glob(f"{pattern}.jar"))
     if not any(path.name.startswith("kafka-clients-") for path in found):
         raise JavaError(f"client java needs kafka-clients-*.jar in {jars}, found none")
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES))
+    sources = sorted(Path(__file__).parent.glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
     for path in found:
         digest.update(path.name.encode())
     classes = cache / "java-client" / digest.hexdigest()[:16]
-    if not (classes / "LoadClient.class").is_file():
-        _compile(classes, found, _compiler(java))
+    if not (classes / f"{PROGRAM}.class").is_file():
+        _compile(sources, classes, found, _compiler(java))
     return {"java.command": java, "java.classpath": os.pathsep.join(map(str, (classes, *found)))}
 
 
@@ -50,7 +50,7 @@ def _compiler(java: str) -> str:
     return compiler
 
 
-def _compile(classes: Path, jars: list[Path], compiler: str) -> None:
+def _compile(sources: list[Path], classes: Path, jars: list[Path], compiler: str) -> None:
     classes.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=classes.parent) as temporary:
         command = [
@@ -61,7 +61,7 @@ def _compile(classes: Path, jars: list[Path], compiler: str) -> None:
             temporary,
             "-cp",
             os.pathsep.join(map(str, jars)),
-            *map(str, SOURCES),
+            *map(str, sources),
         ]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_TIMEOUT_S)
@@ -71,6 +71,6 @@ def _compile(classes: Path, jars: list[Path], compiler: str) -> None:
             raise JavaError(f"client java: {compiler} failed:\n{done.stderr[-2000:]}")
         classes.mkdir(exist_ok=True)
         # The class that is looked for goes last: whoever finds it finds the others.
-        built = sorted(Path(temporary).iterdir(), key=lambda path: path.name == "LoadClient.class")
+        built = sorted(Path(temporary).iterdir(), key=lambda path: path.name == f"{PROGRAM}.class")
         for path in built:
             os.replace(path, classes / path.name)

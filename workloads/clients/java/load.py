@@ -1,6 +1,6 @@
 """Apache Kafka's own Java client, in a JVM of its own per producer and per consumer, driven over pipes.
 
-Records go over in frames of what was due together; LoadClient.java describes the frames. The times of a send, of its
+Records go over in frames of what was due together; Load.java describes the frames. The times of a send, of its
 outcome and of a poll are taken in the JVM with System.nanoTime(), which on Linux is the clock used here. So no pipe is
 in them: what a record waits for on its way into the JVM lies before its `sent_us`, as schedule lag.
 """
@@ -24,8 +24,10 @@ from typing import Any
 import numpy as np
 
 from workloads.clients.fates import failed_codes
+from workloads.clients.java.build import PROGRAM
 from workloads.clients.protocol import (
     RECORDS_PER_POLL_MAX,
+    START_TIMEOUT_S,
     TIMED_OUTCOME,
     ClientError,
     ClientSetup,
@@ -48,14 +50,12 @@ _JVM_OPTIONS = (
     "-Xms64m", "-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
 )  # fmt: skip
-_START_TIMEOUT_S = 30.0
 _PENDING_BYTES_MAX = 1 << 20  # unwritten beyond the pipe; then the client has no space
 _PIPE_BYTES = 1 << 20
 _POLLS_WAITING_MAX = 16
 _KILL_AFTER_S = 2.0
 _RECORD_HEAD = struct.Struct("<qii")
 _LENGTH = struct.Struct("<i")
-_SEND_HEAD = struct.Struct("<ibqi")
 _POLL_HEAD = struct.Struct("<qi")
 _POLL_RECORD = struct.Struct("<iiqqi")
 
@@ -115,7 +115,7 @@ class _Jvm:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
         try:
             self._process = subprocess.Popen(
-                [command, *_JVM_OPTIONS, "-cp", classpath, "LoadClient"],
+                [command, *_JVM_OPTIONS, "-cp", classpath, PROGRAM, "load"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
             )  # fmt: skip
         except OSError as error:
@@ -133,7 +133,7 @@ class _Jvm:
         failed = failed_codes(retries_possible=properties.get("retries") != "0")
         words = [setup.start, ",".join(map(str, failed)), str(len(properties)), *pairs, *setup.topics]
         self.write(b"O", mode.encode() + _packed(words))
-        self._await(b"V", _START_TIMEOUT_S)
+        self._await(b"V", START_TIMEOUT_S)
 
     def connect(self, words: Sequence[str], timeout_s: float) -> dict[str, str]:
         """The settings in force."""

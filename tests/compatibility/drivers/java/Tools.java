@@ -1,7 +1,5 @@
-import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
-import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
@@ -18,7 +16,7 @@ import org.apache.kafka.common.utils.Exit;
  * the tool's class, its arguments and its standard input; the answer is its exit code and what it printed. What a tool
  * asked to be run when the JVM ends (most flush or report there) is run when its main method has ended.
  */
-public final class Tools {
+final class Tools {
     /** Thrown where the tool would have ended the JVM. A tool may catch it and exit again: the first code counts. */
     private static final class Ended extends Error {
         Ended() {
@@ -34,20 +32,10 @@ public final class Tools {
         throw new Ended();
     }
 
-    public static void main(String[] arguments) throws Exception {
-        PrintStream answers = System.out;
-        System.setOut(System.err); // a thread that a tool left behind must not write among the answers
-        BufferedReader calls = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    static void open() {
         Exit.setExitProcedure((code, message) -> end(code));
         Exit.setHaltProcedure((code, message) -> end(code));
         Exit.setShutdownHookAdder((name, hook) -> hooks.add(hook));
-        for (String line = calls.readLine(); line != null; line = calls.readLine()) {
-            Map<String, Object> answer = new LinkedHashMap<>();
-            answer.put("result", run(Json.parse(line)));
-            answers.write((Json.write(answer) + "\n").getBytes(StandardCharsets.UTF_8));
-            answers.flush();
-        }
-        Runtime.getRuntime().halt(0);
     }
 
     /** What Runtime.addShutdownHook was given: most tools do not go by Exit. Needs --add-opens java.base/java.lang. */
@@ -58,7 +46,7 @@ public final class Tools {
         return (Map<Thread, Thread>) field.get(null);
     }
 
-    private static Object run(Json.Node call) throws Exception {
+    static Object run(Json.Node call) throws Exception {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
         PrintStream printed = new PrintStream(out, true, StandardCharsets.UTF_8);
         PrintStream before = System.out;
