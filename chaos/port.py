@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from chaos.toxiproxy.client import ToxiproxyClient
 
 
+@runtime_checkable
 class Containers(Protocol):
     """What a cluster of containers offers beyond processes. Every call takes effect before it returns."""
 
@@ -112,8 +113,10 @@ class ClusterPort(Protocol):
         """The control file of the broker's storage; None for a broker whose disk cannot be told to fail."""
 
     def fault_page(self, broker_id: int) -> Path | None:
-        """The mapped file that its clock obeys, and on Apache Kafka its disk (chaos/interposer/page.py); None for a
-        broker that has none."""
+        """The mapped file that its clock obeys, and on Apache Kafka its disk (chaos/interposer/fault_page.py).
+
+        None for a broker that has none.
+        """
 
     def containers(self) -> Containers | None:
         """None for brokers that are processes of this host."""

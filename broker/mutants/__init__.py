@@ -6,7 +6,7 @@ file, or `--mutant NAME` of broker.sim.
 seed catches means that the checks are blind there.
 
 A mutant's file has a docstring, whose first line says what is wrong, `apply(patch)`, and perhaps
-`is_reached(settings)`: which seeds can tell, so that the others need not be run.
+`is_reached(plan)`: which seeds can tell, so that the others need not be run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 MUTANTS = (
     "aborted_transactions_not_told",
@@ -128,10 +128,10 @@ def applied(name: str | None) -> Iterator[None]:
         patch.undo()
 
 
-def is_reached(name: str, settings: Settings) -> bool:
+def is_reached(name: str, plan: SeedPlan) -> bool:
     """Whether a seed with this plan comes to what the mutant changes; a mutant's file may say what that takes."""
     says = getattr(importlib.import_module(f"broker.mutants.{name}"), "is_reached", None)
-    return says is None or bool(says(settings))
+    return says is None or bool(says(plan))
 
 
 def description(name: str) -> str:

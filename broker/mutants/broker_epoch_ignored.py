@@ -10,7 +10,7 @@ from broker.mutants import Patch
 from broker.replication.roles import Leader
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def _is_eligible_to_controller(image: MetadataImage, replica: int, broker_epoch: int) -> bool:
@@ -28,5 +28,5 @@ def apply(patch: Patch) -> None:
     patch.set(Leader, "_is_eligible", _is_eligible_to_leader)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.directed == "earlier life"
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.directed == "earlier life"

@@ -9,7 +9,7 @@ from broker.quorum.roles import Leader
 from broker.quorum.voter import Voter
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def _advance(self: Leader, voter: Voter) -> None:
@@ -20,5 +20,5 @@ def apply(patch: Patch) -> None:
     patch.set(Leader, "advance", _advance)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.directed == "figure eight"
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.directed == "figure eight"

@@ -10,7 +10,7 @@ from broker.wire.errors import CorruptBatchError
 from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, check_header, parse_batch_header
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def _check_batch(self: Segment, position: int, file_bytes: int) -> BatchHeader:
@@ -27,5 +27,5 @@ def apply(patch: Patch) -> None:
     patch.set(Segment, "_check_batch", _check_batch)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.can_lose_power_unsynced
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.can_lose_power_unsynced

@@ -10,7 +10,7 @@ from broker.quorum.state_file import encode_quorum_state
 from broker.quorum.types import PersistedState
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def persist_state(self: MetadataStore, state: PersistedState) -> None:
@@ -22,5 +22,5 @@ def apply(patch: Patch) -> None:
     patch.set(MetadataStore, "persist_state", persist_state)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.directed == "crash after vote" and not settings.can_lose_power_unsynced
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.directed == "crash after vote" and not plan.can_lose_power_unsynced

@@ -8,7 +8,7 @@ from broker.log.producers import ProducerState
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
@@ -21,5 +21,5 @@ def apply(patch: Patch) -> None:
     original = patch.set(ProducerState, "forget_idle", forget_idle)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.has_aftermath
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.has_aftermath

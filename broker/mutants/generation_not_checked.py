@@ -9,12 +9,12 @@ from broker.mutants import Patch
 from broker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
     patch.set(OffsetRequests, "_commit_problem", lambda self, event: ErrorCode.none)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.classic_members + settings.consumer_members > 0
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.classic_members + plan.consumer_members > 0

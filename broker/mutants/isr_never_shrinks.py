@@ -8,12 +8,12 @@ from broker.mutants import Patch
 from broker.replication.roles import Leader
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
     patch.set(Leader, "_maybe_shrink", lambda self, now_ms: [])
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.has_lonely_follower
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.has_lonely_follower

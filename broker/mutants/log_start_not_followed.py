@@ -8,12 +8,12 @@ from broker.mutants import Patch
 from broker.node.replicas.following import Following
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
     patch.set(Following, "follow_log_start", lambda self, hosted, leader_log_start_offset: None)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.has_aftermath
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.has_aftermath

@@ -9,7 +9,7 @@ from broker.coordinator.transactions.shard import TransactionShard
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
@@ -19,5 +19,5 @@ def apply(patch: Patch) -> None:
     original = patch.set(TransactionShard, "_loaded", loaded)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.transactional_producers > 0
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.transactional_producers > 0

@@ -8,7 +8,7 @@ from uuid import UUID
 from broker.controller import elections, partitions
 from broker.controller.image import MetadataImage
 from broker.mutants import Patch
-from broker.mutants.settings import Settings
+from broker.mutants.seed_plan import SeedPlan
 
 
 def able(image: MetadataImage, may_lead: Set[int], topic_id: UUID, partition: int) -> Set[int]:
@@ -20,5 +20,5 @@ def apply(patch: Patch) -> None:
         patch.set(module, "able", able)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.disk_faults > 0
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.disk_faults > 0

@@ -8,12 +8,12 @@ from broker.coordinator.groups.consumer_group import ConsumerGroup
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
     patch.set(ConsumerGroup, "is_free", lambda self, topic_id, partition: True)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.consumer_members > 1
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.consumer_members > 1

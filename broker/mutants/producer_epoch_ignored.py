@@ -13,7 +13,7 @@ from broker.mutants import Patch
 from broker.wire.records import BatchHeader
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
@@ -42,5 +42,5 @@ def _newest(transaction: Transaction) -> int:
     return transaction.producer_epoch
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.transactional_producers > 0
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.transactional_producers > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.mutants import Patch
-from broker.mutants.settings import Settings
+from broker.mutants.seed_plan import SeedPlan
 from broker.node.handlers import fetch_reads
 
 
@@ -11,5 +11,5 @@ def apply(patch: Patch) -> None:
     patch.set(fetch_reads, "STORAGE_ERRORS", ())
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.disk_faults > 0
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.disk_faults > 0

@@ -9,7 +9,7 @@ from broker.mutants import Patch
 from broker.node.replicas.log_recovery import LogRecovery
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 async def _on_the_loop(work: Callable[[], None]) -> None:
@@ -23,5 +23,5 @@ def apply(patch: Patch) -> None:
     original = patch.set(LogRecovery, "__init__", init)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.has_aftermath
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.has_aftermath

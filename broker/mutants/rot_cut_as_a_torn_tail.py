@@ -8,12 +8,12 @@ from broker.mutants import Patch
 from broker.node.cluster.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
     patch.set(MetadataStore, "_refuse_rot", lambda self, cause: None)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.has_aftermath
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.has_aftermath

@@ -8,7 +8,7 @@ from broker.log.partition_log import PartitionLog
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
@@ -19,5 +19,5 @@ def apply(patch: Patch) -> None:
     original = patch.set(PartitionLog, "_roll", _roll)
 
 
-def is_reached(settings: Settings) -> bool:
-    return not settings.can_lose_power_unsynced and settings.segment_bytes < 10_000
+def is_reached(plan: SeedPlan) -> bool:
+    return not plan.can_lose_power_unsynced and plan.segment_bytes < 10_000

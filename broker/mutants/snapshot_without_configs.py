@@ -8,12 +8,12 @@ from broker.controller import snapshot
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
     patch.set(snapshot, "_configs", lambda image: iter(()))
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.snapshot_bytes is not None
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.snapshot_bytes is not None

@@ -8,12 +8,12 @@ from broker.mutants import Patch
 from broker.node.replicas.log_recovery import LogRecovery
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
     patch.set(LogRecovery, "discard_strays", lambda self, image: None)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.has_aftermath
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.has_aftermath

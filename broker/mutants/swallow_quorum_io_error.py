@@ -8,7 +8,7 @@ from broker.mutants import Patch
 from broker.node.cluster.metadata import MetadataHost
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def _fail(self: MetadataHost, doing: str, error: Exception) -> None:
@@ -20,5 +20,5 @@ def apply(patch: Patch) -> None:
     patch.set(MetadataHost, "_fail", _fail)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.disk_faults > 0
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.disk_faults > 0

@@ -10,7 +10,7 @@ from broker.log.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, delete_leftovers
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def _finish_swaps(filesystem: FileSystem, directory: str, **_: Any) -> None:
@@ -22,5 +22,5 @@ def apply(patch: Patch) -> None:
     patch.set(partition_log, "finish_swaps", _finish_swaps)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.has_aftermath
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.has_aftermath

@@ -8,12 +8,12 @@ from broker.coordinator.transactions.shard import TransactionShard
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
     patch.set(TransactionShard, "_note_deadline", lambda self, deadline_ms, transactional_id: None)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.transactional_producers > 0
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.transactional_producers > 0

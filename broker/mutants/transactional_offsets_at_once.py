@@ -8,7 +8,7 @@ from broker.coordinator.groups.shard import GroupShard
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
@@ -18,5 +18,5 @@ def apply(patch: Patch) -> None:
     original = patch.set(GroupShard, "apply", apply_record)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.transactional_producers > 0
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.transactional_producers > 0

@@ -8,12 +8,12 @@ from broker.log.directory import LogDirectory
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
-    from broker.mutants.settings import Settings
+    from broker.mutants.seed_plan import SeedPlan
 
 
 def apply(patch: Patch) -> None:
     patch.set(LogDirectory, "_is_same_boot", lambda self: True)
 
 
-def is_reached(settings: Settings) -> bool:
-    return settings.can_lose_power_unsynced and settings.segment_bytes < 1 << 20
+def is_reached(plan: SeedPlan) -> bool:
+    return plan.can_lose_power_unsynced and plan.segment_bytes < 1 << 20

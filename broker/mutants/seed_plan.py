@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Settings(Protocol):
+class SeedPlan(Protocol):
     """The part of broker.sim.plan.Settings that decides whether a seed comes to what a mutant changes."""
 
     @property
