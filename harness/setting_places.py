@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 
 from chaos.model import Scenario
 from harness.errors import UsageError
-from harness.kafka_settings import settings_problem
 from harness.plan import PlannedCell
 from harness.suite import kafka_text
 from harness.suite_source import Source, nearest
+from harness.unknown_settings import settings_problem
 from workloads.clients import check_consumer_properties, check_properties, client_names, nearest_properties
 from workloads.clients.protocol import ClientError, PropertyError
 

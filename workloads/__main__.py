@@ -20,11 +20,12 @@ from pydantic import ValidationError
 
 from workloads import clients  # noqa: F401  (imported before "ready", so that a plan starts at once)
 from workloads.affinity import keep_to_one_core
-from workloads.conductor import Conductor, LoadFailed
+from workloads.conductor import Conductor
 from workloads.fleet import Fleet, FleetError, LocalFleet, WorkerFleet, run_worker
+from workloads.load_process import Json
 from workloads.model import Plan
 from workloads.payloads import PayloadError
-from workloads.process import Json
+from workloads.readiness import LoadFailed
 from workloads.web import WebError
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2

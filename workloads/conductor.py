@@ -12,23 +12,20 @@ from collections.abc import Callable
 import gevent
 
 from runlog.files.clock import RunClock
-from runlog.files.lines import JsonlWriter
+from runlog.files.json_lines import JsonlWriter
 from runlog.files.paths import events_path
 from workloads import web
-from workloads.context import CONNECT_TIMEOUT_S, Phases
+from workloads.context import Phases
 from workloads.fleet import Fleet
+from workloads.load_process import LOOK_S, TELL_INTERVAL_S, Json, live_figures, merge_reports
 from workloads.model import Plan
-from workloads.process import LOOK_S, TELL_INTERVAL_S, Json, live_figures, merge_reports
 from workloads.producer import CLOSE_TIMEOUT_S
+from workloads.readiness import LoadFailed, wait_ready
 
 Emit = Callable[[Json], None]
 START_DELAY_MS = 200  # from "all are ready" to the first send, so that every process hears of it in time
 CONSUMERS_IDLE_US = 500_000  # a tail reader that got nothing for this long has read all there is
 _PROGRESS = ("sent", "acked", "failed", "unknown", "received")
-
-
-class LoadFailed(RuntimeError):
-    """The load could not be run; the message is for the user."""
 
 
 class Conductor:
@@ -67,19 +64,21 @@ class Conductor:
 
     def _wait_ready(self) -> bool:
         users = self._plan.workload.producers + self._plan.workload.consumers_inside
-        deadline_s = time.monotonic() + CONNECT_TIMEOUT_S + 5.0
-        while (state := self._fleet.state())["ready"] < users:
-            if state["errors"]:
-                self._fleet.stop_sending(time.monotonic_ns())
-                self._fleet.stop_receiving()
-                raise LoadFailed("; ".join(state["errors"]))
-            if self._stop_requested:
-                self._fleet.stop_sending(time.monotonic_ns())
-                return False
-            if time.monotonic() > deadline_s:
-                raise LoadFailed(f"{state['ready']} of {users} users are ready after {CONNECT_TIMEOUT_S:g} s")
-            gevent.sleep(LOOK_S)
-        return True
+        try:
+            is_ready = wait_ready(
+                self._fleet.state,
+                users,
+                is_stopped=lambda: self._stop_requested,
+                now_s=time.monotonic,
+                pause=lambda: gevent.sleep(LOOK_S),
+            )
+        except LoadFailed:
+            self._fleet.stop_sending(time.monotonic_ns())
+            self._fleet.stop_receiving()
+            raise
+        if not is_ready:
+            self._fleet.stop_sending(time.monotonic_ns())
+        return is_ready
 
     def _send_and_drain(self) -> None:
         phases = Phases.of(self._plan, time.monotonic_ns() + START_DELAY_MS * 1_000_000)

@@ -13,8 +13,8 @@ from runlog.streams.payload import parse_fast
 from runlog.streams.schema import ABSENT, RECV
 from runlog.streams.segment import SegmentWriter
 from workloads.clients import make_consumer
-from workloads.clients.protocol import ConsumerClient, Polled
-from workloads.context import CONNECT_TIMEOUT_S, LoadContext
+from workloads.clients.protocol import CONNECT_TIMEOUT_S, ConsumerClient, Polled
+from workloads.context import LoadContext
 from workloads.model import ReaderGroup
 from workloads.outcomes import wall_clock_offset_us
 from workloads.redelivery import RedeliveryFilter

@@ -17,8 +17,6 @@ from workloads.clients.protocol import ClientSetup
 from workloads.model import Plan, ReaderGroup, Replay
 from workloads.redelivery import RedeliveryFilter, RedisStore, Store, TableStore
 
-CONNECT_TIMEOUT_S = 20.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phases:

@@ -16,8 +16,8 @@ import gevent
 from locust.env import Environment
 
 from workloads.context import Phases
+from workloads.load_process import LOOK_S, TELL_INTERVAL_S, Json, LoadProcess, merge_states
 from workloads.model import Plan
-from workloads.process import LOOK_S, TELL_INTERVAL_S, Json, LoadProcess, merge_states
 from workloads.users import user_classes
 
 LOOPBACK = "127.0.0.1"

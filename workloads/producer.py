@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.clients import make_producer
-from workloads.clients.protocol import ProducerClient
-from workloads.context import CONNECT_TIMEOUT_S, LoadContext, Phases
+from workloads.clients.protocol import CONNECT_TIMEOUT_S, ProducerClient
+from workloads.context import LoadContext, Phases
 from workloads.histogram import LogHistogram
 from workloads.model import Closed
 from workloads.outcomes import OutcomeLog, topic_of

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.interposer import build, page
+from chaos.interposer import build, fault_page
 
 OFFSET_S_MAX: Final = 10 * 365 * 86_400
 
@@ -40,7 +40,7 @@ class ClockJump:
             control = self._port.fault_page(broker)
             if control is None:
                 raise NoClockControl(f"broker {broker} has no clock that can be told to be wrong")
-            page.set_clock_offset(control, offset_s * 1_000_000_000)
+            fault_page.set_clock_offset(control, offset_s * 1_000_000_000)
 
     def prove(self) -> Proof:
         """The newest batch may be older than the step: then the next try sees one that is not."""

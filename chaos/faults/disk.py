@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Parameter, Proof
-from chaos.interposer import build, page
+from chaos.interposer import build, fault_page
 from chaos.port import ClusterPort
 
 STOP_WITHIN_S = 5.0
@@ -71,13 +71,13 @@ class ControlPage:
         self._path = path
 
     def set(self, rules: Sequence[Mapping[str, object]]) -> None:
-        page.set_rules(self._path, rules)
+        fault_page.set_rules(self._path, rules)
 
     def clear(self) -> None:
-        page.set_rules(self._path, [])
+        fault_page.set_rules(self._path, [])
 
     def seen(self) -> Mapping[str, object]:
-        return page.done(self._path)
+        return fault_page.done(self._path)
 
 
 def control_of(port: ClusterPort, broker: int) -> Control:

@@ -35,10 +35,10 @@ from harness.clusters.factory import build_cluster
 from harness.clusters.probe import BrokerProbe
 from harness.clusters.settings_check import check_settings
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
-from harness.kafka_settings import settings_problem
 from harness.run.stop import StopFlag, signals_set
 from harness.suite import kafka_text
 from harness.suite_source import nearest, parse_override
+from harness.unknown_settings import settings_problem
 from runlog.files.place import here
 from runlog.files.redaction import hidden_assignment, hidden_settings
 

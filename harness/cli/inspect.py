@@ -14,7 +14,7 @@ from harness.cli.run import extra_cells
 from harness.errors import ExitCode, UsageError
 from harness.lint import findings_of
 from harness.plan import build_plan, first_try
-from harness.run.tables import Column, stdout_width, table_lines, wrapped_line
+from harness.run.terminal_tables import Column, stdout_width, table_lines, wrapped_line
 from harness.scenarios import cases_of, load_scenario
 from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import Suite, builtin_suites, find_source, load_suite

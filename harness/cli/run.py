@@ -20,7 +20,6 @@ from harness.clusters.external import parse_bootstrap
 from harness.clusters.proxies import check_proxy_choice
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, Interrupted, UsageError
-from harness.kafka_settings import settings_problem
 from harness.lint import findings_of
 from harness.plan import PlannedCell, build_plan, first_try
 from harness.run.artifacts import collect_artifacts
@@ -30,12 +29,13 @@ from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts, start_check
 from harness.run.rundir import check_run_directory, create_run_directory
 from harness.run.stop import StopFlag, signals_set
-from harness.run.tables import Column, stdout_width, table_lines
+from harness.run.terminal_tables import Column, stdout_width, table_lines
 from harness.run.time_left import WARMED_ENGINES, repeats_of, time_left_of
 from harness.scenarios import cases_of, load_scenario, scenario_source
 from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import ChaosEntry, Suite, load_suite
 from harness.suite_source import nearest
+from harness.unknown_settings import settings_problem
 from runlog.files.redaction import Redactor
 from workloads.clients import client_names
 

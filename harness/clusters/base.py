@@ -68,7 +68,7 @@ class NodeLayout:
     advertised: Address  # what clients of the cell use; the proxy when the cluster is proxied
     journal_path: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    fault_page: Path | None = None  # chaos.interposer.page: made before the first start
+    fault_page: Path | None = None  # chaos.interposer.fault_page: made before the first start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

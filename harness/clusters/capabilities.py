@@ -2,6 +2,8 @@
 engine.
 
 A cluster of ours has processes, and logs that can be read. Somebody else's cluster has neither, and outlives the run.
+What faults do to brokers is split as Jepsen splits it (db/Kill, db/Pause). Brokers that are containers are
+chaos.port.Containers too.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
+
+from harness.clusters.proxies import LinkProxies
 
 
 @runtime_checkable
@@ -25,6 +29,51 @@ class Processes(Protocol):
 
     def describe(self) -> str:
         """The state of each broker, for finding out why the cluster is not as it should be."""
+
+
+@runtime_checkable
+class Kill(Protocol):
+    """Its brokers can be ended and started again, one by one."""
+
+    def kill(self, broker_id: int) -> None:
+        """SIGKILL; returns when the process is gone."""
+
+    def terminate(self, broker_id: int) -> None:
+        """SIGTERM, and wait for the clean stop."""
+
+    def restart(self, broker_id: int) -> None:
+        """Start a broker that does not run, on its old data."""
+
+
+@runtime_checkable
+class Pause(Protocol):
+    """Its brokers can be made to stand still and go on."""
+
+    def pause(self, broker_id: int) -> None:
+        """SIGSTOP."""
+
+    def resume(self, broker_id: int) -> None:
+        """SIGCONT."""
+
+
+@runtime_checkable
+class FaultFiles(Protocol):
+    """Its brokers obey files of ours about their disks and clocks."""
+
+    def disk_control(self, broker_id: int) -> Path | None:
+        """The control file of the broker's storage (broker/log/disk_faults.py); None: it has none."""
+
+    def fault_page(self, broker_id: int) -> Path | None:
+        """The mapped file that its clock, and under the interposer its disk, obeys; None: it has none."""
+
+
+@runtime_checkable
+class Links(Protocol):
+    """Proxies of ours may stand on its links; they do where the cluster is `proxied`."""
+
+    def link_names(self) -> tuple[str, ...]: ...
+
+    def link_proxies(self) -> LinkProxies: ...
 
 
 @runtime_checkable

@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from broker.wire.addresses import AddressError, parse_address
-from chaos.port import Containers
 from harness.clusters.base import UNKNOWN_STATE, Address, BrokerId, ClusterState, Engine, Link
 from harness.clusters.layout_reference import HOST
 from harness.clusters.observer import Observer
@@ -208,30 +207,3 @@ class ExternalCluster:
 
     def journal_paths(self) -> Mapping[int, Path]:
         return {}
-
-    def fault_page(self, broker_id: int) -> Path | None:
-        return None
-
-    def disk_control(self, broker_id: int) -> Path | None:
-        return None
-
-    def containers(self) -> Containers | None:
-        return None
-
-    def kill(self, broker_id: int) -> None:
-        self._refuse("kill", broker_id)
-
-    def terminate(self, broker_id: int) -> None:
-        self._refuse("terminate", broker_id)
-
-    def pause(self, broker_id: int) -> None:
-        self._refuse("pause", broker_id)
-
-    def resume(self, broker_id: int) -> None:
-        self._refuse("resume", broker_id)
-
-    def restart(self, broker_id: int) -> None:
-        self._refuse("restart", broker_id)
-
-    def _refuse(self, what: str, broker_id: int) -> NoReturn:
-        raise UsageError(f"{what} broker {broker_id}: the processes of an external cluster are not ours")

@@ -17,14 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from chaos.interposer import page
+from chaos.interposer import fault_page
 from chaos.lease import Lease
-from chaos.port import Containers
 from harness.clusters.base import UNKNOWN_STATE, Address, ClusterLayout, ClusterState, Engine, NodeLayout
+from harness.clusters.broker_process import BrokerProcess, spawn
 from harness.clusters.capabilities import ignore_process_event
 from harness.clusters.observer import Observer
 from harness.clusters.probe import BrokerProbe, first_answer
-from harness.clusters.process import BrokerProcess, spawn
 from harness.clusters.proxies import LinkProxies
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError, hints
 
@@ -122,17 +121,13 @@ class ProcessCluster:
     def journal_paths(self) -> Mapping[int, Path]:
         return {broker: node.journal_path for broker, node in self._nodes.items() if node.journal_path is not None}
 
-    def containers(self) -> Containers | None:
-        """None: these brokers are processes of this host."""
-        return None
-
     def disk_control(self, broker_id: int) -> Path | None:
         """The control file of a reference broker's storage (broker/log/disk_faults.py)."""
         path = self._nodes[broker_id].properties.get("harness.disk.faults")
         return None if path is None else Path(path)
 
     def fault_page(self, broker_id: int) -> Path | None:
-        """The file that controls its clock and, with the interposer, its disk (chaos/interposer/page.py)."""
+        """The file that controls its clock and, with the interposer, its disk (chaos/interposer/fault_page.py)."""
         return self._nodes[broker_id].fault_page
 
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
@@ -148,7 +143,7 @@ class ProcessCluster:
             for path, text in node.files.items():
                 path.write_text(text)
             if node.fault_page is not None:
-                page.create(node.fault_page, node.log_dir)
+                fault_page.create(node.fault_page, node.log_dir)
         self._prepare()
         if self.proxies is not None:
             self.proxies.open(self.layout.links)

@@ -17,9 +17,9 @@ from chaos.lease import Lease
 from chaos.toxiproxy.client import NotFound, ProxySpec, ToxiproxyClient, ToxiproxyError
 from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, find_binary, start_embedded, start_real, use_server
 from harness.clusters.base import Address, Link
+from harness.clusters.broker_process import popen_dying_with_us
 from harness.clusters.kafka.jars import cache_directory
 from harness.clusters.ports import PortAllocator
-from harness.clusters.process import popen_dying_with_us
 from harness.errors import EnvironmentFault, UsageError
 
 AUTO: Final = "auto"

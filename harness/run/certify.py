@@ -32,11 +32,12 @@ from harness.run.null_broker import NullBroker
 from harness.run.workload_process import WorkloadProcess
 from runlog.quality.criteria import Criteria
 from runlog.records.run import CertificateRecord, CertificationStatus
+from workloads.clients.protocol import READY_TIMEOUT_S
 
 DIRECTORY: Final = "certification"
 WARMUP_MS: Final = 500
 WARMUP_OF_JVM_MS: Final = 4_000  # until hot code is compiled
-OVERTIME_S: Final = 30.0
+OVERTIME_S: Final = 10.0
 SHAPES_MAX: Final = 8  # measured in one run, some 4 s each
 ATTEMPTS_MAX: Final = 2  # of a measurement that others disturbed; the higher ceiling counts
 
@@ -120,7 +121,7 @@ class Certifier:
                     workload=workload,
                 )
             )
-            deadline_s = time.monotonic() + (warmup_ms + MEASURE_MS + DRAIN_MS) / 1e3 + OVERTIME_S
+            deadline_s = time.monotonic() + (warmup_ms + MEASURE_MS + DRAIN_MS) / 1e3 + READY_TIMEOUT_S + OVERTIME_S
             measure_us = 0
             while True:
                 event = load.next_event(0.2) or {}

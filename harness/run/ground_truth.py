@@ -24,7 +24,7 @@ from harness.run.recorders import ClusterWriter
 from harness.run.replica_check import divergence_events
 from harness.run.settle import await_high_watermarks
 from harness.run.truncation import DeadLogs
-from runlog.files.lines import read_jsonl
+from runlog.files.json_lines import read_jsonl
 from runlog.files.paths import events_path
 from runlog.records.cell import CellAnomaly
 from runlog.records.lines import CLUSTER, WIRE, read_lines

@@ -23,10 +23,9 @@ from runlog.records.codec import from_document
 from runlog.records.lines import RecordWriter
 from runlog.records.load import LoadDone, Progress
 from runlog.records.stats import PhaseSample, ProgressSample, StatsSample
+from workloads.clients.protocol import READY_TIMEOUT_S
 
-# The load process may take this long, in addition to the planned duration and drain, to connect and to write its
-# figures.
-LOAD_OVERTIME_S: Final = 45.0
+OVERTIME_S: Final = 45.0  # beyond what the clients may take to connect, and beyond the planned duration and drain
 STOP_GRACE_S: Final = 3.0
 INTERRUPT_GRACE_S: Final = 2.0
 AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that the service is back
@@ -51,6 +50,7 @@ class LoadRun:
         self._access, self._chaos, self._outcome, self._stats = access, chaos, outcome, stats
         self._timeline_ended_us: int | None = None
         self._is_asked_to_stop = False
+        self._awaited, self._since_us, self._limit_us = "begin", 0, 0  # set before anything is awaited
         self.sends: Event = {}  # the last progress
 
     def pid(self) -> int | None:
@@ -61,20 +61,22 @@ class LoadRun:
         self._context.progress.phase("connect")
         self._process.wait_ready(should_stop=self._context.stop.is_set)
         self._begin()
-        workload, clock = self._planned.workload, self._context.clock
-        limit_us = (workload.warmup_ms + workload.measure_ms + workload.drain_ms) * 1000 + int(LOAD_OVERTIME_S * 1e6)
-        deadline_us = clock.now_us() + limit_us
+        self._await("connect", READY_TIMEOUT_S + OVERTIME_S)
+        clock = self._context.clock
         while not self._context.stop.is_set():
             self._end_with_timeline()
-            if clock.now_us() > deadline_us:
-                raise CellError(
-                    f"the load process did not finish within {limit_us / 1e6:.0f} s", anomaly=CellAnomaly.HANG
-                )
+            if clock.now_us() > self._since_us + self._limit_us:
+                limit = f"within {self._limit_us / 1e6:.0f} s"
+                raise CellError(f"the load process did not {self._awaited} {limit}", anomaly=CellAnomaly.HANG)
             if problem := self._cluster.broken_proxies():
                 raise CellError(problem)
             event = self._process.next_event(0.2)
             if event is not None and self._take(event):
                 return
+
+    def _await(self, what: str, limit_s: float) -> None:
+        """The clients take their time to connect: the rest is bounded from when they have."""
+        self._awaited, self._since_us, self._limit_us = what, self._context.clock.now_us(), int(limit_s * 1e6)
 
     def stop(self) -> None:
         self._process.stop(INTERRUPT_GRACE_S if self._context.stop.is_set() else STOP_GRACE_S)
@@ -140,7 +142,11 @@ class LoadRun:
         self._context.progress.phase(phase)
         # On disk at once, because recover.py finds the measured window there if this process is killed.
         self._stats.append(PhaseSample(t_us=t_us, value=phase))
-        if phase == "measure":
+        if phase == "warmup":
+            workload = self._planned.workload
+            planned_s = (workload.warmup_ms + workload.measure_ms + workload.drain_ms) / 1000
+            self._await("finish", planned_s + OVERTIME_S)
+        elif phase == "measure":
             self._outcome.record = replace(self._outcome.record, measure_start_us=t_us)
             if self._chaos is not None:
                 self._chaos.begin(t_us)

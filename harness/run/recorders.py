@@ -16,7 +16,7 @@ from harness.clusters.base import ClusterState
 from harness.run.host_load import HostSampler
 from harness.run.jvm_threads import JvmThreads
 from runlog.files.clock import RunClock
-from runlog.files.lines import parse_line
+from runlog.files.json_lines import parse_line
 from runlog.records.cluster import ClusterEvent, Exited
 from runlog.records.cluster_kinds import Source
 from runlog.records.lines import RecordWriter

@@ -18,11 +18,11 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from harness.clusters.process import ManagedProcess, spawn, tail_text
+from harness.clusters.broker_process import ManagedProcess, spawn, tail_text
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
-from harness.run.tables import Column, table_lines, wrapped_line
+from harness.run.terminal_tables import Column, table_lines, wrapped_line
 from harness.suite_source import file_problem
 from reports.judge.allowances import AllowanceError, read_allowances
 from reports.render.publication import BEFORE, new_analysis_id

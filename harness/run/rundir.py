@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from harness import VERSION
-from harness.clusters.process import start_ticks
+from harness.clusters.broker_process import start_ticks
 from harness.errors import UsageError
 from harness.suite import Suite
 from runlog.files.clock import RunClock

@@ -15,11 +15,10 @@ from chaos import timeline
 from chaos.port import Containers
 from chaos.toxiproxy.client import ToxiproxyClient
 from harness.clusters.base import Address
+from harness.clusters.capabilities import FaultFiles, Kill, Links, Pause
 from harness.clusters.cluster import Cluster
-from harness.clusters.external import ExternalCluster
 from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.own_topics import OwnTopics
-from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.topic_changes import TopicChanges
 from harness.errors import UsageError
 from harness.plan import PlannedCell
@@ -58,7 +57,7 @@ class Driver(Protocol):
 class TimelineDriver:
     """For one cell. The code that listens to the load process keeps `acked` up to date."""
 
-    def __init__(self, planned: PlannedCell, cluster: ProcessCluster | ExternalCluster, context: RunContext) -> None:
+    def __init__(self, planned: PlannedCell, cluster: Cluster, context: RunContext) -> None:
         self._planned, self._context = planned, context
         self._scenario = load_scenario(planned.scenario_reference)
         self._cluster = cluster
@@ -164,10 +163,28 @@ class TimelineDriver:
 
 
 class CellPort:
-    """chaos.port.ClusterPort over a cluster, of ours or external, and the load of this cell."""
+    """chaos.port.ClusterPort over any cluster and the load of this cell. UsageError: the cluster cannot do this."""
 
-    def __init__(self, cluster: ProcessCluster | ExternalCluster, driver: Driver) -> None:
+    def __init__(self, cluster: Cluster, driver: Driver) -> None:
         self._cluster, self._driver = cluster, driver
+
+    @property
+    def _killable(self) -> Kill:
+        if not isinstance(self._cluster, Kill):
+            raise _cannot(self._cluster, "end or start a broker")
+        return self._cluster
+
+    @property
+    def _pausable(self) -> Pause:
+        if not isinstance(self._cluster, Pause):
+            raise _cannot(self._cluster, "pause a broker")
+        return self._cluster
+
+    @property
+    def _links(self) -> Links:
+        if not isinstance(self._cluster, Links):
+            raise _cannot(self._cluster, "disturb a link")
+        return self._cluster
 
     @property
     def broker_ids(self) -> Sequence[int]:
@@ -192,19 +209,19 @@ class CellPort:
         return self._driver.transaction_coordinator()
 
     def kill(self, broker_id: int) -> None:
-        self._cluster.kill(broker_id)
+        self._killable.kill(broker_id)
 
     def terminate(self, broker_id: int) -> None:
-        self._cluster.terminate(broker_id)
+        self._killable.terminate(broker_id)
 
     def pause(self, broker_id: int) -> None:
-        self._cluster.pause(broker_id)
+        self._pausable.pause(broker_id)
 
     def resume(self, broker_id: int) -> None:
-        self._cluster.resume(broker_id)
+        self._pausable.resume(broker_id)
 
     def restart(self, broker_id: int) -> None:
-        self._cluster.restart(broker_id)
+        self._killable.restart(broker_id)
 
     def is_running(self, broker_id: int) -> bool:
         return self._cluster.is_running(broker_id)
@@ -216,29 +233,29 @@ class CellPort:
         return self._cluster.partition_directory(broker_id, topic, partition)
 
     def disk_control(self, broker_id: int) -> Path | None:
-        return self._cluster.disk_control(broker_id)
+        return self._cluster.disk_control(broker_id) if isinstance(self._cluster, FaultFiles) else None
 
     def fault_page(self, broker_id: int) -> Path | None:
-        return self._cluster.fault_page(broker_id)
+        return self._cluster.fault_page(broker_id) if isinstance(self._cluster, FaultFiles) else None
 
     def containers(self) -> Containers | None:
-        return self._cluster.containers()
+        return self._cluster if isinstance(self._cluster, Containers) else None
 
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
-        control = self._cluster.disk_control(broker_id)
+        control = self.disk_control(broker_id)
         if control is None:
             raise UsageError("power_loss needs reference brokers, whose storage accounts for what is synced")
         account = control.with_name(control.name + ".durable")
         return self._driver.drop_unsynced(broker_id, account, writeback_ms, torn_bytes)
 
     def link_names(self) -> Sequence[str]:
-        return self._cluster.link_names()
+        return self._links.link_names() if self._cluster.proxied else ()
 
     def plain(self, link: str) -> tuple[ToxiproxyClient, str]:
-        return self._cluster.link_proxies().plain(link)
+        return self._links.link_proxies().plain(link)
 
     def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
-        return self._cluster.link_proxies().kafka(link)
+        return self._links.link_proxies().kafka(link)
 
     def topics(self) -> TopicChanges:
         cluster, own = self._cluster, self._driver.own_topics
@@ -305,7 +322,11 @@ class CellPort:
         return max(0, log_end_offset - high_watermark)
 
 
+def _cannot(cluster: Cluster, what: str) -> UsageError:
+    return UsageError(f"nobody here can {what} of {cluster.engine} {cluster.version}: its processes are not ours")
+
+
 def timeline_driver(planned: PlannedCell, cluster: Cluster, context: RunContext) -> TimelineDriver:
-    if not isinstance(cluster, ProcessCluster | ExternalCluster) or not cluster.proxied:
-        raise UsageError(f"{planned.cell_id} needs a cluster of our own, with proxies: {cluster.engine} has none")
+    if not isinstance(cluster, Links) or not cluster.proxied:
+        raise UsageError(f"{planned.cell_id} needs a cluster with proxies of ours: {cluster.engine} has none")
     return TimelineDriver(planned, cluster, context)

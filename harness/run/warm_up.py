@@ -36,6 +36,7 @@ from harness.run.load_plan import load_plan
 from harness.run.recorders import HasPids, process_sample
 from harness.run.workload_process import WorkloadProcess
 from runlog.quality.criteria import Criteria
+from workloads.clients.protocol import READY_TIMEOUT_S
 from workloads.model import Constant
 
 TOPIC: Final = "warm-up"  # after the mark of the run
@@ -45,7 +46,8 @@ ONLY_ROUND_MS: Final = 12_000
 ROUNDS_MAX: Final = 60
 DRAIN_MS: Final = 3_000
 RATE_FACTOR: Final = 2.0  # of the following load's rate, so that it takes less time
-OVERTIME_S: Final = 30.0
+HEALTHY_TIMEOUT_S: Final = 30.0
+OVERTIME_S: Final = 10.0
 ROUNDS_COMPARED: Final = 8  # a pause of the compiler is not its end
 LEAST_FALL: Final = 0.05
 # The compiler works at its own pace. At the lower rate of the cells its share is higher by the same factor.
@@ -210,12 +212,12 @@ def _round(
     """(records acknowledged, what went wrong)."""
     topics = OwnTopics(Admin(cluster.direct_addresses))
     topic = plan["topic"]
-    longest_s = (plan["workload"]["measure_ms"] + plan["workload"]["drain_ms"]) / 1000 + OVERTIME_S
+    longest_s = (plan["workload"]["measure_ms"] + plan["workload"]["drain_ms"]) / 1000 + READY_TIMEOUT_S + OVERTIME_S
     acked = 0
     problem = ""
     try:
         topics.create(topic, partitions=plan["partitions"], replication_factor=replication_factor, config={})
-        cluster.wait_healthy(topic, timeout_s=OVERTIME_S, replication_factor=replication_factor)
+        cluster.wait_healthy(topic, timeout_s=HEALTHY_TIMEOUT_S, replication_factor=replication_factor)
         load.begin(plan)
         deadline_s = time.monotonic() + longest_s
         while not should_stop():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from runlog.files.clock import RunClock
-from runlog.files.lines import parse_line
+from runlog.files.json_lines import parse_line
 from runlog.records.lines import WIRE, RecordWriter
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness.clusters.process import ManagedProcess, spawn
+from harness.clusters.broker_process import ManagedProcess, spawn
 from harness.errors import CellError
 
 READY_TIMEOUT_S: Final = 60.0

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from runlog.files.lines import Event
+from runlog.files.json_lines import Event
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:

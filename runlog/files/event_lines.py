@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runlog.files.lines import Event
+from runlog.files.json_lines import Event
 from runlog.files.strangers import LINE_BYTES_MAX, clean_document
 
 EVENT_LINES_MAX: Final = 2_000_000  # a cell writes thousands; more means a broken writer and must not eat the memory

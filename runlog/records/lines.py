@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from runlog.files.lines import JsonlWriter
+from runlog.files.json_lines import JsonlWriter
 from runlog.files.strangers import LINE_BYTES_MAX, clean_document
 from runlog.records import cluster, fault, history, load, partition, stats, wire
 from runlog.records.codec import Json, RecordError, from_line, needed_fields, to_json

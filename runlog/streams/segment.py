@@ -60,7 +60,7 @@ class SegmentWriter:
 
     __slots__ = (
         "_buffer", "_directory", "_dtype", "_end", "_is_closed", "_map", "_pack_into", "_path", "_position", "_row",
-        "_rows_in_closed_segments", "_rows_per_segment", "_segments_max", "_segments_opened", "_spare", "_stream",
+        "_rows_per_segment", "_segments_max", "_segments_opened", "_spare", "_stream",
         "_width", "_writer",
     )  # fmt: skip
 
@@ -89,18 +89,12 @@ class SegmentWriter:
         self._segments_opened = 0
         self._spare: tuple[Path, mmap.mmap] | None = None  # the next file, when it was prepared
         self._is_closed = False
-        self._rows_in_closed_segments = 0
         self._map: mmap.mmap | None = None
         self._buffer: mmap.mmap | bytearray = bytearray()  # the open map
         self._path: Path | None = None
         self._position = 0
         self._end = 0
         directory.mkdir(parents=True, exist_ok=True)
-
-    @property
-    def rows_written(self) -> int:
-        """Finished rows since the writer was made."""
-        return self._rows_in_closed_segments + self._rows_in_open_segment()
 
     def append(self, *row: int | float) -> None:
         """Write one row in the stream's column order. SegmentsFull at the bound, OSError when the disk is full."""
@@ -178,16 +172,12 @@ class SegmentWriter:
         """Unmap and give back the unused space."""
         if self._map is None or self._path is None:
             return
-        self._rows_in_closed_segments += self._rows_in_open_segment()
         self._map.close()
         os.truncate(self._path, self._position)
         self._map = None
         self._buffer = bytearray()
         self._path = None
         self._position = self._end = 0
-
-    def _rows_in_open_segment(self) -> int:
-        return (self._position - _HEADER_BYTES) // self._width if self._map is not None else 0
 
     def _rotate(self) -> int:
         self._close_segment()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.interposer import build, page
+from chaos.interposer import build, fault_page
 
 pytestmark = pytest.mark.skipif(bool(build.problem()), reason=build.problem())
 
@@ -46,12 +46,12 @@ def data(tmp_path: Path) -> Path:
     (directory / "t-0").mkdir(parents=True)
     for suffix in ("log", "index"):
         (directory / "t-0" / f"00000000000000000000.{suffix}").touch()
-    page.create(tmp_path / "page", directory)
+    fault_page.create(tmp_path / "page", directory)
     return directory
 
 
 def run(library: Path, data: Path) -> dict[str, str]:
-    environment = {"LD_PRELOAD": str(library), page.ENVIRONMENT: str(data.parent / "page")}
+    environment = {"LD_PRELOAD": str(library), fault_page.ENVIRONMENT: str(data.parent / "page")}
     done = subprocess.run(
         [sys.executable, "-c", TRY, str(data)], env=environment, capture_output=True, text=True, timeout=20, check=True
     )
@@ -63,32 +63,32 @@ def test_without_a_fault_nothing_is_other_than_usual(library: Path, data: Path) 
     assert abs(float(found.pop("time").split()[0]) - time.time()) < 60
     assert set(found.values()) == {"done"}
     assert (data / "t-0" / "00000000000000000000.log").read_bytes() == b"abc"
-    assert page.done(data.parent / "page") == {}
+    assert fault_page.done(data.parent / "page") == {}
 
 
 def test_writes_of_segments_fail_and_those_of_other_files_do_not(library: Path, data: Path) -> None:
     control = data.parent / "page"
-    page.set_rules(control, [{"call": "write", "error": "ENOSPC", "skip": 1}])
+    fault_page.set_rules(control, [{"call": "write", "error": "ENOSPC", "skip": 1}])
     found = run(library, data)
     assert (found["write"], found["pwrite"], found["writev"], found["index"], found["fsync"]) == (
         "done", "No space left on device", "No space left on device", "done", "done",
     )  # fmt: skip
-    assert page.done(control) == {"write": 2}
-    page.set_rules(control, [])
+    assert fault_page.done(control) == {"write": 2}
+    fault_page.set_rules(control, [])
     assert run(library, data)["pwrite"] == "done"
 
 
 def test_calls_are_slowed_and_syncs_swallowed(library: Path, data: Path) -> None:
     control = data.parent / "page"
-    page.set_rules(control, [{"call": "any", "delay_ms": 50}, {"call": "sync", "lost": True}])
+    fault_page.set_rules(control, [{"call": "any", "delay_ms": 50}, {"call": "sync", "lost": True}])
     found = run(library, data)
     assert found["fsync"] == "done"
     assert float(found["time"].split()[-1]) >= 6 * 0.05
-    assert page.done(control) == {"write": 3, "sync": 2, "truncate": 1, "read": 1}
+    assert fault_page.done(control) == {"write": 3, "sync": 2, "truncate": 1, "read": 1}
 
 
 def test_the_wall_clock_is_off_and_the_monotonic_one_is_not(library: Path, data: Path) -> None:
-    page.set_clock_offset(data.parent / "page", -3_600_000_000_000)
+    fault_page.set_clock_offset(data.parent / "page", -3_600_000_000_000)
     found = run(library, data)["time"].split()
     assert all(abs(float(shown) + 3600 - time.time()) < 60 for shown in found[:2])
     assert 0 <= float(found[-1]) < 20
@@ -96,7 +96,7 @@ def test_the_wall_clock_is_off_and_the_monotonic_one_is_not(library: Path, data:
 
 def test_what_does_not_fit_the_page_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="3071 are the most"):
-        page.create(tmp_path / "page", Path("/" + "d" * 4000))
-    page.create(tmp_path / "page", tmp_path)
+        fault_page.create(tmp_path / "page", Path("/" + "d" * 4000))
+    fault_page.create(tmp_path / "page", tmp_path)
     with pytest.raises(ValueError, match="9 rules, 8 are the most"):
-        page.set_rules(tmp_path / "page", [{"call": "sync", "lost": True}] * 9)
+        fault_page.set_rules(tmp_path / "page", [{"call": "sync", "lost": True}] * 9)

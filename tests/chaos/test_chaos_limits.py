@@ -20,7 +20,7 @@ from chaos.faults import FAULTS
 from chaos.faults.base import FaultRun, Parameter
 from chaos.faults.disk import ControlFile, ControlPage, NoDiskControl, control_of
 from chaos.faults.limits import limit_for, open_descriptors
-from chaos.interposer import build, page
+from chaos.interposer import build, fault_page
 from chaos.lease import Lease
 from chaos.model import load_builtin
 from chaos.reap import reap
@@ -225,7 +225,7 @@ class ClockPort:
 
 @pytest.mark.parametrize("offset_s", [3600, -90])
 def test_a_stepped_clock_is_proved_by_what_the_broker_writes(tmp_path: Path, offset_s: int) -> None:
-    page.create(tmp_path / "page", tmp_path)
+    fault_page.create(tmp_path / "page", tmp_path)
     fault = make("clock_jump", ClockPort(tmp_path / "page"), offset_s=offset_s)
     assert not fault.prove().is_effective
     fault.inject()
@@ -235,7 +235,7 @@ def test_a_stepped_clock_is_proved_by_what_the_broker_writes(tmp_path: Path, off
 
 
 def test_a_clock_that_nobody_can_see_or_step_is_no_proof(tmp_path: Path) -> None:
-    page.create(tmp_path / "page", tmp_path)
+    fault_page.create(tmp_path / "page", tmp_path)
     fault = make("clock_jump", ClockPort(tmp_path / "page", stamps=False))
     fault.inject()
     assert not fault.prove().is_effective
@@ -249,7 +249,7 @@ def test_a_disk_is_told_by_its_control_file_else_by_its_page(tmp_path: Path) -> 
         return SimpleNamespace(disk_control=lambda broker: file, fault_page=lambda broker: interposed)
 
     control = tmp_path / "page"
-    page.create(control, tmp_path)
+    fault_page.create(control, tmp_path)
     assert isinstance(control_of(port(tmp_path / "disk.json", control), 1), ControlFile)
     assert isinstance(control_of(port(None, control), 1), ControlPage)
     with pytest.raises(NoDiskControl, match="broker 1's disk cannot be told to fail"):

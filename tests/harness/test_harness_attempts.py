@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness.run.attempts import RepeatAllowance, backlog, put_aside, unsteady, why_again
-from runlog.files.lines import JsonlWriter
+from runlog.files.json_lines import JsonlWriter
 from runlog.files.paths import cell_directory, events_path
 from runlog.streams.parquet import read_stream, write_part
 from runlog.streams.schema import RECV, SEND

@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,27 +28,13 @@ from harness.clusters.docker.cluster import DockerCluster
 from harness.clusters.factory import build_cluster
 from harness.errors import EnvironmentFault, ExitCode
 from harness.run.timeline_driver import CellPort
-from runlog.files.lines import read_jsonl
+from runlog.files.json_lines import read_jsonl
 from runlog.files.paths import events_path
 from tests.harness.harness_process import HarnessProcess
+from tests.harness.no_load import NoLoad
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(300)]
 TOPIC = "in-containers"
-
-
-class NoLoad:
-    """What a port asks of the load, where there is none."""
-
-    acked = 0
-
-    def coordinator(self) -> int | None:
-        return None
-
-    def transaction_coordinator(self) -> int | None:
-        return None
-
-    def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
-        raise AssertionError("no power is lost here")
 
 
 @pytest.fixture(scope="module", autouse=True)

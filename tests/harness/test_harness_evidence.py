@@ -12,7 +12,7 @@ from harness.run.recorders import ExitWatch, HighWatermarkProbe
 from harness.run.replica_check import divergence_events, first_differences
 from harness.run.unsynced_writes import drop_unsynced
 from runlog.files.clock import RunClock
-from runlog.files.lines import parse_line
+from runlog.files.json_lines import parse_line
 from runlog.records.lines import CLUSTER, RecordWriter
 from runlog.records.partition import ReplicaDivergence
 

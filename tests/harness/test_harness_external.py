@@ -24,8 +24,10 @@ from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import read_security
 from harness.errors import EnvironmentFault, ExitCode, UsageError
+from harness.run.timeline_driver import CellPort
 from runlog.streams.parquet import read_stream
 from tests.harness.harness_process import HarnessProcess
+from tests.harness.no_load import NoLoad
 from tests.harness.secured_kafka import SecuredKafka
 from workloads.clients.confluent.load import producer_settings
 
@@ -71,8 +73,13 @@ def test_a_client_that_begins_at_the_proxies_hears_of_no_other_address(
         with pytest.raises(KafkaException):
             AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=1)
         assert cluster.state("theirs") is not None, "the harness itself goes past the proxies"
-        with pytest.raises(UsageError, match="not ours"):
-            cluster.kill(1)
+        port = CellPort(cluster, NoLoad())
+        with pytest.raises(UsageError, match=r"end or start a broker of external.*not ours"):
+            port.kill(1)
+        with pytest.raises(UsageError, match=r"pause a broker of external.*not ours"):
+            port.pause(1)
+        assert (port.disk_control(1), port.fault_page(1), port.containers()) == (None, None, None)
+        assert port.link_names() == ("client-1", "client-2")
     finally:
         cluster.stop()
     assert strangers.is_running(1), "what is not ours stays up"

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from harness.errors import ExitCode
-from runlog.files.lines import read_jsonl
+from runlog.files.json_lines import read_jsonl
 from runlog.records.cell import CellStatus
 from runlog.records.documents import read_cell, read_run_record
 from runlog.records.run import RunStatus

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.interposer import page
+from chaos.interposer import fault_page
 from harness.clusters.base import ClusterLayout
 from harness.clusters.kafka.layout import kafka_layout, new_cluster_id
 from harness.clusters.layout_reference import reference_layout
@@ -99,7 +99,7 @@ def test_only_an_interposed_kafka_node_has_the_library_before_it(tmp_path: Path)
     assert (usual.environment, usual.fault_page) == ({}, None)
     node = kafka(tmp_path, proxied=True, interposer=library).nodes[1]
     assert node.fault_page == node.directory / "fault-page"
-    assert node.environment == {"LD_PRELOAD": str(library), page.ENVIRONMENT: str(node.fault_page)}
+    assert node.environment == {"LD_PRELOAD": str(library), fault_page.ENVIRONMENT: str(node.fault_page)}
 
 
 def test_cluster_ids_have_the_form_that_storage_tool_takes() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.clusters.process import spawn, start_ticks
+from harness.clusters.broker_process import spawn, start_ticks
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(60)")
 
@@ -55,7 +55,7 @@ def test_a_stopped_child_can_be_stopped_for_good(tmp_path: Path) -> None:
 
 PARENT = """
 import sys, time
-from harness.clusters.process import spawn
+from harness.clusters.broker_process import spawn
 command = (sys.executable, "-c", "import time; time.sleep(60)")
 child = spawn("sleeper", command, stderr_path=None, outlive_parent={outlive})
 print(child.pid, flush=True)

@@ -21,8 +21,8 @@ import pytest
 from chaos.toxiproxy.lookup import RunningServer, start_embedded
 from harness.cli.confirm import read_recommended
 from harness.clusters.base import ClusterKey
+from harness.clusters.broker_process import spawn
 from harness.clusters.factory import build_cluster
-from harness.clusters.process import spawn
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import ExitCode, UsageError
 from harness.run.members import MemberProcesses

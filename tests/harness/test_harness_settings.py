@@ -6,9 +6,9 @@ import pytest
 
 from chaos.model import builtin_scenarios
 from harness.cli.main import execute
-from harness.kafka_settings import settings_problem
 from harness.scenarios import load_scenario
 from harness.suite import builtin_suites, load_suite
+from harness.unknown_settings import settings_problem
 
 SAID = [
     ("broker", "num.partition=3", "Kafka has no broker setting 'num.partition'; did you mean 'num.partitions'?"),

@@ -13,7 +13,7 @@ from harness.cli import run as run_command
 from harness.cli.main import execute
 from harness.run import reporting
 from harness.run.progress import Progress
-from harness.run.tables import Column, table_lines
+from harness.run.terminal_tables import Column, table_lines
 from runlog.records.fault import FaultLine, FaultPhase
 
 WIDTHS = (80, 100, 120)

@@ -8,7 +8,7 @@ import pytest
 
 from runlog.files.clock import RunClock
 from runlog.files.documents import read_json, write_json
-from runlog.files.lines import JsonlWriter, read_jsonl
+from runlog.files.json_lines import JsonlWriter, read_jsonl
 from runlog.files.paths import manifest_path
 from runlog.records.cell import CellRecord, CellStatus
 from runlog.records.codec import from_document

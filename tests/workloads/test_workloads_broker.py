@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runlog.files.lines import read_jsonl
+from runlog.files.json_lines import read_jsonl
 from runlog.files.paths import events_path
 from runlog.streams.compact import compact_cell
 from runlog.streams.schema import RECV, SEND, SendStatus

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from broker.client import Admin, Consumer, Producer, TopicPartition
-from runlog.files.lines import read_jsonl
+from runlog.files.json_lines import read_jsonl
 from runlog.files.paths import events_path
 from runlog.streams.parquet import read_stream
 from runlog.streams.payload import make

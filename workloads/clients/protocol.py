@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 from runlog.streams.schema import ABSENT, SendStatus
 
 LOCAL_ERROR = -1
+START_TIMEOUT_S = 30.0  # until a client is made: a JVM of its own needs 1 s, and 10 where the host is busy
+CONNECT_TIMEOUT_S = 20.0  # of one that is made
+READY_TIMEOUT_S = START_TIMEOUT_S + CONNECT_TIMEOUT_S + 5.0  # all users of a load at once: as the slowest may take
 RECORDS_PER_POLL_MAX = 5_000  # what a consumer hands over at once, unless max.poll.records says less
 
 

@@ -1,7 +1,7 @@
 """A member's journal: one JSON line for each thing that it did, in one write(2), so that a SIGKILL tears none.
 
 Written by the member's own thread after the fact: a record stands in it when the application is done with it. The
-kinds of lines are the methods here; Member.java writes the same.
+kinds of lines are the methods here; Journal.java writes the same.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runlog.files.lines import JsonlWriter
+from runlog.files.json_lines import JsonlWriter
 from workloads.clients.member_protocol import Partition, Positions
 from workloads.clients.protocol import ReceivedRecord
 

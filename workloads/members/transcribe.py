@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from runlog.files.lines import Event, read_jsonl
+from runlog.files.json_lines import Event, read_jsonl
 from runlog.files.paths import cell_directory, events_path
 from runlog.records.history import (
     Assigned,

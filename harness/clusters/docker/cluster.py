@@ -62,9 +62,6 @@ class DockerCluster(ProcessCluster):
         self._network.remove()
         self._client.close()
 
-    def containers(self) -> DockerCluster:
-        return self
-
     def exits(self) -> Mapping[int, tuple[int, int]]:
         """As for processes. If the kernel ended a broker for want of memory, that is reported first."""
         with self._lock:  # otherwise the container could be started again in between, and its end would be forgotten

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from chaos.interposer import page
+from chaos.interposer import fault_page
 from harness.clusters.base import Address, BrokerId, ClusterLayout, Link, NodeLayout
 from harness.clusters.kafka.jars import VERSION
 from harness.clusters.layout_reference import FAULT_PAGE_FILE, render_properties
@@ -165,8 +165,8 @@ def _node(
     if not proxied:
         hosts = [hosts[0], *(f"127.0.0.{peer} broker-{peer}" for peer in ids)]
     classpath = ["-cp", f"{jars}/*"]
-    fault_page = directory / FAULT_PAGE_FILE
-    environment = {} if interposer is None else {"LD_PRELOAD": str(interposer), page.ENVIRONMENT: str(fault_page)}
+    control = directory / FAULT_PAGE_FILE
+    environment = {} if interposer is None else {"LD_PRELOAD": str(interposer), fault_page.ENVIRONMENT: str(control)}
     logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
     tool = (java, "-Xshare:auto", "-XX:TieredStopAtLevel=1", *logging, *classpath, "kafka.tools.StorageTool")
     return NodeLayout(
@@ -192,5 +192,5 @@ def _node(
         direct=_address(own, base_port, "DIRECT"),
         advertised=advertised,
         environment=environment,
-        fault_page=None if interposer is None else fault_page,
+        fault_page=None if interposer is None else control,
     )

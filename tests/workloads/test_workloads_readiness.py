@@ -1,0 +1,49 @@
+"""The load's patience is no shorter than that of the clients that it waits for. Time is made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from workloads.clients.protocol import CONNECT_TIMEOUT_S, READY_TIMEOUT_S, START_TIMEOUT_S
+from workloads.readiness import LoadFailed, wait_ready
+
+
+class SlowUsers:
+    """Two users that are ready at a time of the made-up clock."""
+
+    def __init__(self, *, ready_after_s: float, error: str = "") -> None:
+        self.now_s, self._ready_after_s, self._error = 0.0, ready_after_s, error
+        self.is_stopped = False
+
+    def state(self) -> dict[str, Any]:
+        return {"ready": 2 if self.now_s >= self._ready_after_s else 0, "errors": [self._error] if self._error else []}
+
+    def wait(self) -> bool:
+        return wait_ready(
+            self.state, 2, is_stopped=lambda: self.is_stopped, now_s=lambda: self.now_s, pause=self._pause
+        )
+
+    def _pause(self) -> None:
+        self.now_s += 0.5
+
+
+def test_two_jvms_on_a_busy_host_may_take_as_long_as_each_of_their_own_bounds() -> None:
+    assert SlowUsers(ready_after_s=START_TIMEOUT_S + CONNECT_TIMEOUT_S).wait()
+
+
+def test_users_that_never_get_ready_are_given_up_with_the_time_that_was_waited() -> None:
+    users = SlowUsers(ready_after_s=10_000)
+    with pytest.raises(LoadFailed, match=f"0 of 2 users are ready after {READY_TIMEOUT_S:g} s"):
+        users.wait()
+    assert users.now_s == pytest.approx(READY_TIMEOUT_S, abs=1)
+
+
+def test_a_users_error_and_a_stop_end_the_waiting_at_once() -> None:
+    with pytest.raises(LoadFailed, match="no such topic"):
+        SlowUsers(ready_after_s=10_000, error="no such topic").wait()
+    users = SlowUsers(ready_after_s=10_000)
+    users.is_stopped = True
+    assert not users.wait()
+    assert users.now_s == 0
