@@ -21,6 +21,8 @@ BY_HAND = {"kinds.pyi"}
 USES = """
 from typing import TYPE_CHECKING, Any
 
+from broker.node.handlers import api_19_create_topics, api_20_delete_topics
+from broker.node.handlers.rows import Row
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from broker.node.cluster.links import Links
     from broker.wire.shapes import fetch as shapes
     from broker.wire.shapes.metadata import MetadataRequest
+
+Row(controller=api_19_create_topics.CONTROLLER, forward=api_19_create_topics.FORWARD)
+Row(controller=api_19_create_topics.CONTROLLER, forward=api_20_delete_topics.FORWARD)  # wrong: parameter "Asked"
 
 
 def handle(asked: AnyRequest[shapes.FetchRequest]) -> None:

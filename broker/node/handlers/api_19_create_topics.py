@@ -123,4 +123,6 @@ def _unsure(topic: shapes.CreatableTopicResult) -> shapes.CreatableTopicResult:
 
 
 CONTROLLER = ControllerApi(event=event, answer=answer)
-FORWARD = Forward(version=7, failed=_all_failed, is_visible=_shows, visible_within_ms=None, repeated=_unsure_of_all)
+FORWARD: Forward[shapes.CreateTopicsRequest, shapes.CreateTopicsResponse] = Forward(
+    version=7, failed=_all_failed, is_visible=_shows, visible_within_ms=None, repeated=_unsure_of_all
+)

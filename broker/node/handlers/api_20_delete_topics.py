@@ -106,4 +106,6 @@ def _shows(image: MetadataImage, message: shapes.DeleteTopicsRequest, answered: 
 
 
 CONTROLLER = ControllerApi(event=event, answer=answer)
-FORWARD = Forward(version=FORWARD_VERSION, failed=_unanswered, is_visible=_shows, visible_within_ms=None, sent=_sent)
+FORWARD: Forward[shapes.DeleteTopicsRequest, shapes.DeleteTopicsResponse] = Forward(
+    version=FORWARD_VERSION, failed=_unanswered, is_visible=_shows, visible_within_ms=None, sent=_sent
+)

@@ -68,4 +68,6 @@ def _shows(image: MetadataImage, message: shapes.AlterConfigsRequest, answered: 
 
 
 CONTROLLER = ControllerApi(event=event, answer=answer)
-FORWARD = Forward(version=2, failed=_all_failed, is_visible=_shows)
+FORWARD: Forward[shapes.AlterConfigsRequest, shapes.AlterConfigsResponse] = Forward(
+    version=2, failed=_all_failed, is_visible=_shows
+)

@@ -66,7 +66,7 @@ def _shows(
 
 
 CONTROLLER = ControllerApi(event=event, answer=answer)
-FORWARD = Forward(
+FORWARD: Forward[shapes.CreatePartitionsRequest, shapes.CreatePartitionsResponse] = Forward(
     version=3,
     failed=_all_failed,
     is_visible=lambda image, message, answered: message.validate_only or _shows(image, message, answered),

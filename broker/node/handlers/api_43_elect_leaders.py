@@ -79,4 +79,6 @@ def _failed(request: AnyRequest[shapes.ElectLeadersRequest], error: ErrorCode) -
 
 
 CONTROLLER = ControllerApi(event=event, answer=answer)
-FORWARD = Forward(version=2, failed=lambda request, error, cause: _failed(request, error))
+FORWARD: Forward[shapes.ElectLeadersRequest, shapes.ElectLeadersResponse] = Forward(
+    version=2, failed=lambda request, error, cause: _failed(request, error)
+)

@@ -126,4 +126,6 @@ def _change(resource: shapes.AlterConfigsResource) -> ConfigChange:
 
 
 _CONTROLLER = ControllerApi(event=_event, answer=_answer)
-FORWARD = Forward(version=1, failed=_all_failed, is_visible=_shows)
+FORWARD: Forward[shapes.IncrementalAlterConfigsRequest, shapes.IncrementalAlterConfigsResponse] = Forward(
+    version=1, failed=_all_failed, is_visible=_shows
+)

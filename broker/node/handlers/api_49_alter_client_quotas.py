@@ -60,4 +60,6 @@ def _all_failed(
 
 
 CONTROLLER = ControllerApi(event=event, answer=answer)
-FORWARD = Forward(version=1, failed=_all_failed)
+FORWARD: Forward[shapes.AlterClientQuotasRequest, shapes.AlterClientQuotasResponse] = Forward(
+    version=1, failed=_all_failed
+)

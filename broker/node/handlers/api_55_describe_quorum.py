@@ -96,6 +96,6 @@ def _without_quorum(request: AnyRequest[shapes.DescribeQuorumRequest]) -> shapes
     return response(ApiKey.DESCRIBE_QUORUM, request.version, error_code=ErrorCode.none, topics=topics, nodes=[])
 
 
-FORWARD = Forward(
+FORWARD: Forward[shapes.DescribeQuorumRequest, shapes.DescribeQuorumResponse] = Forward(
     version=2, failed=_failed, default_timeout_ms=lambda config: config.controller_quorum_request_timeout_ms
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from broker.controller.image import MetadataImage
 from broker.node.handlers.services import Services
@@ -23,6 +23,7 @@ from broker.wire.messages import Message, build, request_type, response_type, to
 if TYPE_CHECKING:
     from broker.wire.shapes.kinds import Answers
 
+Answered = TypeVar("Answered")  # the answer to an `Asked`
 TIMEOUT_MS_MIN = 1_000
 TIMEOUT_MS_MAX = 60_000
 DEFAULT_TIMEOUT_MS = 10_000
@@ -38,21 +39,20 @@ def _default_timeout_ms(config: NodeConfig) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forward(Generic[Asked]):
+class Forward(Generic[Asked, Answered]):
     """How one API goes on to the active controller."""
 
     version: int
     # The answer when there was none in time.
     failed: Callable[[AnyRequest[Asked], ErrorCode, str | None], Answers[Asked]]
-    # (image, request, answer). Any: the answer of this API; its own type has no name here.
-    is_visible: Callable[[MetadataImage, Asked, Any], bool] = _always
+    is_visible: Callable[[MetadataImage, Asked, Answered], bool] = _always  # (image, request, answer)
     visible_within_ms: int | None = VISIBLE_WITHIN_MS  # after the answer; None: for what the request's time leaves
     default_timeout_ms: Callable[[NodeConfig], int] = _default_timeout_ms  # where a request has no limit of its own
     sent: Callable[[AnyRequest[Asked], int], Asked] | None = (
         None  # in that version, in so many ms; None: field by field
     )
-    # The answer of a controller that was asked more than once. Any: as in `is_visible`.
-    repeated: Callable[[Any], Answers[Asked]] | None = None
+    # The answer of a controller that was asked more than once.
+    repeated: Callable[[Answered], Answered] | None = None
 
 
 def plain(message: object) -> object:
@@ -76,7 +76,9 @@ def response_as(api_key: ApiKey, version: int, message: Message) -> Message:
     return build(response_type(api_key, version), values)
 
 
-async def forward(services: Services, asked: AnyRequest[Asked], api_key: ApiKey, how: Forward[Asked]) -> None:
+async def forward(
+    services: Services, asked: AnyRequest[Asked], api_key: ApiKey, how: Forward[Asked, Answers[Asked]]
+) -> None:
     """Ask the controller, and answer `asked`."""
     message = asked.message
     limit_ms = to_ms(message.timeout) if hasattr(message, "timeout") else how.default_timeout_ms(services.config)

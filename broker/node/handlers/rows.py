@@ -48,7 +48,7 @@ class Row(Generic[Asked]):
 
     handle: Callable[[Services, Request[Asked]], None] | None = None
     controller: ControllerApi[Asked] | None = None
-    forward: Forward[Asked] | None = None
+    forward: Forward[Asked, Any] | None = None  # Any: the answer to `Asked`, which no type variable can follow
     # The answer, if it can be no other.
     refusal: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None] | None = None
 
@@ -72,7 +72,7 @@ def handler_of(key: ApiKey, row: Row[Any]) -> Handler:
     return handle if row.refusal is None else _refused(row.refusal, handle)
 
 
-def _forwarded(key: ApiKey, how: Forward[Any], handle: Handler) -> Handler:
+def _forwarded(key: ApiKey, how: Forward[Any, Any], handle: Handler) -> Handler:
     def on_the_controller(services: Services, request: AnyRequest[Any]) -> None:
         if request.listener is Listener.CONTROLLER:
             handle(services, request)

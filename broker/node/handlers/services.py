@@ -18,7 +18,7 @@ from broker.node.coordination.producer_ids import ProducerIds
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
 from broker.node.net.quotas import ClientQuotas
-from broker.node.net.requests import AnyRequest, guarded
+from broker.node.net.requests import UnderWay, guarded
 from broker.node.process.logs import Logger
 from broker.node.replicas.appends import Appends
 from broker.node.replicas.cores import Cores
@@ -58,7 +58,7 @@ class Services:
             return ErrorCode.kafka_storage_error
         return ErrorCode.not_leader_or_follower
 
-    def serve(self, request: AnyRequest[Any], work: Coroutine[object, object, None]) -> None:
+    def serve(self, request: UnderWay, work: Coroutine[object, object, None]) -> None:
         """Answer a request in the background. As in `Dispatcher`, its exception costs that request only: it never ends
         the broker as one of `spawn` does. The peer sees a closed connection: the outcome is unknown."""
 
@@ -72,7 +72,7 @@ class Services:
 
     def ask_controller(
         self,
-        request: AnyRequest[Any],
+        request: UnderWay,
         make: Callable[[int], ControllerRequest],
         answer: Callable[[Any], None],  # Any: the response type of this request
     ) -> None:

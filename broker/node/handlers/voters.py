@@ -7,11 +7,9 @@ Not done: other versions (all voters run the same release), observers, directory
 
 from __future__ import annotations
 
-from typing import Any
-
 from broker.node.handlers.services import Services
-from broker.node.net.requests import AnyRequest
+from broker.node.net.requests import AnyRequest, Asked
 
 
-def handle(services: Services, request: AnyRequest[Any]) -> None:
+def handle(services: Services, request: AnyRequest[Asked]) -> None:
     services.metadata.quorum_request(request.message, request.respond)

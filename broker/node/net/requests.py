@@ -25,7 +25,17 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 Asked = TypeVar("Asked", bound="Asks[Any]")  # the message of one API: its handler's request and answer go together
 
 
-class AnyRequest(Protocol[Asked]):
+class UnderWay(Protocol):
+    """A request as those see it who do not look into it."""
+
+    def take_alone(self) -> None:
+        """Take no other request of its connection before this one is answered."""
+
+    def fail(self, cause: str) -> None:
+        """We failed at it: it gets no answer, and its peer learns so at once. `cause` is for the log."""
+
+
+class AnyRequest(UnderWay, Protocol[Asked]):
     """What a handler sees of a request: one that came over a connection, or one of our own."""
 
     message: Asked
@@ -39,17 +49,12 @@ class AnyRequest(Protocol[Asked]):
     @property
     def is_open(self) -> bool: ...
     def respond(self, message: Answers[Asked]) -> None: ...
-    def take_alone(self) -> None:
-        """Take no other request of its connection before this one is answered."""
-
-    def fail(self, cause: str) -> None:
-        """We failed at it: it gets no answer, and its peer learns so at once. `cause` is for the log."""
 
 
 P = ParamSpec("P")
 
 
-def guarded(request: AnyRequest[Any], callback: Callable[P, None]) -> Callable[P, None]:
+def guarded(request: UnderWay, callback: Callable[P, None]) -> Callable[P, None]:
     """`callback`, which answers `request` from within another part: its exception costs that request only, not those
     that the other part was about to serve. The door for what is called later; see `Broker.dispatch` and `serve`."""
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any
 
-from broker.node.net.requests import AnyRequest, guarded
+from broker.node.net.requests import UnderWay, guarded
 from broker.node.process.clock import monotonic_ns
 
 TURN_NS = 20_000_000
 
 
-def in_turns(request: AnyRequest[Any], work: Iterator[object], done: Callable[[], None]) -> None:
+def in_turns(request: UnderWay, work: Iterator[object], done: Callable[[], None]) -> None:
     """Run `work`, which yields where it may be left, and then `done`: now, or later if it takes more than one turn."""
     turn_ends_ns = monotonic_ns() + TURN_NS
     for _ in work:
