@@ -29,6 +29,7 @@ from harness.errors import CellError
 from harness.run.client_runtime import client_runtime
 from harness.run.null_broker import NullBroker
 from harness.run.workload_process import WorkloadProcess
+from runlog.records.load import Health, LoadDone, LoadEnded, LoadError, LoadPhase, PhaseBegan
 from runlog.streams.compact import compact_cell
 from runlog.streams.parquet import read_stream
 from runlog.streams.schema import SEND, SendStatus
@@ -106,24 +107,23 @@ def measure(
     cell = f"{client}-{processes}-{rate_per_s}".replace("_", "-")
     broker.create_topic(cell, PARTITIONS)
     load = WorkloadProcess(directory / "load.stderr.log")
-    events: list[dict[str, Any]] = []
+    done: LoadDone | None = None
     problem, measure_us, cpu_before_s, cpu_share = "", 0, 0.0, 0.0
     try:
         load.begin(_plan(broker, directory, cell, client, processes, rate_per_s, measure_s))
         deadline_s = time.monotonic() + measure_s + (WARMUP_MS + DRAIN_MS) / 1e3 + OVERTIME_S
-        while not problem and (not events or events[-1].get("event") != "done"):
-            event = load.next_event(0.2)
-            if time.monotonic() > deadline_s:
+        while not problem and done is None:
+            match load.next_event(0.2):
+                case PhaseBegan(phase=LoadPhase.MEASURE, t_us=t_us):
+                    measure_us, cpu_before_s = t_us, broker.cpu_s()
+                case PhaseBegan(phase=LoadPhase.DRAIN, t_us=t_us) if measure_us:
+                    cpu_share = (broker.cpu_s() - cpu_before_s) / ((t_us - measure_us) / 1e6)
+                case LoadDone() as event:
+                    done = event
+                case LoadError() | LoadEnded() as event:
+                    problem = load.problem_of(event)
+            if done is None and time.monotonic() > deadline_s:
                 problem = "did not finish in time"
-            if event is None:
-                continue
-            events.append(event)
-            if event.get("phase") == "measure":
-                measure_us, cpu_before_s = int(event["t_us"]), broker.cpu_s()
-            elif event.get("phase") == "drain" and measure_us:
-                cpu_share = (broker.cpu_s() - cpu_before_s) / ((int(event["t_us"]) - measure_us) / 1e6)
-            elif event.get("event") in ("error", "end"):
-                problem = str(event.get("message") or load.describe_end())
     except CellError as error:
         problem = str(error)
     finally:
@@ -132,7 +132,7 @@ def measure(
     compact_cell(directory, cell)
     rows = read_stream(directory, SEND, cell).select(["status", "intended_us", "acked_us"])
     shutil.rmtree(directory / "send" / f"cell={cell}", ignore_errors=True)
-    health = events[-1].get("health", {}) if events and not problem else {}
+    health = Health() if done is None else done.health
     acked = rows.filter(pc.equal(rows["status"], int(SendStatus.ACKED)))
     intended = acked["intended_us"].to_numpy()
     acked_us = acked["acked_us"].to_numpy()
@@ -146,18 +146,23 @@ def measure(
         rows=rows.num_rows,
         acked=acked.num_rows,
         acked_per_s=round(float(np.count_nonzero((acked_us >= measure_us) & (acked_us < end_us))) / measure_s, 1),
-        lag_us_p50=health.get("schedule_lag_us_p50", -1),
-        lag_us_p99=health.get("schedule_lag_us_p99", -1),
-        lag_us_max=health.get("schedule_lag_us_max", -1),
+        lag_us_p50=_whole(health.schedule_lag_us_p50),
+        lag_us_p99=_whole(health.schedule_lag_us_p99),
+        lag_us_max=_whole(health.schedule_lag_us_max),
         latency_us_p50=int(np.quantile(latencies, 0.5)) if len(latencies) else -1,
         latency_us_p99=int(np.quantile(latencies, 0.99)) if len(latencies) else -1,
-        backpressure_sends=health.get("backpressure_sends", -1),
-        cpu_share_by_process=tuple(health.get("cpu_share_by_process", ())),
+        backpressure_sends=_whole(health.backpressure_sends),
+        cpu_share_by_process=health.cpu_share_by_process or (),
         broker_cpu_share=round(cpu_share, 3),
-        gc_ms_max=health.get("gc_ms_max", -1.0),
-        hub_lag_us_p99=health.get("hub_lag_us_p99", -1),
+        gc_ms_max=-1.0 if health.gc_ms_max is None else health.gc_ms_max,
+        hub_lag_us_p99=_whole(health.hub_lag_us_p99),
         problem=problem,
     )
+
+
+def _whole(figure: float | None) -> int:
+    """-1 for what was not measured."""
+    return -1 if figure is None else int(figure)
 
 
 def _plan(

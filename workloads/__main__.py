@@ -18,11 +18,12 @@ import threading
 import gevent
 from pydantic import ValidationError
 
+from runlog.records.codec import to_json
+from runlog.records.load import LoadError, LoadEvent, Ready
 from workloads import clients  # noqa: F401  (imported before "ready", so that a plan starts at once)
 from workloads.affinity import keep_to_one_core
 from workloads.conductor import Conductor
 from workloads.fleet import Fleet, FleetError, LocalFleet, WorkerFleet, run_worker
-from workloads.load_process import Json
 from workloads.model import Plan
 from workloads.payloads import PayloadError
 from workloads.readiness import LoadFailed
@@ -32,8 +33,8 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 _SWITCH_INTERVAL_S = 0.0002  # the default of 5 ms is how late a sending thread could be behind a receiving one
 
 
-def emit(event: Json) -> None:
-    sys.stdout.write(json.dumps(event, separators=(",", ":")) + "\n")
+def emit(event: LoadEvent) -> None:
+    sys.stdout.write(json.dumps(to_json(event), separators=(",", ":")) + "\n")
     sys.stdout.flush()
 
 
@@ -44,14 +45,14 @@ def main(arguments: list[str]) -> int:
     if arguments:
         sys.stderr.write("usage: python -m workloads    (reads one plan, a line of JSON, from stdin)\n")
         return EXIT_USAGE
-    emit({"event": "ready"})
+    emit(Ready())
     line = sys.stdin.readline()
     if not line.strip():
         return EXIT_OK
     try:
         plan = Plan.model_validate_json(line)
     except ValidationError as error:
-        emit({"event": "error", "message": f"the plan is not valid: {error}", "fatal": True})
+        emit(LoadError(message=f"the plan is not valid: {error}"))
         return EXIT_USAGE
     return _run(plan)
 
@@ -63,7 +64,7 @@ def _run(plan: Plan) -> int:
     try:
         fleet: Fleet = LocalFleet(plan) if is_local else WorkerFleet(plan)
     except PayloadError as error:
-        emit({"event": "error", "message": str(error), "fatal": True})
+        emit(LoadError(message=str(error)))
         return EXIT_FAILED
     conductor = Conductor(plan, fleet, emit)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -71,10 +72,10 @@ def _run(plan: Plan) -> int:
     try:
         conductor.run()
     except (LoadFailed, FleetError, WebError) as error:
-        emit({"event": "error", "message": str(error), "fatal": True})
+        emit(LoadError(message=str(error)))
         return EXIT_FAILED
     except Exception as error:  # the process entry: whoever started us must learn why
-        emit({"event": "error", "message": f"{type(error).__name__}: {error}", "fatal": True})
+        emit(LoadError(message=f"{type(error).__name__}: {error}"))
         raise
     return EXIT_OK
 

@@ -12,20 +12,21 @@ from collections.abc import Callable
 import gevent
 
 from runlog.files.clock import RunClock
-from runlog.files.json_lines import JsonlWriter
 from runlog.files.paths import events_path
+from runlog.records.lines import STATS, RecordWriter
+from runlog.records.load import LoadError, LoadEvent, LoadPhase, PhaseBegan, ProgressTold
+from runlog.records.stats import WORKLOADS, ClientSample, HealthSample, ProgressSample
 from workloads import web
 from workloads.context import Phases
 from workloads.fleet import Fleet
-from workloads.load_process import LOOK_S, TELL_INTERVAL_S, Json, live_figures, merge_reports
+from workloads.load_process import LOOK_S, TELL_INTERVAL_S, merge_client_metrics, merge_reports, progress_of
 from workloads.model import Plan
 from workloads.producer import CLOSE_TIMEOUT_S
 from workloads.readiness import LoadFailed, wait_ready
 
-Emit = Callable[[Json], None]
+Emit = Callable[[LoadEvent], None]
 START_DELAY_MS = 200  # from "all are ready" to the first send, so that every process hears of it in time
 CONSUMERS_IDLE_US = 500_000  # a tail reader that got nothing for this long has read all there is
-_PROGRESS = ("sent", "acked", "failed", "unknown", "received")
 
 
 class Conductor:
@@ -38,7 +39,7 @@ class Conductor:
         self._clock = RunClock(t0_monotonic_ns=plan.t0_monotonic_ns)
         self._stop_requested = False
         self._next_progress_s = 0.0
-        self._stats = JsonlWriter(events_path(plan.run_dir, plan.cell_id, "stats"))
+        self._stats = RecordWriter(events_path(plan.run_dir, plan.cell_id, "stats"), STATS)
         self._errors_told: set[str] = set()
 
     def request_stop(self) -> None:
@@ -51,7 +52,7 @@ class Conductor:
         try:
             if self._plan.web_port is not None:
                 end_web = web.serve(self._fleet.environment, self._plan.web_port, self.request_stop)
-            self._phase("connect")
+            self._phase(LoadPhase.CONNECT)
             self._fleet.start_users()
             if self._wait_ready():
                 self._send_and_drain()
@@ -84,19 +85,19 @@ class Conductor:
         phases = Phases.of(self._plan, time.monotonic_ns() + START_DELAY_MS * 1_000_000)
         self._fleet.begin(phases)
         drain_deadline_ns = phases.drain_end_ns
-        for name, start_ns, end_ns in (
-            ("warmup", phases.start_ns, phases.measure_ns),
-            ("measure", phases.measure_ns, phases.end_ns),
+        for phase, start_ns, end_ns in (
+            (LoadPhase.WARMUP, phases.start_ns, phases.measure_ns),
+            (LoadPhase.MEASURE, phases.measure_ns, phases.end_ns),
         ):
             if not self._wait_until(start_ns):
                 break
-            self._phase(name, start_ns)
+            self._phase(phase, start_ns)
             if not self._wait_until(end_ns):
                 break
         if self._stop_requested:
             drain_deadline_ns = time.monotonic_ns() + self._plan.workload.drain_ms * 1_000_000
             self._fleet.stop_sending(drain_deadline_ns)
-        self._phase("drain", None if self._stop_requested else phases.end_ns)
+        self._phase(LoadPhase.DRAIN, None if self._stop_requested else phases.end_ns)
         self._drain(drain_deadline_ns)
 
     def _drain(self, deadline_ns: int) -> None:
@@ -122,12 +123,14 @@ class Conductor:
     def _finish(self) -> None:
         self._fleet.settle()
         self._progress(now=True)
-        done = merge_reports(self._fleet.reports())
-        client = done.pop("client")
-        self._stat("client", {"final": True, **client})
-        self._stat("generator_health", done["health"])
-        self._phase("done")
-        self._emit({"event": "done", "t_us": self._clock.now_us(), **done})
+        reports = self._fleet.reports()
+        t_us = self._clock.now_us()
+        done = merge_reports(reports, t_us=t_us)
+        client = {"final": True, **merge_client_metrics(reports)}
+        self._stats.append(ClientSample(t_us=t_us, source=WORKLOADS, values=client))
+        self._stats.append(HealthSample(t_us=t_us, source=WORKLOADS, values=done.health))
+        self._phase(LoadPhase.DONE)
+        self._emit(done)
 
     def _wait_until(self, mono_ns: int) -> bool:
         """False as soon as a stop is asked for, or when every producer is gone."""
@@ -143,24 +146,18 @@ class Conductor:
             return
         self._next_progress_s = time.monotonic() + TELL_INTERVAL_S
         state = self._fleet.state()
-        progress = {name: state[name] for name in _PROGRESS}
         readers_inside = sum(not reader.own_processes for reader in self._plan.workload.reader_groups)
-        progress |= live_figures(state, readers_inside)
-        if state["refusals"]:
-            progress["refusals"] = state["refusals"]
-        self._emit({"event": "progress", "t_us": self._clock.now_us(), **progress})
-        self._stat("progress", progress)
+        progress, t_us = progress_of(state, readers_inside), self._clock.now_us()
+        self._emit(ProgressTold(t_us=t_us, progress=progress))
+        self._stats.append(ProgressSample(t_us=t_us, source=WORKLOADS, values=progress))
         if state["client"]:
-            self._stat("client", state["client"])
+            self._stats.append(ClientSample(t_us=t_us, source=WORKLOADS, values=state["client"]))
         for message in state["errors"]:
             if message not in self._errors_told:
                 self._errors_told.add(message)
-                self._emit({"event": "error", "message": message, "fatal": False})
+                self._emit(LoadError(message=message, fatal=False))
 
-    def _phase(self, name: str, mono_ns: int | None = None) -> None:
+    def _phase(self, phase: LoadPhase, mono_ns: int | None = None) -> None:
         """Announce a phase with its exact start, which is at most a few milliseconds ago."""
         t_us = self._clock.now_us() if mono_ns is None else self._clock.to_us(mono_ns)
-        self._emit({"event": "phase", "phase": name, "t_us": t_us})
-
-    def _stat(self, name: str, values: Json) -> None:
-        self._stats.append({"t_us": self._clock.now_us(), "source": "workloads", "name": name, "values": values})
+        self._emit(PhaseBegan(phase=phase, t_us=t_us))

@@ -12,6 +12,8 @@ from typing import Any
 
 import gevent
 
+from runlog.records.codec import from_document, to_json
+from runlog.records.load import ClientSettings, Health, LoadDone, PayloadFigures, ProducerEnd, Progress
 from runlog.streams.schema import SendStatus
 from workloads import payloads
 from workloads.context import LoadContext, Phases
@@ -129,7 +131,7 @@ class LoadProcess:
             "foreign_records": sum(loop.foreign for loop in self.members.consumers),
             "redelivery": self.context.redelivery_reports(),
             "payload_zlib_ratio": round(pool.achieved_ratio(), 3),
-            "payload": payloads.describe(self.context.plan.workload, pool),
+            "payload": to_json(payloads.describe(self.context.plan.workload, pool)),
             "client_effective": effective,
             "client": {str(loop.number): loop.client_metrics() for loop in producers},
         }
@@ -162,19 +164,30 @@ def empty_state() -> Json:
     return {**counts, **by_key, "last_received_us": -1, "errors": []}
 
 
-def live_figures(state: Json, readers: int) -> Json:
+def progress_of(state: Json, readers: int) -> Progress:
     """What a live view shows of a merged state: the last half second, and how far the slowest reader is behind."""
-    figures: Json = {}
-    for name, shares in (("latency", (0.5, 0.99)), ("end_to_end", (0.99,)), ("schedule_lag", (0.99,))):
-        histogram = LogHistogram()
-        for document in state["recent"].get(name, ()):
-            histogram.merge_json(document)
-        if histogram.count:
-            figures |= {f"{name}_us_p{share * 100:.0f}": histogram.quantile_us(share) for share in shares}
-    if readers:
-        slowest = min(state["received_by_reader"].get(str(reader), 0) for reader in range(readers))
-        figures["backlog"] = max(0, state["acked"] - slowest)
-    return figures
+    latency, end_to_end, schedule_lag = (_recent(state, name) for name in ("latency", "end_to_end", "schedule_lag"))
+    slowest = min((state["received_by_reader"].get(str(reader), 0) for reader in range(readers)), default=None)
+    return Progress(
+        sent=state["sent"],
+        acked=state["acked"],
+        failed=state["failed"],
+        unknown=state["unknown"],
+        received=state["received"],
+        latency_us_p50=latency.quantile_us(0.5) if latency.count else None,
+        latency_us_p99=latency.quantile_us(0.99) if latency.count else None,
+        end_to_end_us_p99=end_to_end.quantile_us(0.99) if end_to_end.count else None,
+        schedule_lag_us_p99=schedule_lag.quantile_us(0.99) if schedule_lag.count else None,
+        backlog=None if slowest is None else max(0, state["acked"] - slowest),
+        refusals=state["refusals"] or None,
+    )
+
+
+def _recent(state: Json, name: str) -> LogHistogram:
+    histogram = LogHistogram()
+    for document in state["recent"].get(name, ()):
+        histogram.merge_json(document)
+    return histogram
 
 
 def merge_states(states: list[Json]) -> Json:
@@ -205,36 +218,52 @@ def _merge_redelivery(reports: list[dict[str, dict[str, int]]]) -> dict[str, int
     return merged
 
 
-def merge_reports(reports: list[Json]) -> Json:
-    """The `done` event: producers, health and effective settings of the whole cell."""
+def merge_reports(reports: list[Json], *, t_us: int) -> LoadDone:
+    """Producers, health and effective settings of the whole cell."""
+    producers = [from_document(ProducerEnd, end) for report in reports for end in report["producers"]]
+    effective: dict[str, str] = next(
+        (report["client_effective"] for report in reports if report["client_effective"]), {}
+    )
+    return LoadDone(
+        t_us=t_us,
+        producers=tuple(sorted(producers, key=lambda end: (end.producer, end.incarnation))),
+        health=_merge_health(reports),
+        effective=ClientSettings(client=effective),
+    )
+
+
+def merge_client_metrics(reports: list[Json]) -> dict[str, Any]:
+    """By the producers' numbers; each as its library has them."""
+    return {number: metrics for report in reports for number, metrics in report["client"].items()}
+
+
+def _merge_health(reports: list[Json]) -> Health:
     lag, hub, stages = LogHistogram(), LogHistogram(), Stages()
-    producers: list[Json] = []
-    client: Json = {}
     for report in reports:
-        producers.extend(report["producers"])
-        client.update(report["client"])
         lag.merge_json(report["lag"])
         hub.merge_json(report["hub"])
         stages.merge_json(report["stages"])
-    health = {
-        "schedule_lag_us_p50": lag.quantile_us(0.5),
-        "schedule_lag_us_p99": lag.quantile_us(0.99),
-        "schedule_lag_us_max": lag.max_us,
-        "hub_lag_us_p99": hub.quantile_us(0.99),
-        "cpu_share": max((report["cpu_share"] for report in reports), default=0.0),
-        "cpu_share_by_process": [report["cpu_share"] for report in reports],
-        "cores_by_process": [report["cores"] for report in reports],
-        "gc_ms": round(sum(report["gc_ms"] for report in reports), 3),
-        "gc_ms_max": max((report["gc_ms_max"] for report in reports), default=0.0),
-        **{
-            name: sum(report[name] for report in reports)
-            for name in ("late_sends", "backpressure_sends", "unsent", "unsent_for_space", "foreign_records")
-        },
-        "payload_zlib_ratio": next((report["payload_zlib_ratio"] for report in reports), 0.0),
-        "stages": stages.figures(),
-        "payload": next((report["payload"] for report in reports), {}),
-    }
-    health |= _merge_redelivery([report["redelivery"] for report in reports])
-    effective: Json = next((report["client_effective"] for report in reports if report["client_effective"]), {})
-    producers.sort(key=lambda producer: (producer["producer"], producer["incarnation"]))
-    return {"producers": producers, "health": health, "effective": {"client": effective}, "client": client}
+
+    def total(name: str) -> int:
+        return sum(report[name] for report in reports)
+
+    return Health(
+        schedule_lag_us_p50=lag.quantile_us(0.5),
+        schedule_lag_us_p99=lag.quantile_us(0.99),
+        schedule_lag_us_max=lag.max_us,
+        hub_lag_us_p99=hub.quantile_us(0.99),
+        cpu_share=max((report["cpu_share"] for report in reports), default=0.0),
+        cpu_share_by_process=tuple(report["cpu_share"] for report in reports),
+        cores_by_process=tuple(tuple(report["cores"]) for report in reports),
+        gc_ms=round(sum(report["gc_ms"] for report in reports), 3),
+        gc_ms_max=max((report["gc_ms_max"] for report in reports), default=0.0),
+        late_sends=total("late_sends"),
+        backpressure_sends=total("backpressure_sends"),
+        unsent=total("unsent"),
+        unsent_for_space=total("unsent_for_space"),
+        foreign_records=total("foreign_records"),
+        payload_zlib_ratio=next((report["payload_zlib_ratio"] for report in reports), 0.0),
+        stages=stages.figures(),
+        payload=from_document(PayloadFigures, next((report["payload"] for report in reports), {})),
+        more=_merge_redelivery([report["redelivery"] for report in reports]),
+    )

@@ -7,11 +7,13 @@ Shown by tests/workloads/test_workloads_payloads.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from runlog.records.load import PayloadFigures
 from runlog.streams.payload import HEADER_BYTES, POOL_BYTES, PayloadPool, random_bodies
 from workloads.model import ListedSizes, LognormalSizes, Sizes, UniformSizes, Workload
 
@@ -103,10 +105,11 @@ def read_times_ms(path: Path) -> NDArray[np.float64]:
     return np.array(times)
 
 
-def describe(workload: Workload, pool: PayloadPool) -> dict[str, object]:
+def describe(workload: Workload, pool: PayloadPool) -> PayloadFigures:
     """What the records are made of, for the account at the end."""
-    described: dict[str, object] = {"bodies": len(pool), "mean_size_bytes": round(pool.mean_size_bytes, 1)}
-    if workload.corpus is not None:
-        size = workload.corpus.stat().st_size if workload.corpus.exists() else 0
-        described |= {"corpus": str(workload.corpus), "corpus_read_share": min(1.0, CORPUS_BYTES_MAX / max(1, size))}
-    return described
+    made = PayloadFigures(bodies=len(pool), mean_size_bytes=round(pool.mean_size_bytes, 1))
+    if workload.corpus is None:
+        return made
+    size = workload.corpus.stat().st_size if workload.corpus.exists() else 0
+    share = min(1.0, CORPUS_BYTES_MAX / max(1, size))
+    return replace(made, corpus=str(workload.corpus), corpus_read_share=share)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from runlog.records import load as records
 from runlog.streams.schema import SendStatus
 from runlog.streams.segment import Rows
 from workloads.histogram import LogHistogram
@@ -36,7 +37,6 @@ RECV_STAGES = {
 _SEND_TIMES = ("intended_us", "sent_us", "acked_us", "appended_us")
 _RECV_TIMES = ("intended_us", "appended_us", "polled_us")
 _Times = NDArray[np.int64]
-_SHARES = {"p50_us": 0.5, "p90_us": 0.9, "p99_us": 0.99, "p999_us": 0.999}
 SAMPLES_BEYOND_MIN = 10  # a percentile is told only if so many samples lie beyond it
 
 
@@ -95,26 +95,39 @@ class Stages:
         for name, count in document["censored"].items():
             self._censored[name] += count
 
-    def figures(self) -> Json:
+    def figures(self) -> records.Stages:
         """What the account at the end tells: n, mean, percentiles that the sample carries, the largest, negatives."""
-        told: Json = {"censored": dict(self._censored)}
-        for name, histogram in self._histograms.items():
-            count = histogram.count
-            if not count:
-                continue
-            shown = {
-                label: histogram.quantile_us(share)
-                for label, share in _SHARES.items()
-                if count * (1 - share) >= SAMPLES_BEYOND_MIN
-            }
-            told[name] = {
-                "n": count,
-                "mean_us": round(histogram.mean_us(), 1),
-                **shown,
-                "max_us": histogram.max_us,
-                "negative": self._negative[name],
-            }
-        return told
+        return records.Stages(
+            censored=records.Censored(failed=self._censored["failed"], unknown=self._censored["unknown"]),
+            schedule_lag=self._figures("schedule_lag"),
+            send_to_append=self._figures("send_to_append"),
+            append_to_ack=self._figures("append_to_ack"),
+            send_to_ack=self._figures("send_to_ack"),
+            intended_to_ack=self._figures("intended_to_ack"),
+            append_to_poll=self._figures("append_to_poll"),
+            intended_to_poll=self._figures("intended_to_poll"),
+        )
+
+    def _figures(self, name: str) -> records.StageFigures | None:
+        """None of a stage that was not measured."""
+        histogram = self._histograms[name]
+        count = histogram.count
+        if not count:
+            return None
+
+        def quantile_us(share: float) -> float | None:
+            return histogram.quantile_us(share) if count * (1 - share) >= SAMPLES_BEYOND_MIN else None
+
+        return records.StageFigures(
+            n=count,
+            mean_us=round(histogram.mean_us(), 1),
+            p50_us=quantile_us(0.5),
+            p90_us=quantile_us(0.9),
+            p99_us=quantile_us(0.99),
+            p999_us=quantile_us(0.999),
+            max_us=histogram.max_us,
+            negative=self._negative[name],
+        )
 
 
 def _inside(columns: Mapping[str, _Times], start_us: int, end_us: int) -> dict[str, _Times]:

@@ -186,7 +186,7 @@ class CellRun:
     def _read_back(self) -> None:
         """An interrupted run skips it, because the log would be read while the cluster is taken down."""
         if not self._context.stop.is_set():
-            self._truth.read(sent=int(self._load.sends.get("sent", 0)))
+            self._truth.read(sent=self._load.sends.sent if self._load.sends else 0)
 
     def _verdict_of_run(self) -> tuple[CellStatus, str]:
         if self._context.stop.is_set():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from harness.errors import CellError, EnvironmentFault
@@ -31,6 +31,7 @@ from harness.run.load_plan import load_plan
 from harness.run.null_broker import NullBroker
 from harness.run.workload_process import WorkloadProcess
 from runlog.quality.criteria import Criteria
+from runlog.records.load import Health, LoadDone, LoadEnded, LoadError, LoadPhase, PhaseBegan
 from runlog.records.run import CertificateRecord, CertificationStatus
 from workloads.clients.protocol import READY_TIMEOUT_S
 
@@ -40,6 +41,16 @@ WARMUP_OF_JVM_MS: Final = 4_000  # until hot code is compiled
 OVERTIME_S: Final = 10.0
 SHAPES_MAX: Final = 8  # measured in one run, some 4 s each
 ATTEMPTS_MAX: Final = 2  # of a measurement that others disturbed; the higher ceiling counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """What was measured of one load. `seconds` is 0 if it never came to its measured window."""
+
+    seconds: float
+    broker_cpu_s: float
+    foreign_share: float | None
+    health: Health
 
 
 class Certifier:
@@ -107,8 +118,7 @@ class Certifier:
         warmup_ms = WARMUP_OF_JVM_MS if planned.client == "java" else WARMUP_MS
         workload = flat_out(planned.workload, warmup_ms=warmup_ms)
         broker.create_topic(topic, planned.partitions)
-        load, host = self._new_load(), HostSampler()
-        broker_cpu_s, window_s, foreign = 0.0, 0.0, None
+        load = self._new_load()
         try:
             load.begin(
                 load_plan(
@@ -121,45 +131,51 @@ class Certifier:
                     workload=workload,
                 )
             )
-            deadline_s = time.monotonic() + (warmup_ms + MEASURE_MS + DRAIN_MS) / 1e3 + READY_TIMEOUT_S + OVERTIME_S
-            measure_us = 0
-            while True:
-                event = load.next_event(0.2) or {}
-                if event.get("phase") == "measure":
-                    measure_us, broker_cpu_s = int(event["t_us"]), broker.cpu_s()
-                    host.sample()
-                elif event.get("phase") == "drain" and measure_us:
-                    window_s, broker_cpu_s = (int(event["t_us"]) - measure_us) / 1e6, broker.cpu_s() - broker_cpu_s
-                    foreign = (host.sample() or {}).get("foreign_share")
-                elif event.get("event") == "done":
-                    break
-                elif event.get("event") in ("error", "end"):
-                    raise CellError(str(event.get("message") or load.describe_end()))
-                if self._context.stop.is_set():
-                    raise CellError("interrupted")
-                if time.monotonic() > deadline_s:
-                    raise CellError("the load process did not finish in time")
+            limit_s = (warmup_ms + MEASURE_MS + DRAIN_MS) / 1e3 + READY_TIMEOUT_S + OVERTIME_S
+            window = self._window(load, broker, limit_s=limit_s)
         finally:
             load.stop(1.0)
             shutil.rmtree(self._directory / "cells" / topic, ignore_errors=True)
         broker.delete_topic(topic)
-        health = event["health"]
-        acked = int(health["stages"].get("intended_to_ack", {}).get("n", 0))
-        if not acked or window_s <= 0:
+        health, foreign = window.health, window.foreign_share
+        measured = None if health.stages is None else health.stages.intended_to_ack
+        if measured is None or window.seconds <= 0:
             raise CellError("nothing was acknowledged in the measured window")
         return CertificateRecord(
             id=name,
             client=planned.client,
             shape=shape_text(planned),
             properties=dict(planned.properties),
-            records_per_s=round(acked / window_s, 1),
-            window_s=round(window_s, 3),
+            records_per_s=round(measured.n / window.seconds, 1),
+            window_s=round(window.seconds, 3),
             attempts=attempt,
-            cpu_share_by_process=tuple(health["cpu_share_by_process"]),
-            broker_cpu_share=round(broker_cpu_s / window_s, 3),
-            gc_ms=health["gc_ms"],
-            gc_ms_max=health["gc_ms_max"],
-            hub_lag_us_p99=health["hub_lag_us_p99"],
+            cpu_share_by_process=health.cpu_share_by_process or (),
+            broker_cpu_share=round(window.broker_cpu_s / window.seconds, 3),
+            gc_ms=health.gc_ms,
+            gc_ms_max=health.gc_ms_max,
+            hub_lag_us_p99=health.hub_lag_us_p99,
             foreign_share=foreign,
             disturbed=foreign is not None and foreign > Criteria().foreign_share_max,
         )
+
+    def _window(self, load: WorkloadProcess, broker: NullBroker, *, limit_s: float) -> _Window:
+        """Until the load is done. CellError when it fails, takes too long, or the run is stopped."""
+        host, measure_us = HostSampler(), 0
+        broker_cpu_s, seconds, foreign = 0.0, 0.0, None
+        deadline_s = time.monotonic() + limit_s
+        while True:
+            match load.next_event(0.2):
+                case PhaseBegan(phase=LoadPhase.MEASURE, t_us=t_us):
+                    measure_us, broker_cpu_s = t_us, broker.cpu_s()
+                    host.sample()
+                case PhaseBegan(phase=LoadPhase.DRAIN, t_us=t_us) if measure_us:
+                    seconds, broker_cpu_s = (t_us - measure_us) / 1e6, broker.cpu_s() - broker_cpu_s
+                    foreign = (host.sample() or {}).get("foreign_share")
+                case LoadDone(health=health):
+                    return _Window(seconds=seconds, broker_cpu_s=broker_cpu_s, foreign_share=foreign, health=health)
+                case LoadError() | LoadEnded() as event:
+                    raise CellError(load.problem_of(event))
+            if self._context.stop.is_set():
+                raise CellError("interrupted")
+            if time.monotonic() > deadline_s:
+                raise CellError("the load process did not finish in time")

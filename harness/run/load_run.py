@@ -16,12 +16,20 @@ from harness.run.context import RunContext
 from harness.run.load_plan import load_plan
 from harness.run.outcome import Outcome
 from harness.run.timeline_driver import TimelineDriver
-from harness.run.workload_process import Event, WorkloadProcess
+from harness.run.workload_process import WorkloadProcess
 from runlog.files.redaction import hidden_settings
 from runlog.records.cell import CellAnomaly
-from runlog.records.codec import from_document
 from runlog.records.lines import RecordWriter
-from runlog.records.load import LoadDone, Progress
+from runlog.records.load import (
+    LoadDone,
+    LoadEnded,
+    LoadError,
+    LoadEvent,
+    LoadPhase,
+    PhaseBegan,
+    Progress,
+    ProgressTold,
+)
 from runlog.records.stats import PhaseSample, ProgressSample, StatsSample
 from workloads.clients.protocol import READY_TIMEOUT_S
 
@@ -51,7 +59,7 @@ class LoadRun:
         self._timeline_ended_us: int | None = None
         self._is_asked_to_stop = False
         self._awaited, self._since_us, self._limit_us = "begin", 0, 0  # set before anything is awaited
-        self.sends: Event = {}  # the last progress
+        self.sends: Progress | None = None  # as the load told it last
 
     def pid(self) -> int | None:
         return self._process.pid if self._process.is_running() else None
@@ -110,26 +118,28 @@ class LoadRun:
             self._is_asked_to_stop = True
             self._process.ask_to_stop()
 
-    def _take(self, event: Event) -> bool:
+    def _take(self, event: LoadEvent) -> bool:
         """React to one event of the load process. True after the last event."""
-        kind = event.get("event")
-        if kind == "phase":
-            self._on_phase(str(event.get("phase")), int(event.get("t_us", self._context.clock.now_us())))
-        elif kind == "progress":
-            self._context.progress.figures(event)
-            self.sends = event
-            if self._chaos is not None:
-                self._chaos.acked = int(event.get("acked", 0))
-            self._stats.append(ProgressSample(t_us=self._context.clock.now_us(), values=from_document(Progress, event)))
-        elif kind == "done":
-            self._on_done(from_document(LoadDone, event))
-            return True
-        elif kind == "error":
-            message = str(event.get("message"))
-            raise CellError(" ".join([f"load process: {message}", *hints(message)]))
-        elif kind == "end":
-            raise CellError(f"the load process ended before it was done: {self._process.describe_end()}")
+        match event:
+            case PhaseBegan():
+                self._on_phase(event.phase, event.t_us)
+            case ProgressTold():
+                self._on_progress(event.progress)
+            case LoadDone():
+                self._on_done(event)
+                return True
+            case LoadError():
+                raise CellError(" ".join([f"load process: {event.message}", *hints(event.message)]))
+            case LoadEnded():
+                raise CellError(f"the load process ended before it was done: {self._process.describe_end()}")
         return False
+
+    def _on_progress(self, progress: Progress) -> None:
+        self._context.progress.figures(progress)
+        self.sends = progress
+        if self._chaos is not None:
+            self._chaos.acked = progress.acked
+        self._stats.append(ProgressSample(t_us=self._context.clock.now_us(), values=progress))
 
     def _on_done(self, done: LoadDone) -> None:
         record, said = self._outcome.record, done.effective
@@ -138,17 +148,17 @@ class LoadRun:
         )
         self._outcome.record = replace(record, producers=done.producers, health=done.health, effective=settings)
 
-    def _on_phase(self, phase: str, t_us: int) -> None:
+    def _on_phase(self, phase: LoadPhase, t_us: int) -> None:
         self._context.progress.phase(phase)
         # On disk at once, because recover.py finds the measured window there if this process is killed.
         self._stats.append(PhaseSample(t_us=t_us, value=phase))
-        if phase == "warmup":
+        if phase is LoadPhase.WARMUP:
             workload = self._planned.workload
             planned_s = (workload.warmup_ms + workload.measure_ms + workload.drain_ms) / 1000
             self._await("finish", planned_s + OVERTIME_S)
-        elif phase == "measure":
+        elif phase is LoadPhase.MEASURE:
             self._outcome.record = replace(self._outcome.record, measure_start_us=t_us)
             if self._chaos is not None:
                 self._chaos.begin(t_us)
-        elif phase == "drain":
+        elif phase is LoadPhase.DRAIN:
             self._outcome.record = replace(self._outcome.record, measure_end_us=t_us)

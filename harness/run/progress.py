@@ -8,10 +8,11 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import IO, NamedTuple
 
 from runlog.records.fault import FaultLine, FaultPhase
+from runlog.records.load import Progress as LoadProgress
 
 _WIDTH_DEFAULT = 120
 _TITLE_MIN = 20  # of a title; before it becomes shorter, a figure is left out
@@ -62,23 +63,22 @@ class Progress:
         elif line.phase in (FaultPhase.HEALED, FaultPhase.NOT_EFFECTIVE):
             self._faults.pop(line.id, None)
 
-    def figures(self, counters: Mapping[str, Any]) -> None:
+    def figures(self, load: LoadProgress) -> None:
         """What the load process reports twice a second."""
-        now_s, acked = time.monotonic(), int(counters.get("acked", 0))
+        now_s, acked = time.monotonic(), load.acked
         parts: list[_Part] = []
         if self._last is not None and now_s > self._last[0]:
             parts.append(_Part(f"{max(0.0, (acked - self._last[1]) / (now_s - self._last[0])):,.0f} acked/s", 1))
         self._last = (now_s, acked)
-        if counters.get("backlog"):
-            parts.append(_Part(f"{counters['backlog']:,} behind", 0))
-        parts += [_Part(f"{counters[name]:,} {name}", 0) for name in ("failed", "unknown") if counters.get(name)]
-        if "latency_us_p99" in counters:
-            parts.append(_Part(f"p99 {_ms(counters['latency_us_p99'])} ms", 1))
-            parts.append(_Part(f"p50 {_ms(counters['latency_us_p50'])} ms", 4))
-        if "end_to_end_us_p99" in counters:
-            parts.append(_Part(f"read p99 {_ms(counters['end_to_end_us_p99'])} ms", 3))
-        if counters.get("schedule_lag_us_p99", 0) >= LAG_SHOWN_US:
-            parts.append(_Part(f"generator late {_ms(counters['schedule_lag_us_p99'])} ms", 2))
+        counts = ((load.backlog or 0, "behind"), (load.failed, "failed"), (load.unknown, "unknown"))
+        parts += [_Part(f"{count:,} {what}", 0) for count, what in counts if count]
+        if load.latency_us_p99 is not None and load.latency_us_p50 is not None:
+            parts.append(_Part(f"p99 {_ms(load.latency_us_p99)} ms", 1))
+            parts.append(_Part(f"p50 {_ms(load.latency_us_p50)} ms", 4))
+        if load.end_to_end_us_p99 is not None:
+            parts.append(_Part(f"read p99 {_ms(load.end_to_end_us_p99)} ms", 3))
+        if load.schedule_lag_us_p99 is not None and load.schedule_lag_us_p99 >= LAG_SHOWN_US:
+            parts.append(_Part(f"generator late {_ms(load.schedule_lag_us_p99)} ms", 2))
         if self._live:
             self._draw(parts)
 
@@ -120,5 +120,5 @@ def live_line(number: str, title: str, parts: Sequence[_Part], width: int) -> st
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
-def _ms(value_us: int) -> str:
+def _ms(value_us: float) -> str:
     return f"{value_us / 1e3:.1f}" if value_us < 100_000 else f"{value_us / 1e3:,.0f}"

@@ -36,6 +36,7 @@ from harness.run.load_plan import load_plan
 from harness.run.recorders import HasPids, process_sample
 from harness.run.workload_process import WorkloadProcess
 from runlog.quality.criteria import Criteria
+from runlog.records.load import LoadDone, LoadEnded, LoadError, ProgressTold
 from workloads.clients.protocol import READY_TIMEOUT_S
 from workloads.model import Constant
 
@@ -221,13 +222,14 @@ def _round(
         load.begin(plan)
         deadline_s = time.monotonic() + longest_s
         while not should_stop():
-            event = load.next_event(0.2) or {}
+            event = load.next_event(0.2)
             meter.read()  # a compiler thread that ends keeps the CPU that was seen at the last look
-            acked = max(acked, int(event.get("acked", 0)))
-            if event.get("event") in ("done", "end"):
+            if isinstance(event, ProgressTold):
+                acked = max(acked, event.progress.acked)
+            if isinstance(event, LoadDone | LoadEnded):
                 break
-            if event.get("event") == "error":
-                problem = str(event.get("message"))
+            if isinstance(event, LoadError):
+                problem = event.message
             if time.monotonic() >= deadline_s:
                 problem = "the load process did not finish in time"
                 break

@@ -18,19 +18,20 @@ from typing import Any, Final
 
 from harness.clusters.broker_process import ManagedProcess, spawn
 from harness.errors import CellError
+from runlog.records.codec import RecordError
+from runlog.records.lines import LOAD, read_line
+from runlog.records.load import LoadEnded, LoadError, LoadEvent, ProgressTold, Ready
 
 READY_TIMEOUT_S: Final = 60.0
 _QUEUE_EVENTS_MAX: Final = 10_000
-_END: Final[dict[str, Any]] = {"event": "end"}
-
-Event = dict[str, Any]  # one JSON object
+_SHOWN_BYTES: Final = 200  # of a line that is no event
 
 
 class WorkloadProcess:
     """One load process, for one cell."""
 
     def __init__(self, stderr_path: Path, command: tuple[str, ...] = (sys.executable, "-m", "workloads")) -> None:
-        self._events: queue.Queue[Event] = queue.Queue(maxsize=_QUEUE_EVENTS_MAX)
+        self._events: queue.Queue[LoadEvent] = queue.Queue(maxsize=_QUEUE_EVENTS_MAX)
         self._ready = False
         self._process: ManagedProcess = spawn("load process", command, stderr_path=stderr_path, pipes=True)
         self._reader = threading.Thread(target=self._read, name="workload-events", daemon=True)
@@ -47,10 +48,10 @@ class WorkloadProcess:
             if should_stop():
                 raise CellError("interrupted while the load process started")
             event = self.next_event(max(0.0, min(0.2, deadline - time.monotonic())))
-            if event is not None and event.get("event") == "ready":
+            if isinstance(event, Ready):
                 self._ready = True
-            elif event is not None and event.get("event") in ("end", "error"):
-                raise CellError(f"the load process did not start: {event.get('message') or self.describe_end()}")
+            elif isinstance(event, LoadError | LoadEnded):
+                raise CellError(f"the load process did not start: {self.problem_of(event)}")
             elif time.monotonic() >= deadline:
                 raise CellError(f"the load process was not ready after {timeout_s:.0f} s")
 
@@ -65,14 +66,18 @@ class WorkloadProcess:
         except OSError as error:
             raise CellError(f"the load process took no plan: {self.describe_end()}") from error
 
-    def next_event(self, timeout_s: float) -> Event | None:
-        """The next event, `{"event": "end"}` after the last one, or None after `timeout_s`."""
+    def problem_of(self, event: LoadError | LoadEnded) -> str:
+        """In words."""
+        return (event.message if isinstance(event, LoadError) else "") or self.describe_end()
+
+    def next_event(self, timeout_s: float) -> LoadEvent | None:
+        """The next event, LoadEnded after the last one, or None after `timeout_s`."""
         try:
             event = self._events.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
             return None
-        if event is _END:
-            self._offer(_END)
+        if isinstance(event, LoadEnded):
+            self._offer(event)  # for whoever asks again
         return event
 
     def ask_to_stop(self) -> None:
@@ -106,14 +111,17 @@ class WorkloadProcess:
         stdout = self._process.popen.stdout
         assert stdout is not None
         for line in stdout:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                event = {"event": "error", "message": f"not an event: {line[:200]!r}"}
-            self._offer(event if isinstance(event, dict) else {"event": "error", "message": f"not an event: {event!r}"})
-        self._offer(_END)
+            self._offer(_event(line))
+        self._offer(LoadEnded())
 
-    def _offer(self, event: Event) -> None:
+    def _offer(self, event: LoadEvent) -> None:
         """Progress may be dropped if nobody listens. Other events wait, within a limit."""
         with contextlib.suppress(queue.Full):
-            self._events.put(event, timeout=0.0 if event.get("event") == "progress" else 5.0)
+            self._events.put(event, timeout=0.0 if isinstance(event, ProgressTold) else 5.0)
+
+
+def _event(line: bytes) -> LoadEvent:
+    try:
+        return read_line(line, LOAD)
+    except RecordError as error:
+        return LoadError(message=f"not an event: {line[:_SHOWN_BYTES]!r} {error}")

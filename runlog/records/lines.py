@@ -152,7 +152,7 @@ LOAD: Final[Family[load.LoadEvent]] = Family(
         "error": load.LoadError,
         "end": load.LoadEnded,
     },
-    other=load.LoadError,
+    other=load.OtherLoadEvent,
 )
 
 
@@ -178,7 +178,7 @@ def read_lines(path: Path, family: Family[R], *, t0_monotonic_ns: int | None = N
                 is_torn = True
             elif line.strip():
                 try:
-                    records.append(_record(line, family, t0_monotonic_ns))
+                    records.append(read_line(line, family, t0_monotonic_ns=t0_monotonic_ns))
                 except RecordError as error:
                     problems.append(f"line {number} {error} and was left out")
     except OSError as error:
@@ -205,7 +205,8 @@ def _told(name: str, problems: list[str]) -> tuple[str, ...]:
     return (*shown, *([f"{name}: {more} more lines were left out"] if more else []))
 
 
-def _record(line: bytes, family: Family[R], t0_monotonic_ns: int | None) -> R:
+def read_line(line: bytes, family: Family[R], *, t0_monotonic_ns: int | None = None) -> R:
+    """One line. RecordError for what is no record of the family."""
     try:
         found = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError):

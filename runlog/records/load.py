@@ -16,7 +16,7 @@ class LoadEventName(StrEnum):
     PROGRESS = "progress"
     DONE = "done"
     ERROR = "error"
-    END = "end"  # the harness's own: the process has closed its standard output
+    END = "end"
 
 
 class LoadPhase(StrEnum):
@@ -29,7 +29,7 @@ class LoadPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Twice a second. Counts are since the load began, quantiles of the last half second."""
+    """Counts are since the load began, quantiles of the last half second."""
 
     sent: int = 0
     acked: int = 0
@@ -143,11 +143,15 @@ class ProducerEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
+    """The process waits for its plan."""
+
     event: ClassVar[LoadEventName] = LoadEventName.READY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseBegan:
+    """With the exact time, which is at most a few milliseconds ago."""
+
     event: ClassVar[LoadEventName] = LoadEventName.PHASE
     phase: LoadPhase
     t_us: int
@@ -155,9 +159,11 @@ class PhaseBegan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressTold:
+    """Twice a second."""
+
     event: ClassVar[LoadEventName] = LoadEventName.PROGRESS
     t_us: int
-    more: Rest  # the fields of Progress
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +176,10 @@ class ClientSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadDone:
+    """The account of itself. Nothing comes after it."""
+
     event: ClassVar[LoadEventName] = LoadEventName.DONE
-    t_us: int | None = None
+    t_us: int
     producers: tuple[ProducerEnd, ...] = ()
     health: Health = Health()
     effective: ClientSettings = ClientSettings()
@@ -179,14 +187,26 @@ class LoadDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadError:
+    """Something went wrong; the message is for the user."""
+
     event: ClassVar[LoadEventName] = LoadEventName.ERROR
     message: str = ""
-    fatal: bool = True
+    fatal: bool = True  # else one user of the load has failed, and the others go on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadEnded:
+    """The harness's own: the process has closed its standard output."""
+
     event: ClassVar[LoadEventName] = LoadEventName.END
 
 
-LoadEvent: TypeAlias = Ready | PhaseBegan | ProgressTold | LoadDone | LoadError | LoadEnded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherLoadEvent:
+    """Of a name that this version does not know."""
+
+    event: str
+    more: Rest
+
+
+LoadEvent: TypeAlias = Ready | PhaseBegan | ProgressTold | LoadDone | LoadError | LoadEnded | OtherLoadEvent

@@ -12,6 +12,7 @@ from runlog.records.load import Health, Progress
 
 HOST: Final = "host"
 LOAD: Final = "load"
+WORKLOADS: Final = "workloads"  # the load process of itself
 
 
 class StatName(StrEnum):

@@ -9,6 +9,7 @@ import pytest
 from harness.run import progress as progress_module
 from harness.run.progress import Progress
 from runlog.records.fault import FaultLine, FaultPhase
+from runlog.records.load import Progress as LoadProgress
 
 
 class Terminal(io.StringIO):
@@ -32,21 +33,21 @@ def test_the_line_shows_rate_latency_backlog_faults_and_time_left(clock: list[fl
     progress = Progress(4, terminal)
     progress.begin_cell(2, "linger.ms=50", 30.0)
     progress.phase("measure")
-    progress.figures({"acked": 1_000})
+    progress.figures(LoadProgress(acked=1_000))
     clock[0] += 0.5
     progress.fault(FaultLine(t_us=1, id="f1", kind="kill", phase=FaultPhase.APPLIED))
     progress.figures(
-        {
-            "acked": 2_500, "latency_us_p50": 4_100, "latency_us_p99": 9_800, "end_to_end_us_p99": 123_456,
-            "backlog": 321, "schedule_lag_us_p99": 2_500, "unknown": 7,
-        }
+        LoadProgress(
+            acked=2_500, latency_us_p50=4_100, latency_us_p99=9_800, end_to_end_us_p99=123_456, backlog=321,
+            schedule_lag_us_p99=2_500, unknown=7,
+        )
     )  # fmt: skip
     assert terminal.last_line() == (
         "[2/4] linger.ms=50 · measure · about 30 s left · FAULT kill · 3,000 acked/s · 321 behind · "
         "7 unknown · p99 9.8 ms · p50 4.1 ms · read p99 123 ms · generator late 2.5 ms"
     )
     progress.fault(FaultLine(t_us=1, id="f1", kind="kill", phase=FaultPhase.HEALED))
-    progress.figures({"acked": 2_500, "schedule_lag_us_p99": 1_999})
+    progress.figures(LoadProgress(acked=2_500, schedule_lag_us_p99=1_999))
     assert "FAULT" not in terminal.last_line()
     assert "generator" not in terminal.last_line()
 
@@ -66,7 +67,7 @@ def test_without_a_terminal_only_lines_that_stay_are_written(clock: list[float])
     progress = Progress(1, stream)
     progress.begin_cell(1, "baseline", 5.0)
     progress.phase("measure")
-    progress.figures({"acked": 5})
+    progress.figures(LoadProgress(acked=5))
     assert stream.getvalue() == ""
     progress.end_cell("done")
     assert stream.getvalue() == "[1/1] baseline: done in 0.0 s\n"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.run.sends import nothing_came_of
+from runlog.records.load import Progress
 from workloads.clients import BUILTIN, ClientSetup, check_properties, make_producer
 from workloads.clients.protocol import PropertyError
 
@@ -18,25 +19,25 @@ NONE = "none of the 9 sends was acknowledged"
 
 
 @pytest.mark.parametrize(
-    ("counters", "acks", "problem"),
+    ("progress", "acks", "problem"),
     [
-        ({"sent": 100, "acked": 1, "failed": 99}, "all", ""),
-        ({"sent": 100, "acked": 0, "failed": 100}, "1", "each of the 100 sends failed"),
-        ({"sent": 0, "acked": 0, "failed": 0}, "all", "the load sent no record at all"),
-        ({"sent": 9, "acked": 0, "failed": 0}, "all", f"{NONE}: what became of them is unknown"),
-        ({"sent": 9, "acked": 0, "failed": 4}, "all", f"{NONE}: 4 failed, 5 are unknown"),
-        ({"sent": 9, "acked": 0, "failed": 0, "unknown": 9}, "0", ""),
-        ({"sent": 9, "acked": 0, "failed": 9}, "0", "each of the 9 sends failed"),
-        ({}, "all", ""),
+        (Progress(sent=100, acked=1, failed=99), "all", ""),
+        (Progress(sent=100, failed=100), "1", "each of the 100 sends failed"),
+        (Progress(), "all", "the load sent no record at all"),
+        (Progress(sent=9), "all", f"{NONE}: what became of them is unknown"),
+        (Progress(sent=9, failed=4), "all", f"{NONE}: 4 failed, 5 are unknown"),
+        (Progress(sent=9, unknown=9), "0", ""),
+        (Progress(sent=9, failed=9), "0", "each of the 9 sends failed"),
+        (None, "all", ""),
     ],
-)  # fmt: skip
-def test_what_became_of_the_sends(counters: dict[str, Any], acks: str, problem: str) -> None:
-    assert nothing_came_of(counters, acks=acks) == problem
+)
+def test_what_became_of_the_sends(progress: Progress | None, acks: str, problem: str) -> None:
+    assert nothing_came_of(progress, acks=acks) == problem
 
 
 def test_the_most_frequent_errors_are_named() -> None:
-    counters = {"sent": 9, "failed": 9, "refusals": {"48": 7, "-1": 2, "9999": 1}}
-    assert nothing_came_of(counters, acks="all") == (
+    progress = Progress(sent=9, failed=9, refusals={"48": 7, "-1": 2, "9999": 1})
+    assert nothing_came_of(progress, acks="all") == (
         "each of the 9 sends failed (7 by INVALID_TXN_STATE: the partition's place in the transaction is checked "
         "before the append, 2 by an error of the client itself, 1 by ERROR_9999)"
     )

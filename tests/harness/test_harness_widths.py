@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from harness.run import reporting
 from harness.run.progress import Progress
 from harness.run.terminal_tables import Column, table_lines
 from runlog.records.fault import FaultLine, FaultPhase
+from runlog.records.load import Progress as LoadProgress
 
 WIDTHS = (80, 100, 120)
 LONG = "chaos-request-refused-in-flight-5-idempotent"
@@ -101,12 +103,12 @@ def test_the_live_line_keeps_what_is_behind_and_which_fault_acts(width: int, mon
     progress.begin_cell(13, "leader-loss: Leader loss with acks=all, min.insync.replicas=2", 41)
     progress.phase("measure")
     progress.fault(FaultLine(t_us=1, id="a", kind="kill", phase=FaultPhase.APPLIED))
-    counters = {
-        "acked": 1000, "latency_us_p50": 3_100, "latency_us_p99": 1_200_000, "end_to_end_us_p99": 1_400_000,
-        "backlog": 12_345, "schedule_lag_us_p99": 5_000, "failed": 17, "unknown": 4,
-    }  # fmt: skip
+    counters = LoadProgress(
+        latency_us_p50=3_100, latency_us_p99=1_200_000, end_to_end_us_p99=1_400_000, backlog=12_345,
+        schedule_lag_us_p99=5_000, failed=17, unknown=4,
+    )  # fmt: skip
     for acked in (1000, 4000):
-        progress.figures({**counters, "acked": acked})
+        progress.figures(replace(counters, acked=acked))
     line = out.getvalue().rpartition("\x1b[2K")[2]
     assert len(line) < width
     for wanted in ("[13/21]", "FAULT kill", "12,345 behind", "17 failed", "4 unknown", "leader-loss"):

@@ -10,6 +10,7 @@ import pytest
 
 from harness.errors import CellError
 from harness.run.workload_process import WorkloadProcess
+from runlog.records.load import LoadDone, LoadEnded, LoadError
 
 Start = Callable[[str], WorkloadProcess]
 BOUND_S = 20.0
@@ -32,19 +33,25 @@ def test_a_plan_goes_in_and_events_come_out_until_the_end(start: Start) -> None:
     process = start("""import json
 print('{"event":"ready"}', flush=True)
 plan = json.loads(input())
-print(json.dumps({"event": "done", "seed": plan["seed"]}), flush=True)""")
+print(json.dumps({"event": "done", "t_us": plan["seed"], "of_tomorrow": 1}), flush=True)""")
     process.begin({"seed": 9})
-    assert process.next_event(BOUND_S) == {"event": "done", "seed": 9}
-    assert process.next_event(BOUND_S) == {"event": "end"}
-    assert process.next_event(BOUND_S) == {"event": "end"}, "the end is told again to whoever asks again"
+    assert process.next_event(BOUND_S) == LoadDone(t_us=9)
+    assert process.next_event(BOUND_S) == LoadEnded()
+    assert process.next_event(BOUND_S) == LoadEnded(), "the end is told again to whoever asks again"
 
 
 def test_a_line_that_is_no_json_is_an_error_that_shows_it(start: Start) -> None:
     process = start("print('Traceback: something broke', flush=True)")
     event = process.next_event(BOUND_S)
-    assert event is not None
-    assert event["event"] == "error"
-    assert "something broke" in event["message"]
+    assert isinstance(event, LoadError)
+    assert "something broke" in event.message
+
+
+@pytest.mark.parametrize("line", ['{"event":"phase","phase":"lunch","t_us":1}', '{"event":"progress"}', "[1]"])
+def test_an_event_that_does_not_fit_is_an_error_that_shows_it(start: Start, line: str) -> None:
+    event = start(f"print({line!r}, flush=True)").next_event(BOUND_S)
+    assert isinstance(event, LoadError)
+    assert line in event.message
 
 
 def test_a_process_that_ends_before_it_is_ready_is_named_with_its_last_words(start: Start) -> None:

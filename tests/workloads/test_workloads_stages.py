@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from runlog.records.codec import to_json
 from runlog.streams.schema import RECV, SEND, SendStatus
 from runlog.streams.segment import Rows, row_dtype
 from workloads.stages import Stages
@@ -29,7 +30,7 @@ def test_planted_stages_come_out_and_add_up() -> None:
     received["appended_us"] = received["intended_us"] + 3_100
     received["polled_us"] = received["appended_us"] + 700
     stages.add_receipts(received, *WINDOW_US)
-    told = stages.figures()
+    told = to_json(stages.figures())
     planted = {
         "schedule_lag": 100, "send_to_append": 3_000, "append_to_ack": 2_000, "send_to_ack": 5_000,
         "intended_to_ack": 5_100, "append_to_poll": 700, "intended_to_poll": 3_800,
@@ -49,7 +50,7 @@ def test_sends_without_an_end_are_censored_and_still_count_for_the_schedule() ->
     rows["status"][7:10] = SendStatus.UNKNOWN
     stages = Stages()
     stages.add_sends(rows, *WINDOW_US)
-    told = stages.figures()
+    told = to_json(stages.figures())
     assert told["censored"] == {"failed": 7, "unknown": 3}
     assert told["schedule_lag"]["n"] == 100
     assert told["send_to_ack"]["n"] == 90
@@ -66,5 +67,5 @@ def test_rows_outside_the_window_are_left_out_and_negative_stages_are_counted() 
     merged = Stages()
     for part in (first, second):
         merged.merge_json(part.to_json())
-    told = merged.figures()
+    told = to_json(merged.figures())
     assert told["send_to_append"] == {"n": 150, "mean_us": 0.0, "p50_us": 0, "p90_us": 0, "max_us": 0, "negative": 150}
