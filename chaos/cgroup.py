@@ -1,4 +1,4 @@
-"""What the kernel's control groups say of one process: its limits, and how often they held it back.
+"""What the kernel's control groups tell about one process: its limits, and how often they held it back.
 
 Reads version 1 (a hierarchy for each controller) and version 2 (one for all), from the host's side: a container's
 process has the same files there. Knows no engine and changes nothing. Shown by tests/harness/test_harness_docker.py.
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path("/sys/fs/cgroup")
-_CHARGE_BATCH_BYTES: Final = 64 * 4096  # memory is charged ahead by so much for each core
+_CHARGE_BATCH_BYTES: Final = 64 * 4096  # memory is charged ahead by this much for each core
 _UNLIMITED: Final = 1 << 62  # version 1 writes "no limit" as the largest multiple of a page
 
 
@@ -55,10 +55,10 @@ def memory_bytes_max(pid: int) -> int | None:
 
 
 def memory_limit_hits(pid: int) -> int:
-    """How often the group wanted more memory than it may have, and something had to be given up for it.
+    """How often the group wanted more memory than it may have, so that other memory had to be released.
 
-    Version 1 no longer counts what reclaim could satisfy (Linux 6.18), so there it is 1 while the group holds all that
-    it may: whatever it takes then must be given up elsewhere first.
+    Version 1 no longer counts what reclaim could satisfy (Linux 6.18). So there it is 1 while the group holds all that
+    it may: to take more, it must first release something.
     """
     text = _text(cgroup_file(pid, "memory", "memory.failcnt", "memory.events"))
     if not text.isdigit():
@@ -72,7 +72,7 @@ def memory_limit_hits(pid: int) -> int:
 
 
 def anonymous_bytes(pid: int) -> int:
-    """What the group's processes hold themselves; the page cache, which can be given up, is not in it."""
+    """Memory that the group's processes hold themselves. It does not include the page cache, which can be released."""
     text = _text(cgroup_file(pid, "memory", "memory.stat", "memory.stat"))
     return _counter(text, "total_rss") or _counter(text, "anon")
 
@@ -80,7 +80,7 @@ def anonymous_bytes(pid: int) -> int:
 def _text(path: Path | None) -> str:
     try:
         return "" if path is None else path.read_text().strip()
-    except OSError:  # the group went with its last process
+    except OSError:  # the group disappeared with its last process
         return ""
 
 

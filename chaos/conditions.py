@@ -44,7 +44,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """`holds` returns whether, and what was seen, for the record."""
+    """`holds` returns whether it holds, and what was seen, for the record."""
 
     text: str
     holds: Callable[[ClusterPort, PartitionOfInterest, Observed], tuple[bool, dict[str, object]]]
@@ -151,5 +151,6 @@ _BY_TEXT: dict[str, Callable[[ClusterPort, PartitionOfInterest, Observed], tuple
 
 
 def is_seen_by_clients(text: str) -> bool:
-    """Answered by Metadata and the load alone; the others look at processes and their files, or at the quorum."""
+    """True if Metadata and the load alone can answer it. The others look at processes and their files, or at the
+    quorum."""
     return not (_LAG.fullmatch(text) or text in (_STOPPED, _CONTROLLER))

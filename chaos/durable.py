@@ -1,7 +1,7 @@
-"""What a loss of power leaves of a broker's segment files, from the account that its storage keeps. Pure.
+"""What a loss of power leaves of a broker's segment files, computed from the notes of its storage. Pure.
 
-The account is `<harness.disk.faults>.durable`: lines `w|s|t monotonic_ms size path` (written, synced, truncated). Bytes
-stay if they were synced, or if the operating system had time to write them by itself.
+The notes are in `<harness.disk.faults>.durable`: lines `w|s|t monotonic_ms size path` (written, synced, truncated).
+Bytes stay if they were synced, or if the operating system had time to write them by itself.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Iterable
 
 
 def durable_sizes(lines: Iterable[str], *, now_ms: int, writeback_ms: int) -> dict[str, int]:
-    """Bytes of each noted file that a loss of power at `now_ms` leaves: what was synced, and what is older than
-    `writeback_ms`, after which the operating system has written it by itself (Linux: 30 s).
-    """
+    """Bytes of each noted file that a loss of power at `now_ms` leaves. These are the synced bytes, and those older
+    than `writeback_ms`, because the operating system has written them by itself (Linux: 30 s)."""
     durable: dict[str, int] = {}
     pending: dict[str, list[tuple[int, int]]] = {}
     for line in lines:
@@ -27,7 +26,7 @@ def durable_sizes(lines: Iterable[str], *, now_ms: int, writeback_ms: int) -> di
         elif kind == "s":
             durable[path] = size
             waiting.clear()
-        else:  # what is cut off is gone in either case
+        else:  # cut: the bytes are gone in either case
             durable[path] = min(before, size)
             pending[path] = [(when, min(size, length)) for when, length in waiting]
     for path, waiting in pending.items():

@@ -1,9 +1,9 @@
-"""Leases: what this process started or broke is on disk before it acts, so that a later start can undo it.
+"""Leases: what this process starts or breaks is on disk before it acts, so that a later start can undo it.
 
-One JSON file per owner process, replaced atomically and fsynced at each change. It names its owner and the place where
-that lives (host, boot, PID namespace). An entry is a process (known by pid, start time and a token in its environment),
-an undo step of a fault, or a topic on a cluster that outlives us. reap.py undoes what owners that are gone have left;
-lease_file.py knows the layout. Shown by tests/chaos/test_chaos_lease.py.
+There is one JSON file for each owner process. Each change replaces it atomically, with fsync. It names its owner and
+the owner's place (host, boot, PID namespace). An entry is a process (known by pid, start time and a token in its
+environment), an undo step of a fault, or a topic on a cluster that outlives us. reap.py undoes what owners that are
+gone have left. lease_file.py knows the layout. Shown by tests/chaos/test_chaos_lease.py.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ class Reservation:
 
 
 def state_root(environment: Mapping[str, str]) -> Path:
-    """Where all that outlives a process is written down. Entry points pass os.environ."""
+    """The directory for everything on disk that outlives a process. Entry points pass os.environ."""
     home = environment.get("HOME")
     if environment.get("XDG_STATE_HOME"):
         return Path(environment["XDG_STATE_HOME"]) / "kafka-harness"
     if home:
         return Path(home) / ".local" / "state" / "kafka-harness"
-    return Path(tempfile.gettempdir()) / f"kafka-harness-{os.getuid()}"  # a name of our own where all may write
+    # A name of our own in a directory where everybody may write.
+    return Path(tempfile.gettempdir()) / f"kafka-harness-{os.getuid()}"
 
 
 def default_root(environment: Mapping[str, str]) -> Path:
@@ -55,8 +56,8 @@ def default_root(environment: Mapping[str, str]) -> Path:
 class Lease:
     """All entries of this process. Safe to share between threads.
 
-    Memory moves after the disk: an entry that could not be written (OSError) is not there, and what it stands for must
-    not be done. Only `remove` never fails.
+    The disk is written before memory changes. If an entry could not be written (OSError), it does not exist, and the
+    action that it stands for must not be done. Only `remove` never fails.
     """
 
     def __init__(self, root: Path) -> None:
@@ -93,17 +94,18 @@ class Lease:
         return self._add({"kind": "toxic", "url": url, "proxy": proxy, "upstream": upstream, "toxic": toxic})
 
     def add_stopped_process(self, pid: int) -> str:
-        """A SIGSTOP: undone by SIGCONT, if a lease started the process."""
+        """A SIGSTOP. It is undone by SIGCONT if a lease started the process."""
         identity = read_identity(pid)
         ticks = identity.start_ticks if identity else -1
         return self._add({"kind": "stopped", "pid": pid, "start_ticks": ticks, "token": read_token(pid)})
 
     def add_cgroup(self, path: Path) -> str:
-        """A control group of our own: undone by removing it, its processes go to the group above."""
+        """A control group of our own. It is undone by removing it; its processes go to the group above."""
         return self._add({"kind": "cgroup", "path": str(path), "inode": path.stat().st_ino})
 
     def reserve_topic(self, bootstrap_servers: str, topic: str) -> str:
-        """A topic that is about to be made on a cluster that outlives us: undone by deleting it, by its id alone."""
+        """A topic that is about to be made on a cluster that outlives us. It is undone by deleting it, only by
+        its id."""
         return self._add({"kind": "topic", "bootstrap_servers": bootstrap_servers, "topic": topic})
 
     def record_topic(self, entry_id: str, topic_id: str | None) -> None:
@@ -111,10 +113,10 @@ class Lease:
             self._replace({**self._entries, entry_id: {**self._entries[entry_id], "topic_id": topic_id}})
 
     def remove(self, entry_id: str) -> None:
-        """It has been undone, or the process has ended. Unknown ids are ignored: healing twice is no error.
+        """The entry has been undone, or its process has ended. Unknown ids are ignored, so healing twice is no error.
 
-        A full disk does not keep the other faults from being healed: what stays written down is undone already, and to
-        undo it once more finds nothing. The next entry that can be written takes it away.
+        A full disk does not prevent the other faults from being healed. The entry that stays on disk is undone already,
+        and undoing it again finds nothing. The next entry that can be written removes it.
         """
         with self._lock:
             left = {key: entry for key, entry in self._entries.items() if key != entry_id}
@@ -126,7 +128,7 @@ class Lease:
                 self._entries = left
 
     def close(self) -> None:
-        """Call it when all is undone. Topics that could not be deleted stay written down, for `harness clean`."""
+        """Call it when everything is undone. Topics that could not be deleted stay in the file, for `harness clean`."""
         with self._lock:
             left = {key: entry for key, entry in self._entries.items() if entry["kind"] == "topic"}
             if left:

@@ -1,7 +1,7 @@
-"""The layout of lease files, and how they are read. A file is believed only if nobody else could write it.
+"""The layout of lease files, and how they are read. A file is trusted only if nobody else could write it.
 
-Directory 0700 and file 0600, both of our user. Symbolic links are not followed, nor are pipes opened. What is no lease
-is a LeaseProblem, whatever its shape. Shown by tests/chaos/test_chaos_lease_file.py.
+Directory 0700 and file 0600, both of our user. Symbolic links are not followed, and pipes are not opened. Anything that
+is no lease is a LeaseProblem, whatever it looks like. Shown by tests/chaos/test_chaos_lease_file.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 from chaos.process_identity import ProcessIdentity
 from runlog.files.place import Place
 
-FORMAT: Final = 2  # 1 did not say where its owner lived
+FORMAT: Final = 2  # format 1 did not say where its owner lived
 FILE_BYTES_MAX: Final = 4 << 20  # some 10,000 entries
 _PID_MAX: Final = 1 << 22  # the kernel's own limit
 _TICKS_MAX: Final = 1 << 62
@@ -60,12 +60,12 @@ class Entry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseFile:
     owner: ProcessIdentity
-    place: Place | None  # None: of an older harness
+    place: Place | None  # None: written by an older harness
     entries: tuple[Entry, ...]
     document: Mapping[str, object]  # as it was read
 
     def with_entries(self, entries: Sequence[Entry]) -> dict[str, object]:
-        """The document with these of its entries alone."""
+        """The document with only these of its entries."""
         listed = self.document["entries"]
         assert isinstance(listed, list)
         kept = [fields for fields, entry in zip(listed, self.entries, strict=True) if entry in entries]
@@ -87,9 +87,9 @@ def own_directory(root: Path) -> Path:
 
 
 def read_own_file(path: Path) -> bytes:
-    """FileNotFoundError, or LeaseProblem unless it is a plain file that our user alone may write."""
+    """FileNotFoundError, or LeaseProblem unless it is a plain file that only our user may write."""
     try:
-        # O_NONBLOCK: a named pipe would wait for its writer.
+        # Without O_NONBLOCK, opening a named pipe would wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
@@ -185,7 +185,7 @@ def _number(fields: Mapping[str, object], name: str, low: int, high: int) -> int
 
 
 def _text(fields: Mapping[str, object], name: str) -> str:
-    """Empty when it is not there. Nothing that could not be printed."""
+    """Empty if it is not there. The text contains only printable characters."""
     value = fields.get(name)
     if value is None:
         return ""

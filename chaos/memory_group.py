@@ -1,8 +1,9 @@
-"""A control group of our own around one process of this host: what it takes from now on is counted, and limited.
+"""A control group of our own around one process of this host. What it takes from now on is counted and limited.
 
-Memory that the process has already stays with its old group (Linux no longer moves charges): the limit is one on
-growth, page cache of what it writes included. Version 1 of control groups, or version 2 where the root group hands the
-memory controller on; both take a privilege, `problem()` says which is missing. Containers have groups of their own.
+Memory that the process has already stays with its old group (Linux no longer moves charges). So this limits growth,
+including the page cache of what it writes. It needs control groups of version 1, or version 2 if the root group
+delegates the memory controller. Both need a privilege; `problem()` says what is missing. Containers have groups of
+their own.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def _parent() -> tuple[Path, str]:
 
 
 def is_own(path: Path, inode: int | None) -> bool:
-    """One that `create` made and nobody since: at its place, by its name and its inode, of our user."""
+    """Whether `create` made this group, and nobody replaced it: its place, its name, its inode and our user are the
+    same."""
     try:
         parent, _ = _parent()
         found = path.lstat()
@@ -79,7 +81,7 @@ def add(path: Path, pid: int) -> None:
 
 
 def remove(path: Path) -> None:
-    """Its processes go back to the group above; a group that is gone is no error."""
+    """Its processes go back to the group above. If the group is already gone, this is no error."""
     deadline = time.monotonic() + _REMOVE_WITHIN_S
     while path.is_dir():
         with contextlib.suppress(OSError):
@@ -87,7 +89,7 @@ def remove(path: Path) -> None:
                 add(path.parent, int(pid))
         try:
             path.rmdir()
-        except OSError:  # a process that is just ending
+        except OSError:  # a process is just ending
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.02)

@@ -1,6 +1,6 @@
-"""A scenario: its timeline of steps, its cases, what is expected of each. Read from YAML, unknown keys are errors.
+"""A scenario: its timeline of steps, its cases, and what is expected of each. Read from YAML; unknown keys are errors.
 
-Kafka's settings keep Kafka's names and are kept as text. `workload` is checked by the workload model, not here.
+Kafka's settings keep Kafka's names and are kept as text. The workload model checks `workload`, not this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Engine = Literal["reference", "kafka", "docker"]
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000}
 WITHIN_MS_DEFAULT = 15_000
-SWARM_REST_MS = 1_000  # between two faults on processes, to come back
+SWARM_REST_MS = 1_000  # between two faults on processes, so that the broker can come back
 
 
 def duration_ms(value: object) -> object:
@@ -53,7 +53,8 @@ class _Model(BaseModel):
 
 
 class Expect(_Model):
-    """Per damage: `none`; exactly what is `predicted`, which is not nothing; `exact`: that, or nothing; `any`."""
+    """For each kind of damage: `none`; `predicted`: exactly what is predicted, and at least one; `exact`: the same, but
+    nothing is allowed too; `any`."""
 
     lost: Expectation = "none"
     duplicated: Expectation = "none"
@@ -67,7 +68,7 @@ class Expect(_Model):
 
 
 class Step(_Model):
-    """One step. It starts when the one before has ended and its own trigger (`at`, `when`, `after`) has come.
+    """One step. It starts when the previous one has ended and its own trigger (`at`, `when`, `after`) has come.
 
     It injects a `fault`, ends one (`heal`), or only waits (neither, with `when`).
     """
@@ -172,7 +173,8 @@ class Topic(_Model):
 
 
 class Case(_Model):
-    """One configuration under the scenario's faults; its settings are laid over the scenario's."""
+    """One configuration under the scenario's faults. Its settings are added to those of the scenario and win
+    over them."""
 
     title: str
     because: str = Field(default="", description="why this outcome is the right one")
@@ -216,8 +218,8 @@ class SwarmFault(_Model):
 class Swarm(_Model):
     """Faults drawn from a seed: `count` of them, beginning at random moments of `from` to `to` of the window.
 
-    Faults on links overlap as they come; faults on processes follow one another, so that a broker that is down is not
-    taken down again.
+    Faults on links may overlap. Faults on processes follow one another, so that a broker that is down is not taken down
+    again.
     """
 
     count: int = Field(ge=1, le=50)
@@ -255,7 +257,7 @@ def _is_on_client_links(step: Step) -> bool:
 
 
 def _can_carry_out(spec: FaultSpec, engine: str) -> bool:
-    """What reference brokers can, they can in containers too."""
+    """Whatever reference brokers support, they also support in containers."""
     return not spec.engines or engine in spec.engines or (engine == "docker" and "reference" in spec.engines)
 
 
@@ -340,14 +342,14 @@ class Scenario(_Model):
         return ""
 
     def _all_steps(self) -> tuple[Step, ...]:
-        """Each fault that may come, the swarm's kinds once."""
+        """Each fault that may occur; the kinds of the swarm once each."""
         drawn = self.swarm.faults if self.swarm else ()
         return self.timeline + tuple(fault.step("check", 0, fault.for_[0]) for fault in drawn)
 
     @property
     def is_client_side(self) -> bool:
-        """Needs nothing but proxies between the clients and somebody's brokers: no process, no link between brokers,
-        no setting of a broker, and no condition that only a cluster of one's own can tell."""
+        """Needs only proxies between the clients and somebody's brokers: no process, no link between brokers, no broker
+        setting, and no condition that only the owner of a cluster can observe."""
         steps = self._all_steps()
         return not (
             any(step.fault and not _is_on_client_links(step) for step in steps)

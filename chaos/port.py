@@ -1,4 +1,4 @@
-"""What chaos asks of a cluster. The harness implements it for its engines; the tests with a fake."""
+"""What chaos asks of a cluster. The harness implements it for its engines; the tests use a fake."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ class Topics(Protocol):
         """What is set on the topic itself."""
 
     def setting_by_broker(self, topic: str, name: str) -> Mapping[int, str | None]:
-        """What each broker that runs says is in force."""
+        """The value in force, by each running broker."""
 
     def change_setting(self, topic: str, name: str, value: str | None) -> None:
-        """None: what the brokers say holds again."""
+        """None: restore what the brokers' settings say."""
 
     def id_by_broker(self, topic: str) -> Mapping[int, str | None]:
-        """The topic's id (KIP-516) as each broker that runs tells it; None from one that knows no such topic.
+        """The topic's id (KIP-516) as each running broker tells it. None for a broker that knows no such topic.
 
-        A broker that does not answer is left out."""
+        A broker that does not answer is left out.
+        """
 
     def replication_factor(self, topic: str) -> int: ...
 
@@ -58,14 +59,15 @@ class Topics(Protocol):
     def end_offset(self, topic: str, partition: int) -> int: ...
 
     def newest_append_time_ms(self, topic: str, partition: int) -> int | None:
-        """What its leader's clock said when it appended the newest batch; None in an empty log, or where timestamps are
+        """The time of its leader's clock when it appended the newest batch. None in an empty log, or if timestamps are
         the producers'."""
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None: ...
 
 
 class ClusterPort(Protocol):
-    """A running cluster with its proxies and load. Called from the timeline's thread; no call waits unboundedly."""
+    """A running cluster with its proxies and load. Called from the timeline's thread. Every call ends within a
+    limit."""
 
     @property
     def broker_ids(self) -> Sequence[int]: ...
@@ -81,10 +83,10 @@ class ClusterPort(Protocol):
     def controller(self) -> int | None: ...
 
     def coordinator(self) -> int | None:
-        """Of the first consumer group of this cell's load; None if there is no group, or nobody knows."""
+        """Of the first consumer group of this cell's load. None if there is no group, or if nobody knows."""
 
     def transaction_coordinator(self) -> int | None:
-        """Of the first transactional copier of this cell's load; None if there is none, or nobody knows."""
+        """Of the first transactional copier of this cell's load. None if there is none, or if nobody knows."""
 
     def kill(self, broker_id: int) -> None:
         """SIGKILL."""
@@ -110,7 +112,7 @@ class ClusterPort(Protocol):
         """Where the broker keeps the partition's log; None if it has none."""
 
     def disk_control(self, broker_id: int) -> Path | None:
-        """The control file of the broker's storage; None for a broker whose disk cannot be told to fail."""
+        """The control file of the broker's storage. None if the broker's disk cannot be told to fail."""
 
     def fault_page(self, broker_id: int) -> Path | None:
         """The mapped file that its clock obeys, and on Apache Kafka its disk (chaos/interposer/fault_page.py).
@@ -124,7 +126,8 @@ class ClusterPort(Protocol):
     def topics(self) -> Topics: ...
 
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
-        """Take from a dead broker's segment files what a loss of power would; bytes dropped of each of its files."""
+        """Remove from a dead broker's segment files what a loss of power would remove. Returns the number of bytes for
+        each file."""
 
     def link_names(self) -> Sequence[str]:
         """`client-<j>`, `internal-<i>-<j>`, `controller-<i>-<j>`; empty for a cluster without proxies."""
@@ -142,7 +145,8 @@ class ClusterPort(Protocol):
         """Of those that run."""
 
     def committed_ahead(self, name: str) -> int | None:
-        """Records that it has committed and not processed, as its journal says; None: it does not commit ahead."""
+        """Records that it has committed and not processed, by its journal. None: it does not commit ahead of
+        processing."""
 
     def kill_client(self, name: str) -> None:
         """SIGKILL."""
@@ -151,12 +155,12 @@ class ClusterPort(Protocol):
         """SIGTERM, and wait: it leaves its group."""
 
     def pause_client(self, name: str) -> None:
-        """SIGSTOP, with what it started."""
+        """SIGSTOP, also for the processes that it started."""
 
     def resume_client(self, name: str) -> None: ...
 
     def start_client(self, name: str) -> None:
-        """One that does not run, again."""
+        """Start a client again that does not run."""
 
     def twin_client(self, name: str) -> int:
         """A second process with the same group and transactional.id; its pid."""

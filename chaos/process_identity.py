@@ -1,7 +1,8 @@
-"""Which process is meant: by pid and start time, and whether it is one that a harness of ours has started.
+"""Which process is meant: pid and start time. And whether a harness of ours has started it.
 
-A pid alone may be reused. Pid and start time name one process, but not whose it is: that is said by a token in its
-environment, which only the lease of the harness that started it knows, and by its user. Reads /proc, changes nothing.
+Another process may get the same pid later. pid and start time together name one process, but do not tell whose it is.
+Its user tells that, and a token in its environment, which only the lease of the harness that started it knows. Reads
+/proc, changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _ENVIRONMENT_BYTES_MAX: Final = 4 << 20  # the kernel lets arguments and environ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
-    """A pid alone may be reused; with the start time it names one process."""
+    """pid and start time together name one process; a pid alone may be used again."""
 
     pid: int
     start_ticks: int
@@ -38,7 +39,7 @@ def read_state(pid: int) -> str | None:
 
 
 def _stat_fields(pid: int) -> list[str] | None:
-    """Fields from the state on: the name before it may itself hold blanks and brackets."""
+    """Fields from the state on. The name before it may contain blanks and brackets."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -72,7 +73,7 @@ def _status_lines(pid: int) -> list[str] | None:
 
 
 def is_ours(identity: ProcessIdentity, token: str) -> bool:
-    """It lives, our user runs it, and it was started with this token."""
+    """It is alive, our user runs it, and it was started with this token."""
     return is_alive(identity) and read_token(identity.pid) == token and is_alive(identity)
 
 

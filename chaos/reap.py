@@ -1,9 +1,12 @@
 """Undoes what owners of leases that are gone have left, and nothing else.
 
-An owner is gone when its process is, as seen from its own place: same host, boot and PID namespace, or the same machine
-after a restart. Leases of other places are never acted on, for their owners cannot be seen from here. A process is
-ended only if it runs under our user, since the time that the lease says, with the token of the lease in its
-environment. No lease blocks a start, whatever is in it: what cannot be read is set aside.
+- An owner is gone if its process is gone, seen from its own place: the same host, boot and PID namespace, or the same
+  machine after a restart.
+- Leases of other places are never acted on, because their owners cannot be seen from here.
+- A process is ended only if it runs under our user, has the start time of the lease, and has the token of the lease in
+  its environment.
+- No lease prevents a start, whatever it contains. A lease that cannot be read is put aside.
+
 Shown by tests/chaos/test_chaos_lease.py.
 """
 
@@ -35,14 +38,14 @@ from runlog.files.place import Where, here
 TERM_GRACE_MS: Final = 2_000
 KILL_WAIT_MS: Final = 5_000
 CALL_TIMEOUT_MS: Final = 2_000
-LEASES_MAX: Final = 1_000  # looked at in one start
-REAP_MAX_MS: Final = 60_000  # then the rest waits for the next start
-TOPIC: Final = "topic"  # undone by `settle_topics` alone: it takes a client of the cluster
+LEASES_MAX: Final = 1_000  # number of leases read in one start
+REAP_MAX_MS: Final = 60_000  # after this the rest waits for the next start
+TOPIC: Final = "topic"  # only `settle_topics` undoes it, because it needs a client of the cluster
 _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 
 
 def reap(root: Path) -> list[str]:
-    """Undo what is left; a line for each thing done. Bounded in time."""
+    """Undo what is left; one line for each thing done. Takes a limited time."""
     done: list[str] = []
     deadline = time.monotonic() + REAP_MAX_MS / 1000
     for path, lease in _leases(root, done):
@@ -65,13 +68,13 @@ def _where(lease: LeaseFile) -> Where:
 
 
 def _has_owner(lease: LeaseFile, where: Where) -> bool:
-    """Somebody may go on with what is written there: a process that lives, or one that cannot be seen from here."""
+    """Somebody may still use what is in the lease: a process that is alive, or one that cannot be seen from here."""
     return where == "elsewhere" or (where == "here" and is_alive(lease.owner))
 
 
 def _keep(path: Path, entries: Sequence[Entry], lease: LeaseFile) -> None:
-    """The file holds these entries alone, or goes with the last of them. An error changes nothing: to undo an entry
-    once more finds nothing."""
+    """Keep only these entries in the file; without entries the file is removed. An error does no harm, because undoing
+    an entry again finds nothing."""
     with contextlib.suppress(OSError):
         if not entries:
             path.unlink(missing_ok=True)
@@ -109,7 +112,8 @@ def left_alone(root: Path) -> list[str]:
 
 
 def settle_topics(root: Path, delete: Callable[[Entry], str]) -> list[str]:
-    """Of owners that are gone: `delete` returns what kept it from it, or nothing. A line for each topic."""
+    """For owners that are gone: `delete` returns why the topic could not be deleted, or nothing. One line for each
+    topic."""
     lines: list[str] = []
     for path, lease in _leases(root, lines):
         if _has_owner(lease, _where(lease)):
@@ -117,7 +121,7 @@ def settle_topics(root: Path, delete: Callable[[Entry], str]) -> list[str]:
         kept: list[Entry] = []
         for entry in lease.entries:
             if entry.kind != TOPIC:
-                kept.append(entry)  # `reap` ran out of time: they wait for the next start
+                kept.append(entry)  # `reap` ran out of time; these wait for the next start
                 continue
             problem, name = delete(entry), f"topic {entry.topic} at {entry.bootstrap_servers}"
             lines.append(f"{name} stays: {problem}" if problem else f"deleted {name}")
@@ -128,7 +132,7 @@ def settle_topics(root: Path, delete: Callable[[Entry], str]) -> list[str]:
 
 
 def _leases(root: Path, problems: list[str]) -> Iterator[tuple[Path, LeaseFile]]:
-    """Those that can be believed. The others are set aside, and `problems` says so."""
+    """The leases that can be trusted. The others are put aside, and `problems` says so."""
     if not os.path.lexists(root):
         return
     try:
@@ -150,7 +154,7 @@ def _leases(root: Path, problems: list[str]) -> Iterator[tuple[Path, LeaseFile]]
 
 
 def _remove_halves(root: Path) -> None:
-    """What a writer that died has left of its file."""
+    """Removes what a writer that died has left of its file."""
     with contextlib.suppress(OSError):
         for temporary in root.glob("*.tmp"):
             pid, _, rest = temporary.name.lstrip(".").partition("-")
@@ -160,7 +164,7 @@ def _remove_halves(root: Path) -> None:
 
 
 def _undo(entry: Entry, where: Where, dead_servers: set[str]) -> list[str]:
-    """Processes and control groups ended with their boot; what is on a Toxiproxy server may be on another host."""
+    """Processes and control groups end with their boot. Faults on a Toxiproxy server may be on another host."""
     if entry.kind in ("toxic", "proxy_disabled", "proxy"):
         return [] if entry.url in dead_servers else _heal_proxy(entry, dead_servers)
     if entry.kind == TOPIC:
@@ -222,7 +226,7 @@ def _heal_proxy(entry: Entry, dead_servers: set[str]) -> list[str]:
         return []
     client = ToxiproxyClient(url, timeout_ms=CALL_TIMEOUT_MS)
     try:
-        # A later run's server may have the same address, and a proxy of the same name.
+        # The server of a later run may have the same address, and a proxy of the same name.
         if client.proxy(proxy).upstream != entry.upstream:
             return [f"left alone proxy {proxy} at {url}: it leads elsewhere than the one that the run made"]
         if entry.kind == "proxy":
@@ -235,11 +239,11 @@ def _heal_proxy(entry: Entry, dead_servers: set[str]) -> list[str]:
         return [f"removed toxic {entry.toxic} of {proxy} at {url}"]
     except NotFound:
         return []
-    except Unreachable:  # mostly the server is gone too, and with it the fault
+    except Unreachable:  # usually the server is gone too, and the fault with it
         dead_servers.add(url)
         return []
     except ToxiproxyError as error:
-        if not error.status:  # whatever answers there is no Toxiproxy server
+        if not error.status:  # the process that answers is no Toxiproxy server
             dead_servers.add(url)
         return [f"proxy {proxy} at {url} was not healed: {error}"]
     finally:

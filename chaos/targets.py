@@ -35,7 +35,7 @@ _SHAPES = ("ring", "bridge")
 
 
 class TargetError(Exception):
-    """A target that is no target, or that nothing fits at this moment."""
+    """It is no target, or no broker or link fits it at this moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class PartitionOfInterest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Links:
-    """One link expression: either a shape, or sides that are roles (`left` may be `client`)."""
+    """One link expression: a shape, or two sides that are roles (`left` may be `client`)."""
 
     kinds: tuple[str, ...]
     left: str = ""
@@ -87,7 +87,7 @@ def check_client_target(target: str) -> None:
 
 
 def resolve_clients(target: str, port: ClusterPort) -> tuple[str, ...]:
-    """Names of member processes, at least one. Raises TargetError if the workload has none such."""
+    """Names of member processes, at least one. Raises TargetError if the workload has none of them."""
     found = _MEMBER.fullmatch(target)
     assert found is not None
     names = port.client_names()
@@ -107,7 +107,7 @@ def _reader(name: str) -> str:
 
 
 def resolve_brokers(target: str, port: ClusterPort, of: PartitionOfInterest) -> tuple[int, ...]:
-    """At least one broker id, ascending. Raises TargetError if the role has nobody now."""
+    """At least one broker id, ascending. Raises TargetError if nobody has the role now."""
     check_broker_target(target)
     role, _, number = target.partition(":")
     found: tuple[int, ...]

@@ -1,7 +1,7 @@
 """Carries out a scenario's steps against a cluster: waits, injects, proves, heals, and records each of these.
 
-Every wait has a limit and ends when `stop` is set. Whatever happens, what was injected is healed at the end, the last
-first. The clock is passed in, so tests run without waiting. Knows nothing of load or analysis.
+Every wait has a limit and ends when `stop` is set. Whatever happens, every injected fault is healed at the end, the
+last one first. The clock is passed in, so tests run without waiting. Knows nothing of load or analysis.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runlog.records.fault import WAIT, FaultLine, FaultPhase
 
 POLL_MS = 20
 PROVE_WITHIN_MS = 2_000
-RESOLVE_WITHIN_MS = 5_000  # a role may be vacant during an election
+RESOLVE_WITHIN_MS = 5_000  # during an election, nobody may have a role
 
 Recorder = Callable[[FaultLine], None]
 
@@ -51,7 +51,7 @@ class RunningClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineResult:
-    """`problem` is empty if all steps were carried out; the cell cannot pass otherwise."""
+    """`problem` is empty if all steps were carried out. Otherwise the cell cannot pass."""
 
     steps_done: tuple[str, ...]
     problem: str
@@ -59,11 +59,11 @@ class TimelineResult:
 
 
 class StepFailed(Exception):
-    """A step that could not be carried out; the rest of the timeline is not attempted."""
+    """A step could not be carried out. The rest of the timeline is not attempted."""
 
 
 class TargetMissed(Exception):
-    """Nobody has the role of a step that may miss: it is left out."""
+    """Nobody has the role of a step that may miss, so the step is left out."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def run(
     lease: Lease | None = None,
     seed: int = 0,
 ) -> TimelineResult:
-    """Blocks until all steps are done or one failed, and all is healed. Start it in a thread of its own."""
+    """Blocks until all steps are done or one failed, and everything is healed. Start it in its own thread."""
     assert case in scenario.cases
     executor = _Executor(
         port=port,
@@ -138,7 +138,8 @@ class _Executor:
             self._await_timed_heals()
         except StepFailed as error:
             problem = str(error)
-        except Exception as error:  # the entry point of a thread: whatever a port raises must not skip the healing
+        # The entry point of a thread: whatever a port raises, the healing must not be skipped.
+        except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         finally:
             problem = "; ".join(filter(None, [problem, *self._heal_all()]))
@@ -152,7 +153,7 @@ class _Executor:
             self._inject(step)
         elif step.heal:
             applied = next((item for item in self._state.applied if item.step.id == step.heal), None)
-            if applied:  # else its `for` has ended it already
+            if applied:  # otherwise its `for` has ended it already
                 self._heal(applied)
 
     # --- waiting ---
@@ -217,12 +218,12 @@ class _Executor:
         resolved = [str(item) for item in (*context.brokers, *context.links, *context.clients)] or [self._of.topic]
         run = spec.make(context, {**spec.parameters, **step.with_})
         applied = _Applied(step=step, spec=spec, run=run, target=target, resolved=resolved, heal_due_us=None)
-        self._state.applied.append(applied)  # before it acts: a failure half-way is healed too
+        self._state.applied.append(applied)  # noted before it acts, so that a failure half-way is healed too
         started_us = self._clock.now_us()
         run.inject()
         if step.for_ is not None:
             applied.heal_due_us = self._clock.now_us() + step.for_ * 1000
-        # What it does may show from the moment when it begins, so that is its time.
+        # Its effect may show from the moment when it begins, so this is its time.
         self._record_fault(applied, FaultPhase.APPLIED, {"took_us": self._clock.now_us() - started_us}, t_us=started_us)
         if not spec.is_proved_at_heal:
             self._prove(applied, PROVE_WITHIN_MS)
@@ -257,7 +258,7 @@ class _Executor:
     def _try_prove(self, applied: _Applied) -> Proof:
         try:
             return applied.run.prove()
-        except Exception as error:  # no evidence is an answer, not a reason to leave the fault in place
+        except Exception as error:  # missing evidence is a result, and no reason to leave the fault in place
             return Proof(is_effective=False, detail={"error": f"{type(error).__name__}: {error}"})
 
     def _heal(self, applied: _Applied) -> None:
@@ -268,7 +269,7 @@ class _Executor:
         self._record_fault(applied, FaultPhase.HEALED, {})
 
     def _heal_all(self) -> list[str]:
-        """The last first; goes on after a failure and returns what failed."""
+        """The last first. Goes on after a failure and returns what failed."""
         problems: list[str] = []
         for applied in reversed(list(self._state.applied)):
             try:

@@ -1,4 +1,5 @@
-"""bandwidth: a link carries at most `rate_kb_per_s` (1000 bytes). Proved by the time that a known load takes."""
+"""bandwidth: a link carries at most `rate_kb_per_s` (1000 bytes). Proved by the time that a load of known size
+takes."""
 
 from __future__ import annotations
 

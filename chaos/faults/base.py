@@ -1,7 +1,7 @@
 """What a fault is: inject, heal, prove; its label and colour in plots; its parameters and the kind of its target.
 
 A fault writes its lease before it acts. `heal` may be called at any time, also after an `inject` that failed half-way,
-and twice. `prove` returns evidence that the fault takes effect, measured and not merely assumed.
+and more than once. `prove` returns evidence that the fault takes effect. The evidence is measured and not assumed.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FaultSpec:
     default_target: str
     make: Callable[[FaultContext, Mapping[str, Parameter]], FaultRun]
     parameters: Mapping[str, Parameter]  # with their defaults
-    # Most faults show at once; those that wait for traffic can be proved only when they end.
+    # Most faults show at once. Faults that wait for traffic can be proved only when they end.
     is_proved_at_heal: bool = False
     # Clusters that can carry it out; empty: all.
     engines: tuple[str, ...] = ()

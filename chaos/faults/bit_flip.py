@@ -1,7 +1,7 @@
-"""bit_flip: SIGKILL, then one bit of the last batch of the partition's log is turned round; healing starts the broker.
+"""bit_flip: SIGKILL, then one bit of the last batch of the partition's log is flipped; healing starts the broker.
 
-Proved by the byte before and after. The broker must find it when it reads its log again, by the batch's CRC, and get
-the batch from the leader anew.
+Proved by the byte before and after. The broker must find the damage by the batch's CRC when it reads its log again, and
+must fetch the batch from the leader.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""black_hole: what is sent over a link is thrown away, connections stay open; healing closes them.
+"""black_hole: bytes that are sent over a link are discarded, connections stay open; healing closes them.
 
-No FIN, no RST: whoever waits for an answer learns of it by his own timeout only. Bytes sent meanwhile are gone, so the
-streams cannot go on (`link_stall` is the lossless kind).
+There is no FIN and no RST, so a peer that waits for an answer only notices by its own timeout. The bytes sent meanwhile
+are lost, so the streams cannot go on (`link_stall` is the kind without loss).
 """
 
 from __future__ import annotations

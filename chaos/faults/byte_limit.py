@@ -11,8 +11,8 @@ from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.faults.probes import probe_link, probe_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
-BYTES_MIN = 1_000  # below it even the short request of the proof would be cut
-TIMEOUT_MS = 5_000  # a connection that is silent for so long is no proof: it was not closed
+BYTES_MIN = 1_000  # a lower limit would cut even the short request of the proof
+TIMEOUT_MS = 5_000  # a connection that is silent for this long was not closed, so it is no proof
 
 
 class ByteLimit:

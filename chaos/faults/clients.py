@@ -1,13 +1,16 @@
 """Faults on client processes: members of consumer groups and transactional copiers (readers with own_processes).
 
-client_kill: SIGKILL, no commit and no LeaveGroup. client_leave: SIGTERM, a clean good-bye. client_pause: SIGSTOP, a
-member that sends no heartbeat and closes no socket. client_twin: a second process with the same transactional.id,
-which fences the first. Healing starts, resumes or ends what the fault ended, stopped or started; with comes_back: 0
-what was ended stays away for good, and its work is for others.
+- client_kill: SIGKILL, without commit and LeaveGroup.
+- client_leave: SIGTERM, the member leaves its group cleanly.
+- client_pause: SIGSTOP, the member sends no heartbeat and closes no socket.
+- client_twin: a second process with the same transactional.id, which fences the first.
 
-client_kill with between: 1 meets a member that commits ahead of its processing in between: it is stopped (SIGSTOP)
-again and again until its journal shows records that are committed and not processed, and killed while it stands there.
-Other members have no such moment and are killed at once.
+Healing starts, resumes or ends the process again. With comes_back: 0 a process that was ended stays away for good, and
+others get its work.
+
+client_kill with between: 1 kills a member between its commit and its processing, if it commits ahead of processing. The
+member is stopped (SIGSTOP) again and again until its journal shows records that are committed and not processed. Then
+it is killed. Other members have no such moment and are killed at once.
 """
 
 from __future__ import annotations
@@ -24,11 +27,12 @@ from chaos.port import ClusterPort
 
 BETWEEN_WITHIN_S: Final = 15.0
 STOPPED_WITHIN_S: Final = 2.0
-GO_ON_S: Final = (0.001, 0.025)  # between two looks, drawn, so that they do not keep step with the member's own rhythm
+# Random time between two checks, so that they do not keep step with the member's own rhythm.
+GO_ON_S: Final = (0.001, 0.025)
 
 
 class NeverBetween(Exception):
-    """Whenever the member was looked at, all that it had committed was processed."""
+    """At every check, the member had processed everything that it had committed."""
 
 
 def _identities(port: ClusterPort, names: Sequence[str]) -> dict[str, ProcessIdentity]:
@@ -94,7 +98,7 @@ class ClientsPaused:
 
 
 class ClientTwins:
-    """Second owners of a transactional.id; that the first is fenced is for the brokers to do, not for this fault."""
+    """Second owners of a transactional.id. The brokers must fence the first one; this fault does not."""
 
     def __init__(self, context: FaultContext) -> None:
         self._context = context
@@ -139,7 +143,7 @@ def _kill_between(port: ClusterPort, name: str) -> None:
 
 
 def _await_stopped(pid: int | None) -> None:
-    """The kernel stops a process a moment after the signal; one that is gone needs no waiting."""
+    """The kernel stops a process a moment after the signal. If it is gone, there is nothing to wait for."""
     deadline = time.monotonic() + STOPPED_WITHIN_S
     while pid is not None and read_state(pid) not in ("T", "Z", None) and time.monotonic() < deadline:
         time.sleep(0.001)

@@ -1,9 +1,9 @@
-"""Faults by what a container is made of: off its network, a share of a core, hardly any memory.
+"""Faults that need a container: off its network, a share of a core, hardly any memory.
 
-They need `--cluster docker`, but for limit_memory, which puts a process of this host into a control group of its own.
-Each is proved by the kernel, not by the engine that was told: the network interface gone from the broker's namespace,
-periods in which its group was stopped, requests for memory that were refused. A crash of the harness needs no lease for
-containers, which the next start removes; a control group of our own has one.
+They need `--cluster docker`. Only limit_memory also works without it: it puts a process of this host into a control
+group of its own. The kernel proves each of them, not the engine that was asked: the network interface is gone from the
+broker's namespace, its group was stopped for some periods, requests for memory were refused. Containers need no lease
+for a crash of the harness, because the next start removes them. A control group of our own has one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def containers(context: FaultContext) -> Containers:
 
 
 class Disconnect:
-    """Off the network: whoever calls gets no answer at all, while the broker runs on and keeps what it knows."""
+    """Off the network. Callers get no answer at all, while the broker runs on and keeps what it knows."""
 
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
@@ -72,7 +72,7 @@ def network_interfaces(pid: int) -> list[str]:
 
 
 class Limit:
-    """A limit of the kernel's; effective once the broker has run into it, so it is proved when it ends."""
+    """A limit of the kernel. It is effective once the broker has run into it, so it is proved when it ends."""
 
     def __init__(
         self, context: FaultContext, *, set_limit: Callable[[int, int], None], lift: Callable[[int], None],
@@ -91,7 +91,8 @@ class Limit:
     def heal(self) -> None:
         for broker in list(self._hits):
             self._lift(broker)
-            if not self._context.port.is_running(broker):  # the kernel ended it: it wanted more than it may have
+            # The kernel ended it, because it wanted more than it may have.
+            if not self._context.port.is_running(broker):
                 self._context.port.restart(broker)
             del self._hits[broker]
 
@@ -204,7 +205,8 @@ SPECS: tuple[FaultSpec, ...] = (
         target_kind="broker",
         default_target="leader",
         make=_limit_memory,
-        # Beyond what it holds when it begins. A container may give its page cache up; a process needs new pages for it.
+        # Added to what it holds when the fault begins. A container can release page cache; a process needs new pages
+        # for it.
         parameters={"headroom_mib": 0},
         problem=_memory_problem,
         is_proved_at_heal=True,

@@ -1,4 +1,5 @@
-"""Links whose proxies are switched off: on disk before it is done, and each switched on again even if another fails."""
+"""Links whose proxies are switched off. This is on disk before it is done. Each is switched on again even if another
+one fails."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ class DisabledLinks:
         self._off: list[tuple[str, str | None]] = []  # link, lease entry
 
     def disable(self, link: str) -> None:
-        """Raises ToxiproxyError; then the link counts as switched off, `enable` puts right what half happened."""
+        """Raises ToxiproxyError. Then the link counts as switched off, and `enable` repairs what was half done."""
         client, proxy = self._context.port.plain(link)
         lease = self._context.lease
         entry = lease.add_proxy_disabled(client.url, proxy, client.proxy(proxy).upstream) if lease else None
@@ -24,12 +25,13 @@ class DisabledLinks:
         client.disable(proxy)
 
     def enable(self) -> None:
-        """All links, also if one fails; then the first failure is raised and the failed ones may be tried again."""
+        """Enables all links, also if one fails. Then the first failure is raised, and the failed ones may be tried
+        again."""
         failures: list[ToxiproxyError] = []
         for link, entry_id in reversed(list(self._off)):
             client, proxy = self._context.port.plain(link)
             try:
-                with contextlib.suppress(NotFound):  # a proxy that is gone is not off
+                with contextlib.suppress(NotFound):  # a proxy that does not exist is not switched off
                     client.enable(proxy)
             except ToxiproxyError as error:
                 failures.append(error)

@@ -1,10 +1,11 @@
-"""Faults of a broker's disk: full, failing, read-only, slow, or one that only says that it has synced.
+"""Faults of a broker's disk: full, failing, read-only, slow, or one that only pretends to sync.
 
-They act through the reference broker's own storage, which looks at a control file (`broker/log/disk_faults.py`), and in
-an Apache Kafka process through what stands between it and its C library (`chaos/interposer`); so no privilege is needed
-and the n-th call is meant exactly. Proved by the number of calls refused, delayed or lost.
-An Apache Kafka broker that cannot write stops itself, with its last log directory. The reference broker takes the
-partition offline and goes on. Either has it back with its next start only, so healing starts the broker again.
+In the reference broker they act through its own storage, which reads a control file (`broker/log/disk_faults.py`). In
+an Apache Kafka process they act through a library between the process and its C library (`chaos/interposer`). So no
+privilege is needed, and the n-th call can be chosen exactly. Proved by the number of calls that were refused, delayed
+or lost. An Apache Kafka broker that cannot write stops itself, because this was its last log directory. The reference
+broker takes the partition offline and goes on. In both cases the log is back only after the next start, so healing
+starts the broker again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class NoDiskControl(Exception):
 
 
 class Control(Protocol):
-    """What a broker's storage obeys."""
+    """What controls a broker's storage."""
 
     def set(self, rules: Sequence[Mapping[str, object]]) -> None: ...
     def clear(self) -> None: ...
@@ -115,7 +116,7 @@ class DiskFault:
                 self._context.port.restart(broker)
 
     def _await_end(self, broker: int) -> None:
-        """A broker that met an error is about to stop: starting it again must not come before that."""
+        """A broker that met an error is about to stop. It must not be started again before that."""
         deadline = time.monotonic() + STOP_WITHIN_S
         while self._context.port.is_running(broker) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -167,7 +168,7 @@ def _spec(name: str, label: str, colour: str, rules: Rules, parameters: Mapping[
         problem=_problem,
         is_interposed=True,
         host_problem=build.problem_of_engine,
-        is_proved_at_heal=True,  # it takes the next call on the disk to show
+        is_proved_at_heal=True,  # only the next call on the disk shows it
     )
 
 

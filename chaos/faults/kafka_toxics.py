@@ -1,7 +1,7 @@
 """The faults that know Kafka's protocol: one for each Kafka toxic of the embedded server, on links of clients.
 
-Their parameters are the toxic's attributes (`chaos/toxiproxy/toxics/kafka_*.py` says what each does). Proved at their
-end, by the number of exchanges that the server acted on; for Produce the wire log names each.
+Their parameters are the toxic's attributes (`chaos/toxiproxy/toxics/kafka_*.py` describes each toxic). Proved when they
+end, by the number of exchanges on which the server acted. For Produce the wire log names each exchange.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class KafkaToxic:
     def __init__(self, kind: str, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
         self._attributes = dict(parameters)
-        # What was held back shows nothing before it has come.
+        # A request that was held back shows nothing before it has arrived.
         self._counter = "released" if kind == "kafka_hold_request" else "acted"
         self._toxics = LinkToxics(door=context.port.kafka, lease=context.lease, name=context.toxic_name, type=kind)
 

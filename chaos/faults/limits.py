@@ -1,13 +1,13 @@
 """limit_descriptors: a broker process may open no more files and accept no more connections than it already has.
 
-RLIMIT_NOFILE of the running process is lowered by prlimit(2) to the first descriptor number that is free, `headroom`
-free ones later: open(), socket() and accept() then end in EMFILE, while what is open stays open. A broker under it
-answers nobody new; the next segment that it must begin takes its log directory out of service, and the broker with it.
-Healing gives the old limit back, and starts a broker that went down.
+prlimit(2) lowers RLIMIT_NOFILE of the running process to the first free descriptor number (after `headroom` further
+free ones). open(), socket() and accept() then fail with EMFILE, while open files stay open. The broker accepts nobody
+new. When it must begin the next segment, its log directory is taken out of service, and the broker with it. Healing
+restores the old limit, and starts a broker that went down.
 
-Proved from outside: a new connection to the broker's own listener gets no answer, or the broker is gone. What the
-broker closes meanwhile gives it descriptors back; the probe's connections take those and stay, as a crowd of clients
-would.
+Proved from outside: a new connection to the broker's own listener gets no answer, or the broker is gone. If the broker
+closes something meanwhile, it has free descriptors again. The probe's connections then take these and stay open, as a
+crowd of clients would.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HELD_MAX: Final = 64  # connections to one broker
 
 
 class NoSuchProcess(Exception):
-    """Nothing to limit: the broker does not run, or its process is not ours to limit."""
+    """There is nothing to limit: the broker does not run, or its process is not ours."""
 
 
 class LimitDescriptors:
@@ -84,7 +84,8 @@ class LimitDescriptors:
         return Proof(is_effective=is_effective, detail=detail)
 
     def _probe(self, broker: int) -> str:
-        """One request on a connection of its own, past the proxy; while the fault lasts, until one is not answered."""
+        """One request on its own connection, past the proxy. While the fault lasts it is repeated until one is not
+        answered."""
         client, proxy = self._context.port.plain(f"client-{broker}")
         listener = client.proxy(proxy).upstream
         held = self._held.setdefault(broker, [])
@@ -105,8 +106,8 @@ def open_descriptors(pid: int) -> frozenset[int]:
 
 
 def limit_for(taken: frozenset[int], headroom: int) -> int:
-    """The kernel compares the limit with the number that a new descriptor gets, which is the lowest free one, and not
-    with how many there are: so the limit is the number of the first free one after `headroom` others."""
+    """The kernel compares the limit with the number of a new descriptor, which is the lowest free one, and not with the
+    count of open ones. So the limit is the number of the first free one after `headroom` others."""
     number = 0
     for _ in range(headroom + 1):
         while number in taken:
@@ -127,7 +128,7 @@ SPEC = FaultSpec(
     target_kind="broker",
     default_target="leader",
     make=LimitDescriptors,
-    parameters={"headroom": 0},  # how many more it may have
+    parameters={"headroom": 0},  # number of further descriptors
     problem=_problem,
     engines=("reference", "kafka"),
 )

@@ -1,9 +1,9 @@
-"""power_loss: SIGKILL, and what the disk had not got yet is gone: unlike `kill`, which leaves the page cache alone.
+"""power_loss: SIGKILL, and bytes that were not on the disk yet are gone. (`kill` leaves the page cache alone.)
 
 Bytes stay if they were fsynced or are older than `writeback_ms` (the operating system writes them by itself; Linux
-waits 30 s). With `torn_bytes` so many bytes of the batch after the last durable one stay as well: a torn write. Proved
-by the process being gone and the account of its files, with the bytes that each lost. Healing starts the broker on the
-rest.
+waits 30 s). With `torn_bytes` this many bytes of the batch after the last durable one stay as well: a torn write.
+Proved by the process being gone, and by the notes about its files, with the bytes that each file lost. Healing starts
+the broker on the rest.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PowerLoss:
     def prove(self) -> Proof:
         gone = prove_gone(self._before)
         return Proof(
-            # With everything synced nothing is dropped: that the disk kept account of its files is what shows it.
+            # If everything was synced, nothing is dropped. Then the notes of the disk about its files are the proof.
             is_effective=gone.is_effective and self._accounted_files > 0,
             detail=gone.detail | {"dropped_bytes": self._dropped},
         )

@@ -1,4 +1,5 @@
-"""Evidence gathered over a link itself: is it refused, and how long does a round trip or a known load take?"""
+"""Evidence that is gathered over a link itself: is it refused, and how long does a round trip or a load of known size
+take?"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def probe_link(listen: str, *, timeout_ms: int) -> LinkProbe:
 
 
 def hold_link(listen: str, *, timeout_ms: int) -> tuple[str, socket.socket | None]:
-    """As `probe_link`, but a connection that is answered stays open, and is the caller's."""
+    """As `probe_link`, but a connection that is answered stays open and belongs to the caller."""
     try:
         connection = socket.create_connection(_address(listen), timeout=timeout_ms / 1000)
     except OSError as error:
@@ -53,7 +54,7 @@ def hold_link(listen: str, *, timeout_ms: int) -> tuple[str, socket.socket | Non
 
 
 def probe_connect(listen: str, *, timeout_ms: int) -> LinkProbe:
-    """One connect() and nothing else: `answered` if it came about."""
+    """One connect() and nothing else. `answered` if the connection was made."""
     start_ns = time.monotonic_ns()
     try:
         socket.create_connection(_address(listen), timeout=timeout_ms / 1000).close()
@@ -65,7 +66,8 @@ def probe_connect(listen: str, *, timeout_ms: int) -> LinkProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProbe:
-    """`size_bytes` went over the stream asked for before `outcome`: answered (all of it), reset, closed or silent."""
+    """`size_bytes` were carried in the asked direction before `outcome`: answered (all of it), reset, closed
+    or silent."""
 
     outcome: str
     size_bytes: int

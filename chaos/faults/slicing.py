@@ -1,6 +1,6 @@
 """slicing: a stream comes in pieces of `average_bytes` ± `variation_bytes`, with `delay_us` between them.
 
-Proved by the time that a known load takes: one delay for each piece.
+Proved by the time that a load of known size takes: one delay for each piece.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """slow_connect: connections to a link are not accepted while it lasts: no refusal, no answer, connect() just hangs.
 
-By a listener whose queue is full. On a client's link the embedded server's own is made one (toxic `no_accept`); on a
-link between brokers, which any Toxiproxy server may carry, the proxy is switched off and a listener of ours takes its
-address until healing switches it on again. Proved by connecting: the probe's connect() has no answer within its time.
-With end_open: 1 what is open ends first; on a link between brokers it always does, a proxy that is off has none.
+It uses a listener whose queue is full. On a client's link the embedded server's own listener becomes full (toxic
+`no_accept`). A link between brokers may be carried by any Toxiproxy server. There the proxy is switched off, and a
+listener of ours takes its address until healing switches the proxy on again. Proved by connecting: the probe's
+connect() has no answer within its time. With end_open: 1 open connections end first. On a link between brokers they
+always end, because a proxy that is off has none.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from chaos.faults.disabled_links import DisabledLinks
 from chaos.faults.probes import probe_connect
 from chaos.faults.toxics import SILENCE_MS, LinkToxics
 
-FILLERS: Final = 4  # a queue of length 0 takes one connection, or two; the kernel drops who asks beyond
-BIND_WITHIN_S: Final = 2.0  # the server closes its listener a moment after it has said that the proxy is off
+FILLERS: Final = 4  # a queue of length 0 takes one or two connections; the kernel drops further requests
+BIND_WITHIN_S: Final = 2.0  # the server closes its listener a moment after it said that the proxy is off
 
 
 class FullListener:
@@ -42,7 +43,7 @@ class FullListener:
 
 
 def _bound(where: tuple[str, int]) -> socket.socket:
-    """Raises OSError when the address is not of this host, or somebody else has it for longer."""
+    """Raises OSError if the address is not of this host, or if another process keeps it for longer."""
     listener = socket.socket(socket.AF_INET6 if ":" in where[0] else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     deadline = time.monotonic() + BIND_WITHIN_S
@@ -78,7 +79,7 @@ class SlowConnect:
             self._listeners.append(FullListener(address))
 
     def heal(self) -> None:
-        """Whatever of it fails, the rest is healed; what failed may be tried again."""
+        """If one part fails, the rest is healed all the same. The failed part may be tried again."""
         while self._listeners:
             self._listeners.pop().close()
         try:

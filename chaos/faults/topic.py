@@ -1,13 +1,15 @@
-"""Changes of the topic under load, by Kafka's own admin requests, so on any cluster: what an operator may do to it.
+"""Changes of the topic under load, by Kafka's own admin requests. An operator may do the same to a topic, on any
+cluster.
 
-topic_setting: one setting (IncrementalAlterConfigs); healing puts back what the topic said before. partitions_added:
-`count` more (CreatePartitions, KIP-195), for good. records_deleted: all but the last `keep` below the high watermark of
-the partition of interest (DeleteRecords, KIP-107), for good. Proved by what brokers answer: every one that runs tells
-the new value, a leader for each new partition, the new log start offset.
+- topic_setting: one setting (IncrementalAlterConfigs); healing restores what the topic had before.
+- partitions_added: `count` more partitions (CreatePartitions, KIP-195), for good.
+- records_deleted: all but the last `keep` records below the high watermark of the partition of interest (DeleteRecords,
+  KIP-107), for good.
+- topic_recreated: the topic is deleted. `absent_ms` after the last broker has forgotten it, it is created under the old
+  name, with the old settings and the same number of partitions. All that was in it is gone.
 
-topic_recreated: deleted, and `absent_ms` after the last broker has forgotten it created anew under the old name with
-the old settings and as many partitions: all that was in it is gone. Proved by the topic's id (KIP-516), which is
-another one at every broker.
+Proved by the brokers' answers: every running broker tells the new value, a leader for each new partition, the new log
+start offset. A recreated topic is proved by its id (KIP-516), which is a different one at every broker.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from runlog.records.codec import to_json
 from runlog.records.fault import RecordsDeletedProof, TopicRecreatedProof
 
-KNOWN_WITHIN_S = 20.0  # until each broker knows of a topic's end, and of its new beginning
+KNOWN_WITHIN_S = 20.0  # until each broker knows of a topic's end, and of the new topic
 POLL_S = 0.02
 
 
@@ -64,7 +66,7 @@ class PartitionsAdded:
         topics.set_partition_count(self._topic, self._before + self._count)
 
     def heal(self) -> None:
-        """Partitions cannot be taken away."""
+        """Does nothing: partitions cannot be removed."""
 
     def prove(self) -> Proof:
         if self._before is None:
@@ -92,7 +94,7 @@ class RecordsDeleted:
         self._topics.delete_records(topic, partition, self._wanted)
 
     def heal(self) -> None:
-        """What is deleted stays deleted."""
+        """Does nothing: deleted records stay deleted."""
 
     def prove(self) -> Proof:
         start = self._topics.start_offset(self._of.topic, self._of.partition)
@@ -109,7 +111,7 @@ class TopicRecreated:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._topics, self._topic = context.port.topics(), context.of.topic
         self._absent_ms = int(parameters["absent_ms"])
-        self._create: Callable[[], None] | None = None  # while it is to be created
+        self._create: Callable[[], None] | None = None  # set while the topic must still be created
         self._before: Mapping[int, str | None] = {}
         self._after: Mapping[int, str | None] = {}
         self._ends: dict[int, int] = {}
@@ -144,7 +146,7 @@ class TopicRecreated:
         return ids
 
     def heal(self) -> None:
-        """Nothing brings back what was in it; but a topic there is."""
+        """Nothing brings back its records. But it makes sure that there is a topic."""
         if self._create is not None:
             self._create()
             self._create = None

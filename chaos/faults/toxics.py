@@ -1,4 +1,4 @@
-"""Puts one toxic on several links and takes it off again: what all faults made of toxics share."""
+"""Puts one toxic on several links and removes it again. All faults that are made of toxics share this."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class LinkToxics:
                 client.add_toxic(proxy, self.type, attributes, stream=stream, name=toxic)
 
     def remove(self) -> None:
-        """From all links, also if one fails; the first failure is then raised, and another call tries the rest."""
+        """Removes it from all links, also if one fails. The first failure is then raised, and another call tries the
+        rest."""
         failures: list[ToxiproxyError] = []
         for placed in reversed(list(self._placed)):
             link, toxic, entry_id = placed
@@ -71,7 +72,7 @@ def streams_of(parameter: object) -> tuple[str, ...]:
 
 
 def prove_silent(context: FaultContext, links: Sequence[str], detail: Mapping[str, object]) -> Proof:
-    """Each link takes a request and gives no answer; `detail` says what else is worth knowing."""
+    """Proves that each link takes a request and gives no answer. `detail` adds further facts."""
     outcomes: dict[str, object] = {}
     for link in links:
         client, proxy = context.port.plain(link)

@@ -1,4 +1,4 @@
-"""The shared library of interposer.c, built by the host's C compiler and kept by the hash of its source."""
+"""The shared library of interposer.c. The host's C compiler builds it; it is kept under the hash of its source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CannotBuild(Exception):
 
 @functools.cache
 def problem() -> str:
-    """Why this host has no interposer; empty if it has a compiler, which alone does not promise that it builds."""
+    """Why this host has no interposer. Empty if it has a compiler, which does not promise that the build succeeds."""
     if not sys.platform.startswith("linux"):
         return f"the interposer needs Linux (LD_PRELOAD and /proc), this is {sys.platform}"
     if _compiler() is None:
@@ -61,5 +61,5 @@ def library(directory: Path) -> Path:
             raise CannotBuild(f"{' '.join(command)}: {error}") from error
         if done.returncode != 0:
             raise CannotBuild(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
-        os.replace(built, target)  # two runs may build at once
+        os.replace(built, target)  # two runs may build at the same time
     return target

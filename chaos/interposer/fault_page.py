@@ -1,7 +1,8 @@
 """The mapped file that an interposed broker obeys, field by field as in interposer.c. Numbers are the host's int64.
 
-The first number is the offset of the wall clock in nanoseconds, and the reference broker knows that one too
-(`harness.clock.control`). Written here only; what was done is counted by the process and read here.
+The first number is the offset of the wall clock in nanoseconds. The reference broker uses that one too
+(`harness.clock.control`). Only this module writes the rules. The process counts what was done, and this module reads
+the counts.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ def set_clock_offset(path: Path, offset_ns: int) -> None:
     with path.open("r+b") as file, mmap.mmap(file.fileno(), SIZE_BYTES) as page:
         view = memoryview(page)
         clock = view[_CLOCK_AT : _CLOCK_AT + 8].cast("q")
-        clock[0] = offset_ns  # one store: nobody reads half of it
+        clock[0] = offset_ns  # one store, so that nobody reads half of it
         clock.release()
         view.release()
 
 
 def set_rules(path: Path, rules: Sequence[Mapping[str, object]]) -> None:
-    """In the form of the reference broker's control file (broker/log/disk_faults.py); none: the disk as it is."""
+    """Rules in the form of the reference broker's control file (broker/log/disk_faults.py). Without rules the disk
+    works normally."""
     if len(rules) > RULES_MAX:
         raise ValueError(f"{len(rules)} rules, {RULES_MAX} are the most")
     with path.open("r+b") as file, mmap.mmap(file.fileno(), SIZE_BYTES) as page:
@@ -66,6 +68,6 @@ def _fields(rule: Mapping[str, object]) -> tuple[int, ...]:
 
 
 def done(path: Path) -> dict[str, int]:
-    """How many calls were slowed, refused or swallowed under the rules that were set last; only those that were."""
+    """How many calls were delayed, refused or swallowed under the last rules."""
     counts = struct.unpack_from("=4q", path.read_bytes(), _DONE_AT)
     return {call: count for call, count in zip(CALLS, counts, strict=True) if count}

@@ -1,7 +1,7 @@
 """The calls of Toxiproxy's HTTP API on the embedded server: routes, checks of the input, JSON answers.
 
-Knows no HTTP but method, path and body. Habits that scripts lean on are kept: null counts as absent, names of fields
-ignore case, a whole number must not be written as 3.0, POST does what PATCH does.
+Knows only method, path and body of HTTP. It keeps habits of the original that scripts rely on: null counts as absent,
+names of fields ignore case, a whole number must not be written as 3.0, POST does the same as PATCH.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Handler = Callable[[list[str], bytes], Awaitable[Answer]]
 
 
 class Api:
-    """All proxies of one server. Changes are made one after the other; none of them waits for a peer."""
+    """All proxies of one server. Changes are made one after another, and none of them waits for a peer."""
 
     def __init__(self, *, wire_log: WireLog, rng: random.Random) -> None:
         self._proxies: dict[str, Proxy] = {}
@@ -119,7 +119,8 @@ class Api:
         return Answer(status=201, body=proxy.to_json())
 
     async def _populate(self, names: list[str], body: bytes) -> Answer:
-        """Creates what is new, replaces what has other addresses, leaves the rest alone. Checks all before it acts."""
+        """Creates what is new, replaces what has other addresses, leaves the rest alone. Checks everything before it
+        acts."""
         entries = _decode(body)
         if not isinstance(entries, list):
             raise bad_request("expected a list of proxies")
@@ -283,7 +284,7 @@ def _text(fields: dict[str, object], name: str, default: str) -> str:
 
 
 def _addresses(fields: dict[str, object]) -> dict[tuple[str, int], tuple[str, int]]:
-    """`kafka_addresses`: a broker's own address to the one that clients shall use."""
+    """`kafka_addresses`: maps a broker's own address to the one that clients shall use."""
     value = fields.get("kafka_addresses", {})
     if not isinstance(value, dict):
         raise bad_request(f"kafka_addresses: expected an object of addresses, got {value!r}")

@@ -1,7 +1,7 @@
-"""The client towards any Toxiproxy server: toxiproxy-python where it suffices, our own calls where it falls short.
+"""The client of any Toxiproxy server: it uses toxiproxy-python where that is sufficient, and our own calls otherwise.
 
-What it adds: several servers in one process, limits on time, errors for every status from 400 up, no proxy settings of
-the environment, PATCH, quoted names, one call to populate, names of attributes checked before they are sent (the server
+It adds: several servers in one process, limits on time, errors for every status from 400 up, no proxy settings of the
+environment, PATCH, quoted names, one call to populate, a check of attribute names before they are sent (the server
 ignores a misspelt one), and a read-back after each change. Safe to share between threads.
 """
 
@@ -28,11 +28,11 @@ from chaos.toxiproxy.toxic import AttributeValue, unknown_attribute
 from chaos.toxiproxy.toxics import ALL
 
 TIMEOUT_MS = 5_000
-# Servers end connections that nobody uses (the embedded one after 60 s), perhaps at the moment of the next call, which
-# then has no answer. So a call after a long rest opens a connection of its own.
+# Servers end connections that nobody uses (the embedded one after 60 s). This may happen at the moment of the next
+# call, which then gets no answer. So a call after a long rest opens a new connection.
 REUSE_S_MAX = 20.0
 DOWNSTREAM = "downstream"
-ANSWER_BYTES_MAX = 16 << 20  # 20,000 proxies with toxics; whoever listens at the URL may send without end
+ANSWER_BYTES_MAX = 16 << 20  # 20,000 proxies with toxics; a process that listens at the URL may send without end
 
 
 class ToxiproxyError(Exception):
@@ -56,7 +56,7 @@ class InvalidRequest(ToxiproxyError):
 
 
 class Unreachable(ToxiproxyError):
-    """No answer: the call may or may not have taken effect."""
+    """No answer. The call may or may not have taken effect."""
 
 
 class NotApplied(ToxiproxyError):
@@ -69,7 +69,8 @@ _current: ContextVar[ToxiproxyClient | None] = ContextVar("toxiproxy_client", de
 
 
 class _RoutedConsumer(toxiproxy.api.APIConsumer):  # type: ignore[misc]
-    """Stands in for the library's class-wide connection: sends each call through the client that makes it."""
+    """Replaces the library's connection, which belongs to the class. It sends each call through the client that makes
+    it."""
 
     @classmethod
     def get(cls, url: str, params: Any = None, **kwargs: Any) -> Any:  # Any: the library's own signature
@@ -159,7 +160,7 @@ class ToxiproxyClient:
             self._session.mount(scheme, BoundedAdapter())
         self._lock = threading.Lock()
         self._used_s = time.monotonic()
-        self._retired: dict[tuple[str, str], Callable[[], None]] = {}  # proxy, toxic -> what to do once it is gone
+        self._retired: dict[tuple[str, str], Callable[[], None]] = {}  # proxy, toxic -> what to do when it is gone
         self._library = toxiproxy.Toxiproxy()
         toxiproxy.server.APIConsumer = _RoutedConsumer
         toxiproxy.proxy.APIConsumer = _RoutedConsumer
@@ -187,7 +188,7 @@ class ToxiproxyClient:
         return self._expect_enabled(spec.name, spec.is_enabled)
 
     def populate(self, specs: Sequence[ProxySpec]) -> dict[str, ProxyState]:
-        """One call; what exists with the same addresses is left alone, also in whether it is enabled."""
+        """One call. A proxy that exists with the same addresses is left alone, also its enabled state."""
         self.call("POST", "/populate", [spec.to_json() for spec in specs])
         found = self.proxies()
         missing = [spec.name for spec in specs if spec.name not in found]
@@ -256,17 +257,18 @@ class ToxiproxyClient:
             self._library_proxy(proxy).destroy_toxic(quote(name, safe=""))
 
     def retire_toxic(self, proxy: str, name: str, *, then: Callable[[], None] = lambda: None) -> None:
-        """Remove a toxic now, or together with the stall that stands behind it and hides it; `then` when it is gone.
+        """Remove a toxic now, or together with the stall behind it that hides it. `then` is called when it is gone.
 
-        Toxiproxy 2.12.0 panics at the next toxic of a proxy when toxics went in the order in which they had come, while
-        a stall behind them held data of a connection whose sender was gone (docs/guide/found.md). From the end is safe.
+        Toxiproxy 2.12.0 panics at the next toxic of a proxy in this case: toxics were removed in the order in which
+        they came, while a stall behind them held data of a connection whose sender was gone (docs/guide/found.md).
+        Removing from the end is safe.
         """
         chain: tuple[ToxicState, ...] = ()
         with contextlib.suppress(NotFound):
             chain = self.proxy(proxy).toxics
         own = next((each for each in chain if each.name == name), None)
         if own is None:
-            then()  # it never came to be
+            then()  # it was never made
             return
         self._retired[(proxy, name)] = then
         for each in reversed([each for each in chain if each.stream == own.stream]):
@@ -295,7 +297,7 @@ class ToxiproxyClient:
 
     @contextlib.contextmanager
     def down(self, name: str) -> Iterator[None]:
-        """Disabled inside, afterwards as it was before."""
+        """Disabled inside, afterwards in its old state."""
         was_enabled = self.proxy(name).is_enabled
         self.disable(name)
         try:
@@ -321,7 +323,8 @@ class ToxiproxyClient:
                     method, url, json=body, timeout=timeout_s, stream=True, allow_redirects=False,
                     headers={"Accept-Encoding": "identity"},
                 )  # fmt: skip
-                # `requests` would read for as long as bytes come; the rest of it finds the body where it keeps it.
+                # `requests` would read as long as bytes come. So the body is read here and put where `requests` keeps
+                # it.
                 answer._content = _body_of(answer, deadline_s)
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
             raise Unreachable(f"{method} {url}: {error}") from error
@@ -385,7 +388,7 @@ def _path(proxy: str) -> str:
 
 
 def _body_of(answer: requests.Response, deadline_s: float) -> bytes:
-    """Read to its end. ValueError when it is too long, too slow, or packed although nobody asked for that."""
+    """Read to its end. ValueError if it is too long, too slow, or compressed although nobody asked for that."""
     parts: list[bytes] = []
     left = ANSWER_BYTES_MAX
     try:
@@ -414,7 +417,7 @@ def _reason(answer: requests.Response) -> str:
 def _check_attributes(type_name: str, attributes: Mapping[str, AttributeValue]) -> None:
     spec = ALL.get(type_name)
     if spec is None:
-        return  # a toxic that only this server knows: it decides
+        return  # a toxic that only this server knows; the server decides
     known = [attribute.name for attribute in spec.attributes]
     for name in attributes:
         if name not in known:

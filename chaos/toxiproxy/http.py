@@ -1,13 +1,18 @@
 """A small HTTP/1.1 server for the embedded server's API: keep-alive, JSON, and room for a new caller at any time.
 
-Whoever heals a fault must get in, however many connections others hold. So connections and the bytes held for them are
-bounded. Where a bound is met, the server ends a connection that only waits. It takes the host with the most of those.
-There it first takes callers that were never answered and had their time. If there are none, it takes newcomers or
-callers that were answered, whichever are more. Of these the oldest must go. What the API works on is never ended. A
-request that has begun must be complete soon.
+A caller that wants to heal a fault must get in, however many connections others hold. So the number of connections, and
+the bytes held for them, are limited. If a limit is reached, the server ends one connection, chosen so:
 
-Left out: pipelining beyond one request at a time, TLS. Browsers are turned away like Toxiproxy does, so that no web
-page can drive the API. Shown by tests/chaos/test_chaos_toxiproxy_http.py.
+1. Only connections that wait. A request that the API works on is never ended.
+2. Of the host that has most of those.
+3. There, first callers that were never answered and had their time. If there are none: newcomers, or callers that were
+   answered, whichever are more.
+4. Of these the oldest.
+
+A request that has begun must be complete soon.
+
+Left out: pipelining beyond one request at a time, TLS. Browsers are refused as Toxiproxy does, so that no web page can
+drive the API. Shown by tests/chaos/test_chaos_toxiproxy_http.py.
 """
 
 from __future__ import annotations
@@ -36,18 +41,18 @@ HEAD_BYTES_MAX: Final = 32 << 10
 IDLE_TIMEOUT_MS: Final = 60_000
 HEAD_TIMEOUT_MS: Final = 5_000  # from its first byte; callers send it in one piece
 BODY_TIMEOUT_MS: Final = 15_000
-WRITE_TIMEOUT_MS: Final = 10_000  # until the caller has taken enough of the answer
+WRITE_TIMEOUT_MS: Final = 10_000  # until the caller has read enough of the answer
 LINGER_MS: Final = 1_000
-NEWCOMER_MS: Final = 250  # the time in which a caller gets its request over, while others crowd in
+NEWCOMER_MS: Final = 250  # the time that a caller needs to send its request, while many others connect
 CONNECTIONS_MAX: Final = 256  # a harness holds two or three
 HELD_BYTES_MAX: Final = 64 << 20  # bodies and answers of all callers together
-BACKLOG: Final = 1_024  # a crowd that connects at once must not keep others from the queue
+BACKLOG: Final = 1_024  # a crowd that connects at once must not keep others out of the queue
 _DESCRIPTOR_SHARE: Final = 8  # of the process; the others belong to the proxies
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Caller:
-    """One connection, as far as it matters for who must go."""
+    """One connection, with the facts that decide who must go."""
 
     host: str
     since_ms: float  # of its arrival, or of its last answer
@@ -58,7 +63,7 @@ class Caller:
 
 
 def who_must_go(callers: Iterable[Caller], now_ms: float) -> Caller | None:
-    """None when the API works on all."""
+    """None if the API works on all of them."""
     waiting = [caller for caller in callers if not caller.is_worked_on]
     if not waiting:
         return None
@@ -71,8 +76,8 @@ def who_must_go(callers: Iterable[Caller], now_ms: float) -> Caller | None:
         if caller.host == host:
             is_newcomer = now_ms - caller.since_ms < NEWCOMER_MS
             (answered if caller.was_answered else newcomers if is_newcomer else others).append(caller)
-    # A crowd that comes at once is made of newcomers alone: it must not push out who keeps a connection for later.
-    # A crowd of callers that were answered and stay must not leave one place to all newcomers.
+    # A crowd that comes at once consists of newcomers. It must not push out a caller that keeps its connection for
+    # later. A crowd of callers that were answered and stay must not leave only one place for all newcomers.
     crowd = others or (answered if len(answered) > len(newcomers) else newcomers)
     return min(crowd, key=lambda caller: caller.since_ms)
 
@@ -120,11 +125,11 @@ class HttpServer:
             while await self._serve_one(caller, reader, writer):
                 pass
         except (OSError, asyncio.IncompleteReadError):  # TimeoutError is an OSError
-            pass  # the caller went away, had to go, or does not take its answer
+            pass  # the caller went away, had to go, or does not read its answer
         finally:
             self._callers.discard(caller)
             if caller.held_bytes:
-                writer.transport.abort()  # an answer that was not taken is not kept
+                writer.transport.abort()  # an answer that is not read is not kept
             writer.close()
 
     def _end(self, caller: Caller) -> None:
@@ -133,7 +138,7 @@ class HttpServer:
             caller.writer.transport.abort()
 
     def _hold(self, caller: Caller, size: int) -> None:
-        """Others go until `size` bytes can be held for it. OSError when it is `caller` itself that must go."""
+        """Others go until `size` bytes can be held for it. OSError if `caller` itself must go."""
         caller.held_bytes = 0
         while sum(each.held_bytes for each in self._callers) + size > HELD_BYTES_MAX:
             one = who_must_go([each for each in self._callers if each.held_bytes], _now_ms())
@@ -152,7 +157,7 @@ class HttpServer:
                 return False
             caller.is_worked_on = True
             answer, keeps = await self._answer(request), not request.wants_close
-        except ApiError as error:  # the request could not be read, so where the next one begins is unknown
+        except ApiError as error:  # the request could not be read, so nobody knows where the next one begins
             answer, keeps = error_answer(error), False
         finally:
             caller.is_worked_on = False
@@ -200,7 +205,7 @@ class HttpServer:
 
 
 async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Closing over unread input would be a reset, which may take the answer with it."""
+    """Closing with unread input would be a reset, which could destroy the answer."""
     writer.write_eof()
     with contextlib.suppress(TimeoutError, OSError):
         async with asyncio.timeout(LINGER_MS / 1000):

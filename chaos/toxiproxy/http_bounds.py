@@ -1,6 +1,6 @@
-"""Connections whose answers must begin soon: status line and headers within one bound, however they are sent.
+"""Connections whose answers must begin soon: status line and headers within one time limit, however they are sent.
 
-`http.client` gives each read of a socket the same time, so that a server which sends a byte now and then holds its
+`http.client` gives each read of a socket its own timeout. So a server that sends a byte now and then could hold its
 caller for hours. Shown by tests/chaos/test_chaos_toxiproxy_hostile.py.
 """
 

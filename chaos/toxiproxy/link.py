@@ -18,14 +18,14 @@ from typing import cast
 from chaos.toxiproxy.kafka.tap import KafkaSettings, KafkaTap
 from chaos.toxiproxy.toxic import Sink, Slot, Toxic
 
-PENDING_BYTES_MAX = 1 << 20  # per direction; then the sender is not read until half of it is gone
+PENDING_BYTES_MAX = 1 << 20  # per direction; beyond it the sender is not read until half of it is gone
 CLIENT_LINGER_MS = 1000  # how long a client whose response was dropped may take to close its side
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 _LINGER_RST = struct.pack("ii", 1, 0)
 
 
 class Endpoint(asyncio.Protocol):
-    """One socket: reads into the direction that begins here, is written to by the one that ends here."""
+    """One socket. It is read for the direction that begins here, and written to by the direction that ends here."""
 
     def __init__(self, on_made: Callable[[Endpoint], None] | None = None, *, is_tls: bool = False) -> None:
         self.transport: asyncio.Transport | None = None
@@ -34,7 +34,8 @@ class Endpoint(asyncio.Protocol):
         self.is_lost = False
         self._on_made = on_made
         self._is_tls = is_tls  # no half-close: the end of one direction is the end of both
-        # uvloop starts to read after connection_made, whatever was paused there: at most one read comes this early.
+        # uvloop starts to read after connection_made, even if reading was paused before. At most one read comes this
+        # early.
         self._early: list[bytes | None] = []
         self._is_eof_written = False
         self._writable = asyncio.Event()
@@ -214,7 +215,7 @@ class Direction:
         self._destination.write(data)
 
     def _drop_removed(self) -> None:
-        """A removed toxic leaves the chain once it holds nothing, so that no byte is overtaken."""
+        """A removed toxic leaves the chain once it holds nothing. So no byte is overtaken."""
         if any(slot.is_removed and slot.is_idle() for slot in self.slots):
             for slot in self.slots:
                 if slot.is_removed and slot.is_idle():
@@ -331,11 +332,11 @@ class Connection:
         self._server.write(data)
 
     def cut_client(self) -> None:
-        """The client reads what was sent to it, then the end. What it sends from now on is read and thrown away."""
+        """The client reads what was sent to it, then the end. What it sends from now on is read and discarded."""
         self.downstream.enqueue(None)
 
     def drained(self) -> None:
-        """The client gets a moment to read the end: closing over data that it has sent would be a reset."""
+        """The client gets a moment to read the end. Closing with unread data of the client would be a reset."""
         self._is_drained = True
         self._server.close()
         if self._client.is_lost or self.upstream.is_finished:

@@ -1,7 +1,7 @@
-"""Which Toxiproxy server: one given by URL, the real one as a child process, else the embedded one as a child process.
+"""Which Toxiproxy server: one given by URL, the real one as a child process, or the embedded one as a child process.
 
-A child gets a free port, a lease entry, its own session (so that Ctrl-C reaches us first, and we heal before it goes)
-and a limit on the time until it answers.
+A child gets a free port, a lease entry, its own session (so that Ctrl-C reaches us first, and we heal before it ends)
+and a time limit until it answers.
 """
 
 from __future__ import annotations
@@ -80,13 +80,14 @@ def find_binary(explicit: str | None = None, search_directories: Sequence[Path] 
 
 
 def binary_version(binary: Path) -> str:
-    """A server built with `go install` answers "git": its version is in the build information that Go puts inside."""
+    """A server that was built with `go install` answers "git". Its version is in the build information that Go puts
+    into the binary."""
     found = re.search(rb"github\.com/Shopify/toxiproxy/v2\tv([0-9][0-9A-Za-z.+-]*)", binary.read_bytes())
     return found[1].decode() if found else "git"
 
 
 def use_server(url: str) -> RunningServer:
-    """One that somebody else runs."""
+    """A server that somebody else runs."""
     client = ToxiproxyClient(url)
     try:
         version = client.version()
@@ -181,7 +182,7 @@ def _start(
         if lease and reservation:
             try:
                 lease.record_process(reservation.entry_id, process.pid)
-            except OSError as error:  # a full disk: what could not be undone after a crash is not kept running
+            except OSError as error:  # a full disk: if it could not be undone after a crash, it must not be started
                 server.stop()
                 raise ServerUnavailable(f"cannot write down that {label} runs: {error}") from error
         failure = _wait_ready(server, label)

@@ -26,7 +26,7 @@ BACKLOG = 512
 DESCRIPTORS_PER_PROXY = 2  # the listener, and the copy of it that accepts
 DESCRIPTORS_OF_API = 320  # its connections (http.py), and some for files
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-FILLERS = 4  # connections of our own that fill a queue of one; the last of them hang as everybody's do
+FILLERS = 4  # connections of our own that fill a queue of one; the last of them hang like all others
 
 
 class Proxy:
@@ -78,7 +78,7 @@ class Proxy:
         return shown
 
     async def start(self) -> None:
-        """Listen; raises ApiError 400 for an address that is none, 500 for one that cannot be had."""
+        """Listen. Raises ApiError 400 for a wrong address, 500 for an address that is not available."""
         if self._listener is not None:
             return
         host, port = split_address("listen", self.listen)
@@ -92,13 +92,13 @@ class Proxy:
         self._listener = listener
         try:
             await self.settle()
-        except ApiError:  # a proxy that does not accept is none
+        except ApiError:  # a proxy that does not accept is no proxy
             self.stop()
             self.listen = asked
             raise
 
     async def settle(self) -> None:
-        """Accept, or stop to accept, as the toxics want it. Raises ApiError 500 when there are no descriptors left."""
+        """Accept, or stop accepting, as the toxics want it. Raises ApiError 500 if there are no descriptors left."""
         if self._listener is None:
             return
         holds = next((toxic for toxic in self.toxics if toxic.spec.stops_accepting), None)
@@ -121,7 +121,7 @@ class Proxy:
             raise
 
     def _stop_accepting(self, listener: socket.socket, *, ends_open: bool) -> None:
-        """The listener goes on to listen, with a queue of one that nobody empties: further SYNs are dropped."""
+        """The listener goes on listening, with a queue of one that nobody empties. So further SYNs are dropped."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -204,7 +204,8 @@ class Proxy:
             async with asyncio.timeout(DIAL_TIMEOUT_MS / 1000):
                 await asyncio.get_running_loop().create_connection(lambda: server, host, port, **secured)
         except OSError as error:  # TimeoutError and ssl.SSLError are such
-            # A certificate that is not trusted looks like a dead broker otherwise, and so do too few descriptors.
+            # Otherwise a certificate that is not trusted would look like a dead broker, and so would too few
+            # descriptors.
             if self.tls is not None or error.errno in _NO_DESCRIPTORS:
                 print(f"event=dial_failed proxy={self.name} upstream={self.upstream} cause={error}", file=sys.stderr)
             client.abort(with_reset=False)
@@ -229,8 +230,8 @@ class Proxy:
 
 
 def _has_descriptors(client: Endpoint) -> bool:
-    """The last numbers are the API's: whoever heals must get in. The kernel gives the lowest free number, so that of a
-    new connection tells how many are taken."""
+    """The last descriptors are reserved for the API, because a caller that heals must get in. The kernel gives the
+    lowest free number, so the number of a new connection tells how many are in use."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     found = client.transport.get_extra_info("socket") if client.transport is not None else None
     return limit < 0 or found is None or found.fileno() < limit - min(DESCRIPTORS_OF_API, limit // 4)

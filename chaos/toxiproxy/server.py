@@ -59,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def allow_descriptors() -> None:
-    """All that the hard limit allows, as Go's runtime does: the soft one is often 1,024, which 500 proxies use up."""
+    """All that the hard limit allows, as Go's runtime does. The soft limit is often 1,024, and 500 proxies use
+    that up."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with contextlib.suppress(OSError, ValueError):  # some systems refuse what they call unlimited
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

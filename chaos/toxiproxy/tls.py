@@ -1,7 +1,7 @@
-"""TLS from a proxy to its upstream: the client's side stays plain, so that what passes can be read and changed.
+"""TLS from a proxy to its upstream. The client's side stays plain, so that the bytes can be read and changed.
 
-Given by files in PEM form; an authority of none means the host's own trust store. Owns no socket.
-Shown by tests/harness/test_harness_external.py.
+It is configured by files in PEM form. Without a CA file, the host's own trust store is used. Owns no socket. Shown by
+tests/harness/test_harness_external.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from chaos.toxiproxy.errors import ApiError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamTls:
-    """`server_name` is what the certificate is checked for where the upstream's address is not the broker's own."""
+    """`server_name` is the name that the certificate is checked for, if the upstream's address is not the
+    broker's own."""
 
     ca_file: str = ""
     certificate_file: str = ""  # the proxy's own, with its key, where the broker asks for one

@@ -1,8 +1,8 @@
 """What every toxic is made of: its attributes, its setting on a proxy, and the slot it has in one link.
 
-A *toxic* is the setting that the API shows, shared by all connections of a proxy. A *slot* is its place in the chain of
-one direction of one connection. The *behaviour* in the slot is what the toxic's own file defines. Bytes are pushed
-through the slots; a push returns when the next one has taken them, which is what bounds the memory of a connection.
+A *toxic* is the setting that the API shows. All connections of a proxy share it. A *slot* is its place in the chain of
+one direction of one connection. The *behaviour* in the slot is defined in the toxic's own file. Bytes are pushed
+through the slots. A push returns when the next slot has taken them, and this limits the memory of a connection.
 `tests/chaos/test_chaos_toxiproxy_conformance.py` shows the behaviour of each toxic.
 """
 
@@ -19,7 +19,8 @@ from chaos.toxiproxy.errors import bad_request
 
 AttributeValue = int | str
 INT64_MAX = (1 << 63) - 1
-MILLISECONDS_MAX = 24 * 3600 * 1000  # a day: longer is a typing error, and event loops overflow on much more
+# A day: a longer time is a typing error, and event loops overflow with much longer ones.
+MILLISECONDS_MAX = 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +98,10 @@ class ToxicSpec:
     make: Callable[[Slot], Behaviour] | None = None
     check: Check | None = None
     is_kafka: bool = False
-    stops_accepting: bool = False  # as long as a proxy has it, nobody gets a connection
+    stops_accepting: bool = False  # while a proxy has it, nobody gets a connection
 
     def parse(self, given: Mapping[str, object], current: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-        """Attributes after `given` is laid over `current`; null is absent, names ignore case."""
+        """Attributes of `given` added to those of `current`. null counts as absent; names ignore case."""
         by_name = {attribute.name: attribute for attribute in self.attributes}
         result = dict(current)
         for raw_name, value in given.items():
@@ -134,7 +135,7 @@ class Toxic:
     stream: str
     toxicity: float
     attributes: dict[str, AttributeValue]
-    # Only Kafka toxics count: how many requests they looked at, and how many they acted on.
+    # Only Kafka toxics count: the requests that they looked at, and those that they acted on.
     counters: dict[str, int] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
@@ -250,7 +251,7 @@ class Slot:
 
 
 class PassThrough:
-    """The parts of a behaviour that most toxics share: used by composition, not inherited."""
+    """The parts of a behaviour that most toxics have in common. Used by composition and not inherited."""
 
     __slots__ = ()
 

@@ -1,10 +1,10 @@
-"""Where brokers say that they can be reached, replaced in responses, so that clients stay on the proxies.
+"""Replaces the brokers' addresses in responses, so that clients stay on the proxies.
 
-Metadata, FindCoordinator and DescribeCluster carry addresses; so do Produce from version 10 and Fetch from version 16
-on, as a tagged field beside NOT_LEADER_OR_FOLLOWER (KIP-951). Everything else of a response is copied as it is.
-A version that this file does not know raises MalformedFrame: the caller must not let such a response through, because
-a client that learnt a real address would leave the proxies without a word.
-Left out: ShareFetch and ShareAcknowledge (share groups, KIP-932). Shown by tests/chaos/test_chaos_kafka_addresses.py.
+Metadata, FindCoordinator and DescribeCluster contain addresses. So do Produce from version 10 and Fetch from version 16
+on, as a tagged field beside NOT_LEADER_OR_FOLLOWER (KIP-951). Everything else of a response is copied as it is. A
+version that this file does not know raises MalformedFrame. The caller must not let such a response through, because a
+client that learns a real address would leave the proxies unnoticed. Left out: ShareFetch and ShareAcknowledge (share
+groups, KIP-932). Shown by tests/chaos/test_chaos_kafka_addresses.py.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def carries_addresses(api_key: int, version: int) -> bool:
 
 
 def rewritten(frame: bytes, api_key: int, version: int, mapped: Mapped) -> bytes:
-    """A response frame, with its length, in which every address that is in `mapped` is the other one."""
+    """A response frame, with its length, in which every address in `mapped` is replaced."""
     if version > _NEWEST[api_key]:
         raise MalformedFrame(f"api key {api_key} version {version}, known up to {_NEWEST[api_key]}")
     return _REWRITERS[api_key](_Copy(frame, mapped), version)
 
 
 class _Copy:
-    """Reads a response and writes it again: what lies between two edits is copied as one piece."""
+    """Reads a response and writes it again. What lies between two edits is copied as one piece."""
 
     def __init__(self, frame: bytes, mapped: Mapped) -> None:
         self._frame, self._mapped = frame, mapped

@@ -13,13 +13,13 @@ from broker.wire.varints import read_uvarint, uvarint
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
-# Entries of arrays and tags in one message, all together: about a second's work, and more than a cluster of 30,000
-# partitions tells. The event loop that reads them carries every other proxy as well.
+# Entries of arrays and tags in one message, all together. This is about a second's work, and more than a cluster of
+# 30,000 partitions has. The event loop that reads them also serves every other proxy.
 ITEMS_MAX = 250_000
 
 
 class MalformedFrame(Exception):
-    """The bytes are not what the protocol says: the proxy then passes them on unread."""
+    """The bytes do not follow the protocol. The proxy then passes them on unread."""
 
 
 class Reader:

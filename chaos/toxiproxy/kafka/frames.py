@@ -1,6 +1,8 @@
-"""Finds frame boundaries in a byte stream: cheaply while nobody reads the frames, whole frames once somebody does.
+"""Finds frame boundaries in a byte stream. It is cheap while nobody reads the frames, and gives whole frames once
+somebody does.
 
-A length that no Kafka peer would send (TLS, HTTP) makes the stream opaque: its bytes pass unread from then on.
+If a length is one that no Kafka peer would send (TLS, HTTP), the stream becomes opaque: its bytes pass unread from then
+on.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ class FrameSplitter:
     def __init__(self) -> None:
         self.is_opaque = False
         self._is_reading = False
-        self._left_in_frame = 0  # bytes of the frame under way that still have to pass unread
-        self._length_bytes = b""  # of a length field that was cut by a chunk's end and has been passed on already
+        self._left_in_frame = 0  # bytes of the current frame that must still pass unread
+        # Of a length field that a chunk's end has cut; these bytes have been passed on already.
+        self._length_bytes = b""
         self._buffer = bytearray()
 
     @property
@@ -58,7 +61,7 @@ class FrameSplitter:
         return data[:position], frames
 
     def _follow(self, data: bytes, position: int, *, one_frame: bool = False) -> int:
-        """Move over frames that pass unread; with `one_frame` stop at the first boundary. Returns the position."""
+        """Move over frames that pass unread. With `one_frame` stop at the first boundary. Returns the position."""
         end = len(data)
         while position < end and not self.is_opaque:
             if self._left_in_frame:

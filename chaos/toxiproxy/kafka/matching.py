@@ -1,4 +1,4 @@
-"""Which exchanges a Kafka toxic acts on: by API, topic, partition and client, and which ones of those by number."""
+"""Which exchanges a Kafka toxic acts on: by API, topic, partition and client, and by number among those."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def match_attributes(*apis: str) -> tuple[Attribute, ...]:
         Attribute(name="topic", default=""),  # empty: any
         Attribute(name="partition", default=-1, minimum=-1, maximum=1 << 30),  # -1: any
         Attribute(name="client_id", default=""),  # empty: any
-        Attribute(name="skip", default=0),  # let so many matches pass first
-        Attribute(name="count", default=1),  # act so often, 0 without end
-        Attribute(name="every", default=1, minimum=1),  # act on every so manieth match
+        Attribute(name="skip", default=0),  # let this many matches pass first
+        Attribute(name="count", default=1),  # act this often, 0 without end
+        Attribute(name="every", default=1, minimum=1),  # act on every n-th match
     )
 
 
@@ -50,7 +50,7 @@ def _is_match(toxic: Toxic, scope: Scope) -> bool:
         return False
     topic, partition = toxic.text("topic"), toxic.number("partition")
     if (not topic and partition == -1) or (scope.api == "Metadata" and not scope.partitions):
-        return True  # Metadata that names no topic asks for all
+        return True  # a Metadata request without topics asks for all
     return any(
         topic in ("", name) and (partition == -1 or number in (-1, partition)) for name, number in scope.partitions
     )

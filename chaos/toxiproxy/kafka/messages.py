@@ -1,7 +1,7 @@
-"""Any request or response as a message: which partitions it names, and a response with other error codes in it.
+"""Any request or response as a message: which partitions it names, and a response with changed error codes.
 
-For the few exchanges that a toxic looks at; all others pass as bytes. Uses the wire types of `broker.wire`, imported at
-the first use, because most servers never need them.
+Only for the few exchanges that a toxic looks at; all others pass as bytes. It uses the wire types of `broker.wire`,
+which are imported at the first use, because most servers never need them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOPIC_FIELDS = ("name", "topic", "topic_name")
 _PARTITION_FIELDS = ("partition", "partition_index", "index")
 UNKNOWN_TOPIC_OR_PARTITION = 3
 FETCH = 1
-EDITED_BYTES_MAX = 8 << 20  # its entries become objects; those of a Fetch are records, which stay bytes
+EDITED_BYTES_MAX = 8 << 20  # its entries become objects; the entries of a Fetch are records, which stay bytes
 
 
 @cache
@@ -52,10 +52,11 @@ def edited_response(
     partition: int = -1,
     is_hiding: bool = False,
 ) -> bytes:
-    """The response with `error_code` for the entries of `topic` and `partition` (empty and -1: all), throttled or both.
+    """The response with `error_code` for the entries of `topic` and `partition` (empty and -1: all), with a throttle
+    time, or both.
 
-    Where a response has error codes per topic or partition those are set, else its own. With `is_hiding` Metadata does
-    not know the topic any more. Raises MalformedFrame for what cannot be read.
+    If a response has error codes per topic or partition, those are set, otherwise its own. With `is_hiding` Metadata no
+    longer knows the topic. Raises MalformedFrame if the response cannot be read.
     """
     codec, _, protocol_error = wire()
     if api_key != FETCH and len(frame) > EDITED_BYTES_MAX:

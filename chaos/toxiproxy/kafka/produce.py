@@ -39,7 +39,7 @@ class Batch:
     partition: int
     crc: int
     records: int
-    frame: bytes = b""  # the request it came in, for whoever looks at its records
+    frame: bytes = b""  # the request that contained it, for reading its records
     start: int = 0
     end: int = 0
 

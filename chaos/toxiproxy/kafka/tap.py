@@ -1,8 +1,8 @@
-"""The Kafka side of one proxied connection: pairs requests with responses, does what Kafka toxics ask, logs Produce.
+"""The Kafka side of one proxied connection: pairs requests with responses, carries out Kafka toxics, logs Produce.
 
-It sits next to the broker: what passed `forward` has been sent to the broker, what `backward` returns is on its way to
-the client. Both are synchronous; refusals that were held come later through `emit`. It follows frame boundaries from
-the first byte, so a toxic may be armed on an open connection. Knows no sockets.
+It is next to the broker: what passed `forward` has been sent to the broker, and what `backward` returns is on its way
+to the client. Both are synchronous. Refusals that were held come later through `emit`. It follows frame boundaries from
+the first byte on, so a toxic may be armed on an open connection. Knows no sockets.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from chaos.toxiproxy.kafka.frames import FrameSplitter
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.toxic import Toxic
 
-HELD_BYTES_MAX = 8 << 20  # responses held behind a refusal; more, and the refusal goes out early
+HELD_BYTES_MAX = 8 << 20  # responses held behind a refusal; beyond this, the refusal is sent early
 OUTSTANDING_MAX = 10_000  # requests without response on one connection; beyond it the stream passes unread
 _DECIDED_EARLY = ("kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_cut_frame")
-END_TXN, END_TXN_FLEXIBLE = 26, 3  # and the version from which its header has tags
+END_TXN, END_TXN_FLEXIBLE = 26, 3  # API key, and the version from which its header has tags
 SASL_HANDSHAKE = 17
 DRAIN_MS_MAX = 5_000  # how long a dropped connection waits for the broker's outstanding responses
 
@@ -42,7 +42,8 @@ class KafkaSettings:
     rewrites: addresses.Mapped = field(default_factory=dict)  # the brokers' own addresses to those of their proxies
 
     def wants_frames(self) -> bool:
-        """With a wire log frames are read from the start: it needs topic names from Metadata, and earlier attempts."""
+        """With a wire log, frames are read from the start, because it needs topic names from Metadata and earlier
+        attempts."""
         return self.wire_log.is_open or bool(self.rewrites) or self.is_armed()
 
     def is_armed(self) -> bool:
@@ -56,19 +57,19 @@ class TapControl(Protocol):
     """What a tap may do to its connection, and its clock."""
 
     def emit(self, data: bytes) -> None:
-        """Send to the client, after all that `backward` returned before."""
+        """Send to the client, after everything that `backward` returned before."""
 
     def forward_late(self, data: bytes) -> None:
-        """Send to the broker what was held back, also after `cut_client`."""
+        """Send to the broker what was held back. It also works after `cut_client`."""
 
     def cut_client(self) -> None:
-        """End the client's side; what the client still sends goes nowhere; the broker's side stays open."""
+        """End the client's side. What the client still sends is discarded. The broker's side stays open."""
 
     def close(self) -> None:
         """Send what was written, then close both sides."""
 
     def drained(self) -> None:
-        """After `cut_client`: the broker owes nothing more, its side may end."""
+        """After `cut_client`: the broker has answered everything, and its side may end."""
 
     def call_later_ms(self, delay_ms: float, action: Callable[[], None]) -> Callable[[], object]:
         """Returns the function that cancels it."""
@@ -86,14 +87,14 @@ class Refusal:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Exchange:
-    """One request whose turn to be answered has not come."""
+    """One request that has not been answered yet."""
 
     header: produce.RequestHeader
     arrived_ns: int
     scope: matching.Scope | None = None  # only if a toxic may act on it
     request: produce.ProduceRequest | None = None  # only for Produce
     delay_ms: int = 0
-    is_delayed: bool = False  # the response is here and waits
+    is_delayed: bool = False  # the response has come and waits
     edits: tuple[Toxic, ...] = ()
     is_edited: bool = False
     cut: Toxic | None = None
@@ -166,7 +167,7 @@ class KafkaTap:
         return b"".join(out)
 
     def _unread(self, data: bytes) -> bytes:
-        """Bytes that are no Kafka frames pass, except where an address might pass with them."""
+        """Bytes that are no Kafka frames pass, except if an address might pass with them."""
         if not self._settings.rewrites:
             return data
         self._end_unreadable("bytes that are no Kafka frames")
@@ -182,7 +183,7 @@ class KafkaTap:
         self._end_connection()
 
     def closed(self) -> None:
-        """The connection has ended: what has no outcome yet gets one."""
+        """The connection has ended. Exchanges without an outcome get one."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -195,7 +196,7 @@ class KafkaTap:
         self._outstanding.clear()
 
     def _admit(self, frame: bytes) -> bytes:
-        """What the broker shall see of this request."""
+        """The bytes of this request that the broker shall see."""
         try:
             header = produce.read_header(frame)
         except MalformedFrame:
@@ -211,7 +212,7 @@ class KafkaTap:
         exchange.request = request
         if request is not None:
             exchange.attempts = self._settings.wire_log.count_attempts(request)
-            # A retry of what was logged is logged too, even if the toxic has gone meanwhile.
+            # A retry of a logged batch is logged too, even if the toxic is gone by then.
             exchange.is_logged = self._settings.is_armed() or max(exchange.attempts, default=1) > 1
         if exchange.scope is not None:
             self._prepare(exchange)
@@ -221,7 +222,7 @@ class KafkaTap:
             self._log(exchange, "unanswered")
             self._end_connection()
             return frame[: min(exchange.cut.number("at_byte"), len(frame) - 1)]
-        if request is not None and request.acks == 0:  # never answered: it can be neither refused nor dropped
+        if request is not None and request.acks == 0:  # it is never answered, so it can be neither refused nor dropped
             self._log(exchange, "unanswered")
             return frame
         if request is not None:
@@ -235,8 +236,8 @@ class KafkaTap:
         return frame
 
     def _raw_tokens(self, frame: bytes) -> bytes:
-        """What follows version 0 of SaslHandshake are tokens without any header (KIP-152 ended that): nobody can tell
-        where they end, so the rest of this connection passes unread."""
+        """After version 0 of SaslHandshake come tokens without any header (KIP-152 ended that). Nobody can tell where
+        they end, so the rest of this connection passes unread."""
         if self._settings.rewrites:
             self._end_unreadable("SaslHandshake version 0, which a client of Kafka 1.0 or later does not use")
             return b""
@@ -263,7 +264,8 @@ class KafkaTap:
         return matching.Scope(api=api, client_id=produce.read_client_id(frame), partitions=partitions)
 
     def _prepare(self, exchange: Exchange) -> None:
-        """What shall happen to the response is decided when the request comes: that is the order that is counted."""
+        """What shall happen to the response is decided when the request comes, because requests are counted in this
+        order."""
         assert exchange.scope is not None
         edits: list[Toxic] = []
         for toxic in self._settings.toxics:
@@ -279,7 +281,7 @@ class KafkaTap:
         exchange.edits = tuple(edits)
 
     def _try_hold_back(self, exchange: Exchange, frame: bytes) -> bool:
-        """The client's side ends at once; the broker's stays until it has answered what comes late."""
+        """The client's side ends at once. The broker's side stays until it has answered the late request."""
         assert exchange.scope is not None
         for toxic in self._settings.of_type("kafka_hold_request"):
             if not self._acts_here(toxic) or not matching.try_take(toxic, exchange.scope):
@@ -301,7 +303,8 @@ class KafkaTap:
 
     @staticmethod
     def _count_late_answer(toxic: Toxic, header: produce.RequestHeader, frame: bytes) -> None:
-        """By its error code where it has one for the whole request: whether the broker took it is what matters."""
+        """Counts the answer by its error code, if it has one for the whole request. What matters is whether the broker
+        accepted the request."""
         name = "answered"
         if header.api_key == END_TXN:
             position = 12 + (header.api_version >= END_TXN_FLEXIBLE)  # length, correlation id, tags, throttle time
@@ -309,7 +312,7 @@ class KafkaTap:
         toxic.counters[name] = toxic.counters.get(name, 0) + 1
 
     def _end_connection(self) -> None:
-        """After what is on its way both sides close; nothing that comes later passes."""
+        """Both sides close after the bytes that are on their way. Nothing that comes later passes."""
         self._is_cut = True
         self._control.call_later_ms(0, self._control.close)
 
@@ -346,7 +349,7 @@ class KafkaTap:
             error_code=error_code,
             followers_wanted=toxic.number("followers"),
         )
-        # Without followers to wait for it goes out in its turn, but not from within `forward`.
+        # If it need not wait for followers, it is sent in its turn, but not from within `forward`.
         hold_ms = toxic.number("hold_ms_max") if refusal.followers_wanted else 0
         refusal.cancel_timer = self._control.call_later_ms(hold_ms, lambda: self._release_late(refusal))
         return refusal
@@ -364,8 +367,8 @@ class KafkaTap:
             if refusal.followers >= refusal.followers_wanted:
                 refusal.is_released = is_any_released = True
         if is_any_released:
-            # The follower itself is returned to the caller only afterwards, but the client cannot resend before it
-            # has got the refusal, and then the follower is ahead in the same stream.
+            # The follower itself is returned to the caller only afterwards. But the client cannot send again before it
+            # has the refusal, and then the follower is ahead in the same stream.
             self._control.emit(self._take_ready())
 
     def _release_late(self, refusal: Refusal) -> None:
@@ -427,7 +430,7 @@ class KafkaTap:
                     is_hiding=is_hiding,
                 )
             except MalformedFrame:
-                toxic.counters["acted"] = toxic.counters.get("acted", 1) - 1  # nothing was done, so nothing is claimed
+                toxic.counters["acted"] = toxic.counters.get("acted", 1) - 1  # nothing was done, so nothing is counted
                 toxic.counters["unreadable"] = toxic.counters.get("unreadable", 0) + 1
                 continue
             exchange.is_edited |= not is_hiding and toxic.number("error_code") > 0
@@ -466,7 +469,7 @@ class KafkaTap:
             return
 
     def _is_to_be_dropped(self, exchange: Exchange) -> bool:
-        """Only the response to an append: dropping an error would show nothing."""
+        """Only the response to a successful append. Dropping an error would show nothing."""
         if exchange.scope is None or any(result.error_code for result in exchange.results.values()):
             return False
         drops = self._settings.of_type("kafka_drop_response")
@@ -507,7 +510,7 @@ class KafkaTap:
         return b"".join(out)
 
     def _finish_drain(self) -> None:
-        """Record what has come; once nothing forwarded is outstanding the broker's side may end too."""
+        """Record what has come. Once nothing forwarded is outstanding, the broker's side may end too."""
         waiting: list[Exchange] = []
         for exchange in self._outstanding:
             if exchange.response is not None:

@@ -1,7 +1,7 @@
 """The wire log: one JSON line for each record batch of each Produce exchange, written when its outcome is known.
 
-Fields: see `wire.jsonl` in docs/internals/contracts.md. A line is one write(2), so that a killed server leaves no half
-lines but perhaps the last.
+Fields: see `wire.jsonl` in docs/internals/contracts.md. A line is one write(2), so a killed server leaves at most one
+half line, the last one.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from runlog.streams.payload import identity_of
 
 ATTEMPTS_MAX = 200_000  # batches remembered to number their attempts; the oldest are forgotten first
 
-RECORDS_MAX = 10_000  # of a batch whose records are looked at; decoding more would hold up the proxy
-_UNPACKED_BYTES_MAX = 16 << 20  # likewise; what our broker takes from a producer
+RECORDS_MAX = 10_000  # of a batch whose records are read; decoding more would block the proxy
+_UNPACKED_BYTES_MAX = 16 << 20  # for the same reason; our broker accepts the same from a producer
 
 
 def identity_runs(batch: Batch) -> list[list[int]] | None:
-    """[producer, incarnation, first seq, last seq] of each run of consecutive records; None when they are not ours.
+    """[producer, incarnation, first seq, last seq] of each run of consecutive records. None if the records are not
+    ours.
 
-    A client may send refused records again in another batch, with another CRC: only their identities tell that.
+    A client may send refused records again in another batch, with another CRC. Only their identities show that.
     """
     if not 0 < batch.records <= RECORDS_MAX or batch.end <= batch.start:
         return None
@@ -33,7 +34,8 @@ def identity_runs(batch: Batch) -> list[list[int]] | None:
         records = decode_records(
             memoryview(batch.frame)[batch.start : batch.end], decompressed_bytes_max=_UNPACKED_BYTES_MAX
         )
-    except (CorruptBatchError, ValueError, OverflowError):  # somebody else's or damaged bytes: no identity, no harm
+    # Somebody else's or damaged bytes: there is no identity, and this does no harm.
+    except (CorruptBatchError, ValueError, OverflowError):
         return None
     runs: list[list[int]] = []
     for _offset, _timestamp, _key, value, _headers in records:
@@ -49,7 +51,7 @@ def identity_runs(batch: Batch) -> list[list[int]] | None:
 
 
 class WireLog:
-    """Shared by all proxies of a server: a retry may come through another broker's proxy."""
+    """All proxies of a server share it, because a retry may come through another broker's proxy."""
 
     def __init__(self, path: Path | None) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if path else None

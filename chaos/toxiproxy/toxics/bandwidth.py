@@ -1,6 +1,6 @@
 """bandwidth: at most `rate` KB/s (1000 bytes). Rate 0 stalls without losing a byte; a later change or removal resumes.
 
-That is the only lossless way to cut one direction: `timeout` throws away what arrives while it is there.
+This is the only way to cut one direction without loss: `timeout` discards what arrives while it is there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 
 from chaos.toxiproxy.toxic import Attribute, PassThrough, Slot, ToxicSpec
 
-PIECE_MS = 100  # a long chunk goes in pieces of so much time, so that the receiver sees a stream
+PIECE_MS = 100  # a long chunk goes in pieces of this much time, so that the receiver sees a stream
 RATE_MAX = 100_000_000
 
 

@@ -1,4 +1,4 @@
-"""kafka_corrupt_batch: one bit of the records of a Produce request is flipped on its way; its CRC stays as it was.
+"""kafka_corrupt_batch: one bit of the records of a Produce request is flipped on its way; its CRC is not changed.
 
 A broker must answer CORRUPT_MESSAGE and append nothing. `chaos.toxiproxy.kafka.tap` performs it.
 """

@@ -1,7 +1,7 @@
-"""kafka_cut_frame: of one request (or response) the first `at_byte` bytes pass, then both sides of the connection end.
+"""kafka_cut_frame: the first `at_byte` bytes of one request (or response) pass, then both sides of the connection end.
 
-Counted from the frame's length field on; at least one byte of the frame is held back. `chaos.toxiproxy.kafka.tap`
-performs it.
+Bytes are counted from the frame's length field on. At least one byte of the frame is held back.
+`chaos.toxiproxy.kafka.tap` performs it.
 """
 
 from __future__ import annotations

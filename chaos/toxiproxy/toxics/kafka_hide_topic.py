@@ -1,7 +1,7 @@
-"""kafka_hide_topic: Metadata says UNKNOWN_TOPIC_OR_PARTITION of `topic` (empty: of every topic).
+"""kafka_hide_topic: Metadata says UNKNOWN_TOPIC_OR_PARTITION for `topic` (empty: for every topic).
 
-Topics do vanish so for a moment, from a broker that has just started or lags behind; a client must keep what it holds
-for them, sequence numbers above all. `chaos.toxiproxy.kafka.tap` performs it.
+A broker that has just started, or that lags behind, may really miss a topic for a moment. A client must keep what it
+holds for the topic, above all sequence numbers. `chaos.toxiproxy.kafka.tap` performs it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""latency: each chunk comes `latency` ± `jitter` ms later, in order. Removing it lets what it holds go at once."""
+"""latency: each chunk comes `latency` ± `jitter` ms later, in order. If it is removed, the held bytes go at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import deque
 
 from chaos.toxiproxy.toxic import MILLISECONDS_MAX, Attribute, Slot, ToxicSpec
 
-CHUNKS_MAX = 1024  # as many as Toxiproxy holds; then the sender is slowed down
+CHUNKS_MAX = 1024  # as many as Toxiproxy holds; beyond it the sender is slowed down
 BYTES_MAX = 16 << 20
 
 

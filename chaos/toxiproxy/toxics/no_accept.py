@@ -1,8 +1,9 @@
-"""no_accept: nobody accepts connections: the listener's queue is full, so the kernel drops what asks for one.
+"""no_accept: nobody accepts connections. The listener's queue is full, so the kernel drops connection requests.
 
-A connect() then hangs, and succeeds some seconds after the toxic is gone, when its SYN is sent again (after 1 s, 3 s,
-7 s on Linux): a host behind a firewall that drops, or one that is too busy to accept. With `end_open` what is open ends
-with RST first, so that clients must connect. The proxy performs it; bytes of connections that stay open pass.
+A connect() then hangs. It succeeds some seconds after the toxic is gone, when its SYN is sent again (after 1 s, 3 s, 7
+s on Linux). It looks like a host behind a firewall that drops packets, or like a host that is too busy to accept. With
+`end_open` open connections first end with RST, so that clients must connect. The proxy performs it. Bytes of
+connections that stay open pass.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""timeout: throws everything away and closes the connection after `timeout` ms; 0 waits for its removal, which closes.
+"""timeout: discards everything and closes the connection after `timeout` ms; 0 waits for its removal, which closes it.
 
-The clock runs from activation. (In Toxiproxy each chunk starts it anew, so that a busy connection never closes.)
+The clock runs from the activation on. (In Toxiproxy each chunk starts it again, so a busy connection never closes.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Timeout:
 
     def changed(self) -> None:
         if self._slot.is_removed:
-            # What was thrown away has left a hole: the stream must not go on.
+            # Discarded bytes have left a hole, so the stream must not go on.
             self._slot.connection.close()
         else:
             self.started()
