@@ -1,12 +1,12 @@
 """Changes of the topic under load, by Kafka's own admin requests. An operator may do the same to a topic, on any
 cluster.
 
-- topic_setting: one setting (IncrementalAlterConfigs); healing restores what the topic had before.
-- partitions_added: `count` more partitions (CreatePartitions, KIP-195), for good.
-- records_deleted: all but the last `keep` records below the high watermark of the partition of interest (DeleteRecords,
-  KIP-107), for good.
-- topic_recreated: the topic is deleted. `absent_ms` after the last broker has forgotten it, it is created under the old
-  name, with the old settings and the same number of partitions. All that was in it is gone.
+topic_setting changes one setting (IncrementalAlterConfigs). Healing restores what the topic had before. partitions_added
+adds `count` partitions for good (CreatePartitions, KIP-195). records_deleted deletes for good all but the last `keep`
+records below the high watermark of the partition of interest (DeleteRecords, KIP-107).
+
+topic_recreated deletes the topic. `absent_ms` after the last broker has forgotten it, it is created under the old name,
+with the old settings and the same number of partitions. All that was in it is gone.
 
 Proved by the brokers' answers: every running broker tells the new value, a leader for each new partition, the new log
 start offset. A recreated topic is proved by its id (KIP-516), which is a different one at every broker.
