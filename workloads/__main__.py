@@ -1,7 +1,7 @@
 """`python -m workloads`: one plan on stdin, events on stdout (see `docs/internals/contracts.md`), then the end.
 
-Locust is imported without its monkey patching: user loops are real OS threads, and the client libraries in them must
-find real sockets, locks and threads. Only the main thread, which sends nothing, runs Locust's hub.
+Locust is imported without its monkey patching. User loops are real OS threads, and the client libraries in them need
+real sockets, locks and threads. Only the main thread, which sends nothing, runs Locust's hub.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from workloads.readiness import LoadFailed
 from workloads.web import WebError
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
-_SWITCH_INTERVAL_S = 0.0002  # the default of 5 ms is how late a sending thread could be behind a receiving one
+_SWITCH_INTERVAL_S = 0.0002  # with the default of 5 ms, a sending thread could be that late behind a receiving one
 
 
 def emit(event: LoadEvent) -> None:
@@ -81,7 +81,7 @@ def _run(plan: Plan) -> int:
 
 
 def _run_as_worker(port: int, number: int) -> int:
-    # Ctrl-C reaches the whole process group: the master decides what it means.
+    # Ctrl-C reaches the whole process group, but only the master decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     plan = Plan.model_validate_json(sys.stdin.readline())
     keep_to_one_core(plan.client, number)
@@ -99,5 +99,6 @@ def _run_as_worker(port: int, number: int) -> int:
 if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
-    # Threads of a client library that hangs on a dead cluster must not keep the process: everything is written.
+    # Threads of a client library that hangs on a dead cluster must not keep the process alive. Everything is written by
+    # now.
     os._exit(code)

@@ -1,8 +1,8 @@
-"""One consumer user in its own OS thread: a member of a reader group, logs what it is given.
+"""One consumer user in its own OS thread: a member of a reader group, which logs the records that it gets.
 
-A reader reads everything once; its consumers share the partitions, fixed or through Kafka's group protocol. A catch-up
-reader begins late, behind a backlog. An application that takes its time is a wait after each poll. The log has every
-record that came, also those that a reader with `deduplicate` does not hand on.
+A reader reads everything once. Its consumers share the partitions, either fixed or through Kafka's group protocol. A
+catch-up reader begins late, behind a backlog. An application that takes its time is simulated by a wait after each
+poll. The log has every record that came, also those that a reader with `deduplicate` does not hand on.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ConsumerUserLoop:
         try:
             has_work = bool(self._partitions) or self.reader.mode == "group"
             is_late = self.reader.start_after_ms is not None
-            # Made now in any case: what the client cannot set is known before anything is measured.
+            # Made now in any case, so that a setting that the client lacks is known before anything is measured.
             client = make_consumer(self._context.plan.client, self._context.consumer_setup(self.reader))
             self._filter = self._context.redelivery_filter(self.reader_number)
             if has_work and not is_late:
@@ -86,12 +86,13 @@ class ConsumerUserLoop:
         return True
 
     def _handed_on(self, polled: Polled) -> int:
-        """How many records the application gets: without those that came before, if the reader removes them."""
+        """How many records the application gets. If the reader removes records that came before, these do not count."""
         if self._filter is None:
             return len(polled.records)
         parsed = [parse_fast(value) for _, _, _, value, _ in polled.records]
         identities = [(each[0], each[1], each[2]) for each in parsed if each is not None]
-        return sum(self._filter.keep(identities)) + len(parsed) - len(identities)  # what is not ours is no record of it
+        # A record of somebody else is not counted.
+        return sum(self._filter.keep(identities)) + len(parsed) - len(identities)
 
     def _process(self, records: int) -> None:
         """The application's work, as a wait: it takes time and no CPU."""
@@ -99,7 +100,7 @@ class ConsumerUserLoop:
         while left_s > 0 and not self._context.receiving_stopped.is_set():
             time.sleep(min(left_s, _SLICE_S))
             left_s -= _SLICE_S
-            self.last_received_ns = time.monotonic_ns()  # it is not idle
+            self.last_received_ns = time.monotonic_ns()  # it is working, so it is not idle
 
     def _log(self, polled: Polled) -> None:
         t0_ns = self._context.plan.t0_monotonic_ns
@@ -124,7 +125,7 @@ class ConsumerUserLoop:
                 continue
             producer, incarnation, seq, intended_ns, crc_ok = parsed
             if not crc_ok and not (producer < 1 << 15 and incarnation < 1 << 31 and max(seq, intended_ns) < 1 << 63):
-                producer = incarnation = seq = ABSENT  # a damaged header may hold what no column can
+                producer = incarnation = seq = ABSENT  # a damaged header may hold numbers that fit into no column
                 intended_ns = t0_ns
             intended_us = (intended_ns - t0_ns) // 1_000
             append(

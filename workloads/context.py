@@ -1,6 +1,7 @@
-"""What the users of one load process share: the plan, the clock, the phases and who has been started.
+"""What the users of one load process share: the plan, the clock, the phases and the list of started users.
 
-Threads of users read it; the conductor changes it through `begin`, `stop_sending` and `stop_receiving` only.
+The threads of the users read it. Only `begin`, `stop_sending` and `stop_receiving` change it, and only the conductor
+calls them.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class LoadContext:
         )
 
     def redelivery_filter(self, reader_number: int) -> RedeliveryFilter | None:
-        """One of a reader, for all its consumers in this process; None if it takes everything as it comes."""
+        """One filter for a reader, for all its consumers in this process. None if the reader keeps every record."""
         reader = self.plan.workload.reader_groups[reader_number]
         if reader.deduplicate == "none":
             return None

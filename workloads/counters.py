@@ -21,8 +21,8 @@ from workloads.histogram import LogHistogram
 from workloads.stages import Stages
 
 _ROWS_PER_LOOK = 2_048
-# A fold takes in so much of each writer: enough for 400,000 rows a second and writer at fifty folds a second, and so
-# little (about 1 ms) that no sending thread waits long for the interpreter.
+# A fold takes in this much of each writer. It is enough for 400,000 rows a second and writer at fifty folds a second.
+# It takes about 1 ms, so no sending thread waits long for the interpreter.
 _LOOKS_PER_FOLD = 4
 _LOOKS_MAX = 4_096  # in the fold at the end
 

@@ -42,7 +42,7 @@ class Fleet(Protocol):
         """Sums over all processes, at most half a second old."""
 
     def settle(self) -> None:
-        """Wait until `state` tells of the last rows too; to be called when nobody writes any more."""
+        """Wait until `state` includes the last rows too. Call it when nobody writes any more."""
 
     def reports(self) -> list[Json]: ...
 
@@ -153,7 +153,8 @@ class WorkerFleet:
         gevent.sleep(TELL_INTERVAL_S)  # each worker tells its state twice in that time
 
     def reports(self) -> list[Json]:
-        """One from each worker that answers in time; a dead one is missing, its rows are not."""
+        """One report from each worker that answers in time. The report of a dead worker is missing, but its rows are
+        not."""
         self._runner.send_message("load_report_request", {})
         deadline = time.monotonic() + REPORT_TIMEOUT_S
         alive = sum(worker.poll() is None for worker in self._workers)

@@ -207,8 +207,8 @@ def merge_states(states: list[Json]) -> Json:
 
 
 def _merge_redelivery(reports: list[dict[str, dict[str, int]]]) -> dict[str, int]:
-    """Of the readers that remove what came before, one figure a name, as the report shows them. What two processes got
-    of one record is a duplicate in neither: they count by themselves."""
+    """Figures of readers that remove repeated records, one for each name, as the report shows them. If two processes
+    each got a record once, this is no duplicate in either of them, because each process counts by itself."""
     merged: dict[str, int] = {}
     for report in reports:
         for reader, counts in report.items():

@@ -94,9 +94,9 @@ class Replay(_Model):
 
 
 class Closed(_Model):
-    """Closed loop: a record is sent when an earlier one is done, at most `outstanding` are under way per producer, and
-    `rate_per_s` is only a ceiling. A stall of the cluster then stops the load too and hides itself from the latencies:
-    such cells are labelled, and their latencies are not comparable with an open loop's."""
+    """Closed loop: a record is sent when an earlier one is done. At most `outstanding` are under way per producer, and
+    `rate_per_s` is only an upper limit. A stall of the cluster then stops the load too, so it does not show in the
+    latencies. Such cells are labelled, and their latencies are not comparable with those of an open loop."""
 
     kind: Literal["closed"]
     outstanding: int = Field(ge=1, le=RING_SLOTS)
@@ -145,7 +145,7 @@ Sizes = Annotated[UniformSizes | LognormalSizes | ListedSizes, Field(discriminat
 
 
 class ReaderGroup(_Model):
-    """Consumers that together read everything once. Several entries read side by side, each at its own pace."""
+    """Consumers that together read everything once. Several groups read side by side, each at its own pace."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)
     consumers: int = Field(default=1, ge=1, le=1024)
@@ -217,7 +217,8 @@ class ReaderGroup(_Model):
 
 
 class Workload(_Model):
-    """The load of one cell. The rate is that of all producers together; they share one schedule turn by turn."""
+    """The load of one cell. The rate is that of all producers together. They share one schedule and take its records in
+    turn."""
 
     rate_per_s: float = Field(gt=0, le=10_000_000)
     record_size_bytes: int = Field(default=RECORD_SIZE_BYTES_DEFAULT, ge=HEADER_BYTES, le=64 * 1024 * 1024)
@@ -251,7 +252,7 @@ class Workload(_Model):
 
     @property
     def consumers_inside(self) -> int:
-        """Those that are threads of the load process; the others, which come after them, are processes."""
+        """Consumers that are threads of the load process. The others, which come after them, are processes."""
         return sum(reader.consumers for reader in self.reader_groups if not reader.own_processes)
 
     @property
@@ -265,7 +266,7 @@ class Workload(_Model):
     @model_validator(mode="before")
     @classmethod
     def _derived(cls, data: object) -> object:
-        """`consumers` is the sum of the readers; a value that contradicts them is left for `_consistent` to refuse."""
+        """`consumers` is the sum of the readers. A contradicting value is left for `_consistent` to refuse."""
         if isinstance(data, dict) and data.get("readers") and not data.get("consumers"):
             counts = [
                 reader.consumers if isinstance(reader, ReaderGroup) else dict(reader).get("consumers", 1)

@@ -24,7 +24,7 @@ _ROW = live_row_dtype(SEND)
 
 
 def topic_of(producer: int, seq: int, topics: int) -> int:
-    """Records take turns between topics; producers begin with different ones."""
+    """Records take the topics in turn. Producers begin with different topics."""
     return (seq + producer) % topics
 
 
@@ -58,7 +58,7 @@ class OutcomeLog:
             self._ring.record_many(first_seq, intended_us, (sent_ns - self._t0_ns) // 1_000, sizes)
 
     def take_back(self, first_seq: int, count: int) -> None:
-        """Sends noted but not handed over, and that never will be."""
+        """Sends that were noted, but were not handed over and never will be."""
         with self._lock:
             self._ring.erase(first_seq, count)
 
@@ -110,7 +110,7 @@ class OutcomeLog:
         self._complete(numbers, rows, sent_us=(outcomes["sent_ns"] - self._t0_ns) // 1_000)
 
     def prepare(self) -> None:
-        """From the main thread, now and then: the next file of the run log is there before it is needed."""
+        """Called now and then from the main thread, so that the next file of the run log exists before it is needed."""
         self._writer.prepare()
 
     def close(self) -> None:
@@ -146,6 +146,6 @@ class OutcomeLog:
 
 
 def wall_clock_offset_us(t0_ns: int) -> int:
-    """What to take from microseconds of the wall clock to have those of the run. Read anew each time: the wall clock
-    of a host is slewed."""
+    """The difference between microseconds of the wall clock and those of the run. It is read each time, because the
+    wall clock of a host is slewed."""
     return (time.time_ns() - time.monotonic_ns() + t0_ns) // 1_000

@@ -1,12 +1,14 @@
-"""One producer user in its own OS thread: sends all that is due and never waits for an answer.
+"""One producer user in its own OS thread. It sends everything that is due and never waits for an answer.
 
-The thread sends all that is due, then sleeps until the next record is, but at least half a millisecond: at high rates
-turns of a few records would cost more than the records. A record that is late keeps its intended time. When the client
-has no space the thread waits for it (that is the cluster's or the client's delay, and counts as latency); when the
-thread itself was late, that is the generator's, and goes into `lag`. Outcomes are written by outcomes.py.
+- The thread sends all that is due, then sleeps until the next record is due, but at least half a millisecond. At high
+  rates, turns of a few records would cost more than the records.
+- A record that is late keeps its intended time.
+- If the client has no space, the thread waits for it. This is the cluster's or the client's delay, and counts as
+  latency.
+- If the thread itself was late, that is the generator's delay, and goes into `lag`.
 
-The clock is read once for a run of at most RUN_RECORDS records that are due together. Such a run takes about 0.1 ms, so
-that `sent_us` may be that much early; at low rates a run is one record.
+outcomes.py writes the outcomes. The clock is read once for a run of at most RUN_RECORDS records that are due together.
+Such a run takes about 0.1 ms, so `sent_us` may be too early by that much. At low rates a run is one record.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ from workloads.model import Closed
 from workloads.outcomes import OutcomeLog, topic_of
 from workloads.schedule import Share
 
-TURN_NS = 500_000  # from the start of one turn to that of the next, at least; half of it is the mean lag at high rates
+# At least, from the start of one turn to the start of the next; at high rates the mean lag is half of it.
+TURN_NS = 500_000
 TICK_S = 0.001  # between two tries while the client has no space
-CLOSED_LOOP_TICK_S = 0.000_1  # whoever waits for each answer must not be told of it late
+CLOSED_LOOP_TICK_S = 0.000_1  # in a closed loop an answer must be noticed at once
 IDLE_POLL_S = 0.02  # so that a stop is noticed soon at low rates
 SENDS_PER_TURN_MAX = 1_000  # between two looks at outcomes
 RUN_RECORDS = 64
@@ -67,7 +70,7 @@ class ProducerUserLoop:
         self.late_sends = 0
         self.backpressure_sends = 0
         self.unsent = 0
-        self.unsent_for_space = 0  # of those: due while the client had no room, which is no fault of the generator
+        self.unsent_for_space = 0  # of those: due while the client had no room, which is not the generator's fault
         self.lag = LogHistogram()
         self._blocked_until_ns = 0
         self._measure_ns = 0  # when the measured window begins
@@ -109,7 +112,7 @@ class ProducerUserLoop:
         while self.handed < total and not stopped.is_set():
             now_ns = time.monotonic_ns()
             if now_ns >= phases.drain_end_ns or (self._is_closed_loop and now_ns >= phases.end_ns):
-                break  # out of time: the rest stays unsent and is reported as such
+                break  # out of time: the rest stays unsent and is reported
             if now_ns < next_ns:
                 client.poll(min((next_ns - now_ns) / 1e9, IDLE_POLL_S))
                 continue
@@ -117,7 +120,7 @@ class ProducerUserLoop:
             self._send(client, phases, min(due, SENDS_PER_TURN_MAX))
             client.poll(0)
             next_ns = max(self._next_intended_ns(phases), now_ns + TURN_NS)
-        # In a closed loop the schedule is a ceiling, and what was not reached is not owed.
+        # In a closed loop the schedule is only an upper limit, so what was not reached is not missing.
         if not stopped.is_set() and not self._is_closed_loop:
             self.unsent = total - self.handed
             refused = share.count_until(self._blocked_until_ns - phases.start_ns) - self.handed
@@ -146,13 +149,15 @@ class ProducerUserLoop:
                 return
 
     def _send_run(self, client: ProducerClient, intended_ns: _Times) -> int:
-        """How many of the records the client took. The others are noted as in flight too: try again or take back."""
+        """How many of the records the client took. The others are noted as in flight too, so they must be tried again
+        or taken back."""
         number, incarnation, first_seq = self.number, self.incarnation, self.handed
         pool, keys, topics = self._context.pool, self._context.keys, self._topics
         value_of, send, topic, key = pool.value, client.send, topics[0], None
         sent_ns = time.monotonic_ns()
         if self._is_closed_loop:
-            intended_ns = np.full(len(intended_ns), sent_ns)  # whoever waits for answers intends nothing earlier
+            # In a closed loop nothing is intended earlier than it is sent.
+            intended_ns = np.full(len(intended_ns), sent_ns)
         intended_us = (intended_ns - self._t0_ns) // 1_000
         self._log.hand_over(first_seq, intended_us, sent_ns, pool.sizes_bytes(first_seq, len(intended_ns)))
         seq = first_seq
@@ -177,7 +182,8 @@ class ProducerUserLoop:
         return now_ns < (phases.end_ns if self._is_closed_loop else phases.drain_end_ns)
 
     def _note_lag(self, intended_ns: _Times, sent_ns: int) -> None:
-        """Only of the measured window: the first sends wait for connections and pay for whatever happens once."""
+        """Only for the measured window, because the first sends wait for connections and pay for everything that
+        happens once."""
         if not self._is_closed_loop:
             self.backpressure_sends += int(np.count_nonzero(intended_ns <= self._blocked_until_ns))
         ours = intended_ns[intended_ns > max(self._blocked_until_ns, self._measure_ns - 1)]
@@ -193,7 +199,7 @@ class ProducerUserLoop:
         try:
             if self._client is not None:
                 self._client.close(CLOSE_TIMEOUT_S)
-        except Exception as error:  # a client that fails to close must not hide what was measured
+        except Exception as error:  # a client that cannot close must not hide what was measured
             self._context.add_error(f"producer {self.number}: close: {error}")
         self._log.close()
 

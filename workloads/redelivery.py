@@ -1,10 +1,10 @@
-"""Removing redelivered records: what a consumer of an at-least-once log does before it acts on a record.
+"""Removes redelivered records, as a consumer of an at-least-once log does before it acts on a record.
 
-Owns: the two stores (a bounded table in this process, a Redis server), and the count of duplicates before and after.
-A record is known by its identity (producer, incarnation, sequence), not by its offset: a record that a producer wrote
-twice has two of them. A record is noted before it is processed: one that was noted by a consumer that died before it
-acted is not handed on again, so at most once for those.
-Shown by tests/workloads/test_workloads_redelivery.py.
+Owns: the two stores (a bounded table in this process, a Redis server), and the count of duplicates before and after. A
+record is known by its identity (producer, incarnation, sequence) and not by its offset, because a record that a
+producer wrote twice has two offsets. A record is noted before it is processed. If the consumer dies before it acts, the
+record is not handed on again, so for such records the delivery is at most once. Shown by
+tests/workloads/test_workloads_redelivery.py.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _REDIS_TIMEOUT_S = 5.0
 
 
 class Store(Protocol):
-    """`claim` notes identities and tells of each whether it was new. Used by several threads."""
+    """`claim` notes identities and tells for each whether it was new. Used by several threads."""
 
     def claim(self, identities: Sequence[Identity]) -> list[bool]: ...
     def close(self) -> None: ...
 
 
 class TableStore:
-    """The last `entries_max` identities that came, of all consumers in this process. What is older comes again."""
+    """The last `entries_max` identities of all consumers in this process. An older record would be handed on again."""
 
     def __init__(self, entries_max: int) -> None:
         self._entries_max = entries_max
@@ -49,7 +49,7 @@ class TableStore:
                     if len(seen) > self._entries_max:
                         seen.popitem(last=False)
                 else:
-                    seen.move_to_end(each)  # what comes again is likely to come once more
+                    seen.move_to_end(each)  # a record that comes again is likely to come once more
                 answers.append(is_new)
         return answers
 
@@ -58,7 +58,8 @@ class TableStore:
 
 
 class RedisStore:
-    """One key a record, set only if it is absent (SET NX) and gone after `keep_ms`: shared by all processes."""
+    """One key for each record. It is set only if it is absent (SET NX), and expires after `keep_ms`. All processes
+    share it."""
 
     def __init__(self, url: str, prefix: str, keep_ms: int) -> None:
         try:
@@ -91,9 +92,9 @@ class RedisStore:
 
 
 class RedeliveryFilter:
-    """One of a reader, for all its consumers in this process. `is_alone` False: other processes use the same store, so
-    a record that it removes here may have been handed on there: it counts as come before, and never as removed wrongly.
-    """
+    """One filter for a reader, for all its consumers in this process. `is_alone` False: other processes use the same
+    store. A record that is removed here may then have been handed on there. So it counts as come before, and never as
+    removed wrongly."""
 
     def __init__(self, store: Store, *, is_alone: bool = True, reference_max: int = REFERENCE_MAX) -> None:
         self._store = store
@@ -135,7 +136,7 @@ class RedeliveryFilter:
             handed_on.add(identity)
 
     def report(self) -> dict[str, int]:
-        """`wrongly_removed`: kept from the application although it never got the record."""
+        """`wrongly_removed`: the application never got the record, and it was removed all the same."""
         with self._lock:
             return dict(self._counts)
 

@@ -1,8 +1,8 @@
 """When each record should be sent: cumulative schedules, pure, the same for the same seed.
 
-Record i of a schedule has the intended time `times_ns([i])`, relative to the start of the warm-up; `count_until(t)` is
-the number of records with an intended time at or before t. The two agree exactly, which is what keeps an open loop
-honest: whatever was missed during a stall is still due, with its old time.
+Record i of a schedule has the intended time `times_ns([i])`, relative to the start of the warm-up. `count_until(t)` is
+the number of records with an intended time at or before t. The two agree exactly. This keeps an open loop honest: a
+record that was missed during a stall is still due, with its old time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workloads import model
 
 Times = NDArray[np.int64]
 Indices = NDArray[np.int64]
-SINE_PIECES_PER_PERIOD = 64  # a sine is followed by straight lines; the rate is off by less than 0.13 %
+SINE_PIECES_PER_PERIOD = 64  # a sine is approximated by straight lines; the rate is off by less than 0.13 %
 POISSON_BLOCK = 4_096
 
 
@@ -56,7 +56,7 @@ class PiecewiseRate:
         self._start_s = np.concatenate([[0.0], np.cumsum(durations)[:-1]])
         self._start_count = np.concatenate([[0.0], np.cumsum(counts)[:-1]])
         self._end_s = float(durations.sum())
-        # A millionth of a record forgives the rounding of sums: 3 s at 1/3 a second is one record, not two.
+        # A millionth of a record allows for rounding of sums: 3 s at 1/3 a second is one record and not two.
         self._total = math.ceil(float(counts.sum()) - 1e-6)
 
     @property
@@ -200,7 +200,7 @@ def build(workload: model.Workload, seed: int, recorded_times_ms: NDArray[np.flo
         times = ((recorded_ms / shape.speed + workload.warmup_ms) * 1e6).astype(np.int64)
         return ReplayedArrivals(times_ns=times, end_ns=round((warmup_s + measure_s) * 1e9))
     if isinstance(shape, model.Closed):
-        shape = model.Constant()  # the ceiling; `producer.py` waits for what is outstanding
+        shape = model.Constant()  # the upper limit; `producer.py` waits for outstanding records
     pieces = _pieces(shape, workload.rate_per_s, measure_s)
     first_rate = pieces[0].rate_from
     return PiecewiseRate([Piece(duration_s=warmup_s, rate_from=first_rate, rate_to=first_rate), *pieces])
@@ -227,7 +227,7 @@ def _flat(duration_s: float, rate: float) -> Piece:
 
 
 def _cut(pieces: list[Piece], measure_s: float) -> list[Piece]:
-    """Flat pieces that fill the window exactly: the surplus is cut off, the last one lasts until the end."""
+    """Flat pieces that fill the window exactly. What is too much is cut off, and the last piece lasts until the end."""
     fitted: list[Piece] = []
     left = measure_s
     for number, piece in enumerate(pieces):

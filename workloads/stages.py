@@ -1,11 +1,14 @@
 """Where the time of a record goes, in the measured window: the stages between its five times, as mergeable histograms.
 
-intended -> sent: schedule lag, the generator's own. sent -> appended: queue, linger, wire and the leader's append.
-appended -> acked: replication and the way back. appended -> received: fetch wait. Without LogAppendTime the two stages
-around the append are one. Sends that failed or stayed unknown have no end: they are counted beside, as censored.
-The leader's stamp is a whole millisecond before the append, so a stage may come out negative by as much: such values
-count as zero in the histogram and are counted in `negative`. Pure but for numpy.
-Shown by tests/workloads/test_workloads_stages.py.
+- intended -> sent: schedule lag, which is the generator's own.
+- sent -> appended: queue, linger, wire and the leader's append.
+- appended -> acked: replication and the way back.
+- appended -> received: fetch wait.
+
+Without LogAppendTime the two stages around the append are one. Sends that failed or stayed unknown have no end, so they
+are counted separately, as censored. The leader's timestamp is in whole milliseconds and may be up to that much before
+the append. So a stage may be negative. Such values count as zero in the histogram and are counted in `negative`. Pure
+but for numpy. Shown by tests/workloads/test_workloads_stages.py.
 """
 
 from __future__ import annotations

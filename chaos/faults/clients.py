@@ -1,8 +1,8 @@
 """Faults on client processes: members of consumer groups and transactional copiers (readers with own_processes).
 
-client_kill sends SIGKILL, so there is no commit and no LeaveGroup. client_leave sends SIGTERM, and the member leaves its
-group cleanly. client_pause sends SIGSTOP: the member sends no heartbeat and closes no socket. client_twin starts a second
-process with the same transactional.id, which fences the first.
+client_kill sends SIGKILL, so there is no commit and no LeaveGroup. client_leave sends SIGTERM, and the member leaves
+its group cleanly. client_pause sends SIGSTOP: the member sends no heartbeat and closes no socket. client_twin starts a
+second process with the same transactional.id, which fences the first.
 
 Healing starts, resumes or ends the process again. With comes_back: 0 a process that was ended stays away for good, and
 others get its work.

@@ -1,9 +1,9 @@
 """Changes of the topic under load, by Kafka's own admin requests. An operator may do the same to a topic, on any
 cluster.
 
-topic_setting changes one setting (IncrementalAlterConfigs). Healing restores what the topic had before. partitions_added
-adds `count` partitions for good (CreatePartitions, KIP-195). records_deleted deletes for good all but the last `keep`
-records below the high watermark of the partition of interest (DeleteRecords, KIP-107).
+topic_setting changes one setting (IncrementalAlterConfigs). Healing restores what the topic had before.
+partitions_added adds `count` partitions for good (CreatePartitions, KIP-195). records_deleted deletes for good all but
+the last `keep` records below the high watermark of the partition of interest (DeleteRecords, KIP-107).
 
 topic_recreated deletes the topic. `absent_ms` after the last broker has forgotten it, it is created under the old name,
 with the old settings and the same number of partitions. All that was in it is gone.

@@ -1,7 +1,7 @@
-"""JSON documents that are replaced as a whole: those of a run directory, leases, what a cluster that is up is known by.
+"""JSON documents that are replaced as a whole: those of a run directory, leases, and the state files of clusters.
 
-A document appears by rename, so a reader sees the old one or the new one. Nothing here knows what a document means.
-Shown by tests/runlog/test_runlog_events.py.
+A document appears by rename, so a reader sees the old one or the new one. This module does not know what a document
+means. Shown by tests/runlog/test_runlog_events.py.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from runlog.files.json_lines import Event
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Replace a JSON document in one step, readable by its user alone. It is on disk when this returns.
+    """Replace a JSON document in one step, readable only by its user. It is on disk when this returns.
 
-    After an error the old document stands, and nothing is left beside it. Two writers do not disturb each other: the
-    later one wins.
+    After an error the old document is unchanged, and nothing is left beside it. Two writers do not disturb each other:
+    the later one wins.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")

@@ -1,8 +1,9 @@
-"""The one tolerant reader of a cell's event files: what each line must hold, and what is wrong with those that do not.
+"""The one tolerant reader of a cell's event files. It knows what each line must contain, and says what is wrong with a
+line.
 
-A line that the analysis could trip over (no kind, a time that is text, an offset beyond 64 bits) is left out and told,
-so that it costs its cell and nothing else. What the events mean is not known here: docs/internals/contracts.md lists
-them. Shown by tests/reports/test_reports_planted.py.
+A line that could break the analysis (no kind, a time that is text, an offset beyond 64 bits) is left out and reported.
+So only its cell suffers. This module does not know what the events mean; docs/internals/contracts.md lists them. Shown
+by tests/reports/test_reports_planted.py.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Final
 from runlog.files.json_lines import Event
 from runlog.files.strangers import LINE_BYTES_MAX, clean_document
 
-EVENT_LINES_MAX: Final = 2_000_000  # a cell writes thousands; more means a broken writer and must not eat the memory
-PROBLEMS_MAX: Final = 5  # told one by one, the rest as a number
+EVENT_LINES_MAX: Final = 2_000_000  # a cell writes thousands; more means a broken writer, and must not fill the memory
+PROBLEMS_MAX: Final = 5  # reported one by one; the rest as a number
 _INT64_MAX: Final = 2**63 - 1
 
 _INTEGERS: Final = frozenset({
@@ -123,7 +124,7 @@ def _refuse(name: str) -> float:
 
 def _problem(event: Event, required: Mapping[str, tuple[str, ...]]) -> str:
     for name in [name for name in event if event[name] is None and (name in _INTEGERS or name in _LISTS)]:
-        del event[name]  # "not known" is written so: it is the same as not there
+        del event[name]  # null means "not known", which is the same as absent
     for name, value in event.items():
         if name in _INTEGERS and not _is_integer(value):
             return f"has {name}={str(value)[:40]!r}, expected an integer of 64 bits"

@@ -1,8 +1,8 @@
-"""Files of JSON lines: one writer, and a plain reader for who trusts the file.
+"""Files of JSON lines: one writer, and a plain reader for callers that trust the file.
 
-Each event is one write(2), so a kill tears at most the last line, and readers leave that one out. Nothing here knows
-what a line means: runlog.records does, and reads files of strangers.
-Shown by tests/runlog/test_runlog_events.py.
+Each event is one write(2), so a kill tears at most the last line, and readers leave that one out. This module does not
+know what a line means. runlog.records does, and it also reads files of strangers. Shown by
+tests/runlog/test_runlog_events.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where a process lives: host, boot and PID namespace. Its pid means nothing anywhere else.
+"""Where a process lives: host, boot and PID namespace. Anywhere else its pid means nothing.
 
-A state directory may be shared: by containers that have namespaces of their own, by hosts, by the host before and after
-it was restarted. Shown by tests/chaos/test_chaos_lease.py.
+A state directory may be shared: by containers with their own namespaces, by hosts, and by one host before and after a
+restart. Shown by tests/chaos/test_chaos_lease.py.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Place:
         return cls(**{name: str(value) for name, value in values.items()})
 
     def seen_from(self, other: Place) -> Where:
-        """`before a restart`: the same machine, which has since been started anew, so no process is left. Where that is
-        not certain (no machine id, another host name), it is elsewhere."""
+        """`before a restart` means: the same machine, which has been restarted since, so no process is left. If this is
+        not certain (no machine id, another host name), the place is elsewhere."""
         if not (self.boot_id and self.pid_namespace):
             return "elsewhere"
         if (self.boot_id, self.pid_namespace, self.host) == (other.boot_id, other.pid_namespace, other.host):

@@ -1,10 +1,10 @@
-"""Secrets out of everything that is written or shown: settings, documents, command lines, URLs, prose. Pure.
+"""Removes secrets from everything that is written or shown: settings, documents, command lines, URLs, prose. Pure.
 
-Two nets, one behind the other. By form: what a setting is called, and what a secret looks like in a text (the userinfo
-of a URL, `password="..."`, a private key). By value: a `Redactor` knows the secrets that this process was given and
-takes them out wherever they turn up, in whatever sentence a library wrote.
-Shown by tests/runlog/test_runlog_redaction.py,
-and tests/harness/test_harness_secrets.py plants a secret in every place that takes one.
+There are two nets, one behind the other. By form: the name of a setting, and what a secret looks like in a text (user
+and password of a URL, `password="..."`, a private key). By value: a `Redactor` knows the secrets that this process was
+given, and removes them wherever they appear, in any sentence of a library. Shown by
+tests/runlog/test_runlog_redaction.py, and tests/harness/test_harness_secrets.py plants a secret in every place that
+takes one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 HIDDEN: Final = "(not shown)"
-# Shorter values are hidden by form only: by value, "1" would take every 1 out of every figure.
+# Shorter values are hidden only by form. By value, the secret "1" would remove every 1 from every figure.
 VALUE_CHARACTERS_MIN: Final = 4
 DOCUMENT_DEPTH_MAX: Final = 100  # deeper than any document that our readers let in
 
@@ -27,22 +27,23 @@ _WORDS: Final = (
     r"client[._-]assertion|authorization|signature"
 )
 _SECRET_NAME: Final = re.compile(_WORDS, re.IGNORECASE)
-# Settings that have one of the words in their names and hold no secret.
+# Settings whose names contain one of the words, but that hold no secret.
 _HARMLESS_NAME: Final = re.compile(
     r"token\.endpoint\.url$|token\.(max\.lifetime|expiry\.(time|check\.interval))\.ms$|password\.encoder\.(iterations|"
     r"key\.length|keyfactory\.algorithm|cipher\.algorithm)$",
     re.IGNORECASE,
 )
-# Possessive, bounded and begun at a name's beginning: a text of a megabyte must cost a pass, not its square.
+# Possessive, bounded and anchored at the beginning of a name, so that a text of a megabyte costs one pass and not its
+# square.
 _QUOTED: Final = r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'"
 _NAME: Final = r"(?<![\w.\-])([\w.\-]++)"
 _SHOWN: Final = r"(?!\(not shown)"
 _JAAS_SETTING: Final = re.compile(rf"{_NAME}(\s*+=\s*+){_SHOWN}({_QUOTED}|[^;\n]*+;?)")
 _ASSIGNED: Final = re.compile(rf"{_NAME}(['\"]?\s*+=\s*+){_SHOWN}({_QUOTED}|[^\s,;&'\"]++)")
-# After a colon only what is quoted: `properties.ssl.key.password: expected a text` is a message, not a secret.
+# After a colon only a quoted value. `properties.ssl.key.password: expected a text` is a message, and no secret.
 _SAID: Final = re.compile(rf"{_NAME}(['\"]?\s*+:\s*+)({_QUOTED})")
 _SAID_BARE: Final = re.compile(rf"{_NAME}(['\"]?\s*+:\s*+){_SHOWN}({_QUOTED}|[^\s,;&'\"}}\]]++)")
-# Up to the last @ before a blank or a quote: passwords with @ and / in them are wrong in a URL, and common.
+# Up to the last @ before a blank or a quote. Passwords that contain @ or / are wrong in a URL, but common.
 _USERINFO: Final = re.compile(r"(\b[a-z][a-z0-9+.\-]{0,30}://)[^\s'\"]{0,500}@", re.IGNORECASE)
 _QUERY: Final = re.compile(r"(\b[a-z][a-z0-9+.\-]{0,30}://[^\s'\"?#]{0,500}\?)([^\s'\"#]+)", re.IGNORECASE)
 _HARMLESS_QUERY_VALUE: Final = re.compile(r"(?:\d{1,9}|true|false|yes|no)[:,.;)]*", re.IGNORECASE)
@@ -57,7 +58,7 @@ _FIELD_OF_SECRET: Final = re.compile(rf"{_NAME}(\s*+=\s*+)({_QUOTED}|[^\s;]++)")
 
 
 def is_secret(name: str) -> bool:
-    """A setting whose value belongs into no file of a run and on no screen, however its name is written."""
+    """A setting whose value must be in no file of a run and on no screen, however its name is written."""
     return _SECRET_NAME.search(name) is not None and _HARMLESS_NAME.search(name) is None
 
 
@@ -76,7 +77,7 @@ def hidden_text(text: str) -> str:
     if "://" in text:
         text = _QUERY.sub(lambda match: match[1] + _hidden_query(match[2]), _USERINFO.sub(rf"\1{HIDDEN}@", text))
     if _SECRET_NAME.search(text):
-        if "jaas" in text.lower():  # its value has blanks in it
+        if "jaas" in text.lower():  # its value contains blanks
             text = _JAAS_SETTING.sub(
                 lambda match: _without_value(match) if "jaas" in match[1].lower() else match[0], text
             )
@@ -123,7 +124,8 @@ def hidden_arguments(words: Sequence[str]) -> list[str]:
 
 
 def hidden_document(value: Any, name: str = "", depth: int = 0) -> Any:
-    """Any JSON or YAML document, its keys' names deciding, for all that is below them; mappings and lists are new."""
+    """Any JSON or YAML document. The name of a key decides about everything below it. The result has new mappings and
+    lists."""
     if depth > DOCUMENT_DEPTH_MAX:
         return HIDDEN
     if is_secret(name):
@@ -136,7 +138,7 @@ def hidden_document(value: Any, name: str = "", depth: int = 0) -> Any:
 
 
 def has_hidden(value: Any) -> bool:
-    """Whether something was taken out of the document, so that it cannot be carried out as it stands."""
+    """Whether something was removed from the document, so that it cannot be run as it stands."""
     if isinstance(value, Mapping):
         return any(has_hidden(item) for item in value.values())
     if isinstance(value, list | tuple):
@@ -201,7 +203,7 @@ def _unquoted(text: str) -> str:
 
 
 class Redactor:
-    """Knows the secrets that somebody gave to this process; takes them, and all that has a secret's form, out."""
+    """Knows the secrets that this process was given. Removes them, and everything that has the form of a secret."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         found: set[str] = set()
@@ -209,7 +211,7 @@ class Redactor:
             for value in (secret, secret.strip(), unquote(secret)):
                 if len(value) >= VALUE_CHARACTERS_MIN and value != HIDDEN:
                     found |= _spellings(value)
-        # The longest first: one secret may be the beginning of another.
+        # The longest first, because one secret may be the beginning of another.
         self._secrets: tuple[str, ...] = tuple(sorted(found, key=lambda value: (-len(value), value)))
 
     @classmethod
@@ -225,7 +227,7 @@ class Redactor:
         return hidden_text(self.values_out(text))
 
     def values_out(self, text: str) -> str:
-        """By value alone: of a file whose form is not ours to change."""
+        """Only by value: for a file whose form we must not change."""
         for secret in self._secrets:
             if secret in text:
                 text = text.replace(secret, HIDDEN)
@@ -245,7 +247,7 @@ class Redactor:
         return [self.values_out(word) for word in hidden_arguments(words)]
 
     def exception(self, error: BaseException) -> None:
-        """Takes secrets out of the error and of all that it came from, in place: whoever shows it shows none."""
+        """Removes secrets from the error and from its causes, in place. So whoever shows the error shows no secret."""
         seen: set[int] = set()
         waiting: list[BaseException | None] = [error]
         while waiting:
@@ -258,7 +260,7 @@ class Redactor:
 
 
 def _spellings(secret: str) -> set[str]:
-    """How somebody else may write a secret down: in JSON, in a URL, in a quoted field, in Basic authentication."""
+    """How other software may write a secret: in JSON, in a URL, in a quoted field, in Basic authentication."""
     quoted = secret.replace("\\", "\\\\").replace('"', '\\"')
     encoded = base64.b64encode(secret.encode("utf-8", "surrogatepass")).decode()
     found = {secret, quoted, json.dumps(secret)[1:-1], repr(secret)[1:-1], quote(secret, errors="replace")}

@@ -1,8 +1,8 @@
-"""A run directory, or a text, that somebody else made: what of it is not read, and how its words are made harmless.
+"""A run directory, or a text, that somebody else made: what is not read, and how its words are made harmless.
 
-A run directory is a tree of regular files. A link in it would make a report read, or write over, a file of whoever
-looks at it; a FIFO would hold it up for ever; a text of gigabytes would take the memory. All that is refused before the
-first byte is read. Shown by tests/runlog/test_runlog_strangers.py and tests/reports/test_reports_untrusted.py.
+A run directory is a tree of regular files. A link in it could make a report read or overwrite a file of the user. A
+FIFO would block it for ever. A text of gigabytes would fill the memory. All of that is refused before the first byte is
+read. Shown by tests/runlog/test_runlog_strangers.py and tests/reports/test_reports_untrusted.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS: Final = (
 # What neither XML 1.0 nor a terminal takes: control characters, halves of surrogate pairs, and what is no character.
 # Tab, line feed and carriage return stay.
 _HARMFUL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-# Signs that turn the direction of writing: a name can then look like another.
+# Signs that change the direction of writing. A name can then look like another one.
 _TURNING: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _CELL_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,254}")
 
@@ -58,7 +58,8 @@ def strange_entry(directory: Path) -> str:
 
 
 def is_cell_name(name: str) -> bool:
-    """As the harness names cells: a directory of Spark's partitioning too, so nothing there may need an escape."""
+    """A name as the harness gives it to cells. It is also a directory of Spark's partitioning, so nothing in it may
+    need an escape."""
     return _CELL_NAME.fullmatch(name) is not None
 
 
@@ -68,7 +69,7 @@ def clean_text(text: str) -> str:
 
 
 def clean_document(value: Any, depth: int = 0) -> Any:
-    """Every text of a JSON document, its keys too. Deeper than any of ours is cut off."""
+    """Cleans every text of a JSON document, keys too. What is nested deeper than any document of ours is cut off."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):

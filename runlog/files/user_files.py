@@ -1,6 +1,6 @@
-"""Files that a user names (suites, scenarios, allowances, client configurations): read within bounds, or refused.
+"""Files that a user names (suites, scenarios, allowances, client configurations): read within limits, or refused.
 
-Sizes, depth, nodes and what aliases unfold to are counted on the parser's events, before anything is built. Knows
+Sizes, depth, nodes and the expansion of aliases are counted on the parser's events, before anything is built. Knows
 nothing of what a file means. Shown by tests/runlog/test_runlog_user_files.py.
 """
 
@@ -16,8 +16,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
 
 FILE_BYTES_MAX: Final = 1 << 20  # the longest suite that comes with the package has 5 KB
-NODES_MAX: Final = 20_000  # a second's work for the parser; long lists belong into files of their own (replay's `file`)
-DEPTH_MAX: Final = 40  # ours have 8; the composer calls itself for each
+NODES_MAX: Final = 20_000  # a second's work for the parser; long lists belong in files of their own (replay's `file`)
+DEPTH_MAX: Final = 40  # ours have 8; the composer is recursive
 ALIASES_MAX: Final = 1_000
 _OTHER_KINDS: Final = (
     (stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"),
@@ -26,7 +26,7 @@ _OTHER_KINDS: Final = (
 
 
 class UserFileError(ValueError):
-    """What is wrong with the file; `line` counts from 1, None where no line is to blame."""
+    """What is wrong with the file. `line` counts from 1; None if no single line is wrong."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)
@@ -42,7 +42,7 @@ def read_text(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> str:
         _expect_file(os.stat(path).st_mode)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
-            _expect_file(os.fstat(descriptor).st_mode)  # it may be another one by now
+            _expect_file(os.fstat(descriptor).st_mode)  # it may be another file by now
             data = file.read(bytes_max + 1)
     except OSError as error:
         raise UserFileError(f"cannot be read: {error.strerror or error}") from error
@@ -77,14 +77,14 @@ def load_yaml(text: str, yaml: YAML) -> Any:  # whatever YAML allows
     except UserFileError:
         raise
     except (ValueError, RecursionError, OverflowError, AttributeError, KeyError, TypeError) as error:
-        # A number of too many digits, the 31st of February, a tag of another language: the constructors' own words.
+        # The words of the constructors: a number of too many digits, the 31st of February, a tag of another language.
         raise UserFileError(f"a value cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
 
 def _check_events(text: str) -> None:
-    """Counts nodes as they will be when aliases are unfolded: nine lines can hold a billion."""
+    """Counts nodes as if aliases were expanded, because nine lines can expand to a billion nodes."""
     nodes = aliases = 0
-    sizes: dict[str, int] = {}  # of what has an anchor, unfolded
+    sizes: dict[str, int] = {}  # expanded sizes of nodes with an anchor
     opened: list[tuple[str | None, int]] = []  # anchor, and the count when it began
     for event in YAML(typ="safe", pure=True).parse(text):
         line = event.start_mark.line + 1

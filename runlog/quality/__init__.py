@@ -1,4 +1,4 @@
-"""What may be believed of a cell: criteria, whether its rate was steady, whether the host was its own.
+"""How far a cell can be trusted: criteria, whether its rate was steady, whether others disturbed the host.
 
-Asked by the harness between two cells, and by the analysis afterwards: both must come to the same answer.
+The harness asks this between two cells, and the analysis afterwards. Both must get the same answer.
 """

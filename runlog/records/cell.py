@@ -38,8 +38,8 @@ class Expectation(StrEnum):
     """How much of one kind of damage a cell may show."""
 
     NONE = "none"
-    PREDICTED = "predicted"  # not more than predicted
-    EXACT = "exact"  # just what is predicted
+    PREDICTED = "predicted"  # exactly the predicted records, and at least one
+    EXACT = "exact"  # exactly the predicted records; none is right too
     ANY = "any"
 
 

@@ -1,10 +1,11 @@
-"""What a producer handed to its client most recently: the trace that a killed load process leaves.
+"""What a producer handed to its client most recently. A killed load process leaves this trace.
 
-A `send` row is written when an outcome is known. A process killed in between would leave no trace of its sends in
-flight, and a record of theirs found in the log would look like a ghost, one not found like nothing at all. So each
-send first writes (seq, intended_us, sent_us, size) into a memory-mapped ring of its (producer, incarnation). After the
-run, every seq up to the highest in the ring that has no `send` row becomes a row of status UNKNOWN (`compact.py`):
-unknown, never lost. The ring is written before the client is called, so a kill in between still errs towards unknown.
+A `send` row is written when an outcome is known. Without this trace, a process that is killed before would leave
+nothing of its sends in flight. A record of them that is in the log would look as if nobody had sent it, and one that is
+not there would not be missed. So each send first writes (seq, intended_us, sent_us, size) into a memory-mapped ring of
+its (producer, incarnation). After the run, every seq up to the highest in the ring that has no `send` row becomes a row
+of status UNKNOWN (`compact.py`): unknown, never lost. The ring is written before the client is called, so after a kill
+in between the result is still UNKNOWN.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _Column = NDArray[np.integer[Any]]
 
 
 class InflightRing:
-    """One producer's sends in flight. Not thread-safe: whoever takes outcomes from another thread brings the lock.
+    """One producer's sends in flight. Not thread-safe: a caller that takes outcomes from another thread needs a lock.
 
-    A send may outlive its slot, when it waits for a dead leader while others go on: then its times are kept aside in
-    this process. Only a kill loses those, and compaction gives such a send an interpolated time.
+    A send may outlive its slot when it waits for a dead leader while others go on. Then its times are kept aside in
+    this process. Only a kill loses them, and compaction then gives such a send an interpolated time.
     """
 
     def __init__(self, directory: Path, *, producer: int, incarnation: int, slots: int = RING_SLOTS) -> None:
@@ -64,8 +65,8 @@ class InflightRing:
         _SLOT.pack_into(self._map, _HEADER_BYTES + slot * _SLOT.size, seq + 1, intended_us, sent_us, size_bytes)
 
     def record_many(self, first_seq: int, intended_us: _Column, sent_us: int, size_bytes: _Column) -> None:
-        """`record` for consecutive sends that are about to be handed over. The seq is written last: a slot cut short by
-        a kill still names its old owner."""
+        """`record` for consecutive sends that are about to be handed over. The seq is written last, so a slot that a
+        kill interrupts still names its old owner."""
         slots, done, count = self._slots, 0, len(intended_us)
         while done < count:
             start = (first_seq + done) & self._mask
@@ -104,7 +105,7 @@ class InflightRing:
         return taken
 
     def erase(self, first_seq: int, count: int = 1) -> None:
-        """Take back sends that the client refused and that will not be tried again."""
+        """Remove sends that the client refused and that will not be tried again."""
         for seq in range(first_seq, first_seq + count):
             slot = seq & self._mask
             self._is_busy[slot] = False
@@ -116,7 +117,7 @@ class InflightRing:
 
     def _put_aside(self, slot: int, next_seq: int) -> None:
         seq_plus_1, intended_us, sent_us, size_bytes = self._slots[slot].tolist()
-        if seq_plus_1 != next_seq + 1:  # the same send once more, after the client had no space, stays where it is
+        if seq_plus_1 != next_seq + 1:  # the same send again, after the client had no space, stays where it is
             self._aside[seq_plus_1 - 1] = (seq_plus_1, intended_us, sent_us, size_bytes)
 
 
@@ -148,8 +149,9 @@ def read_ring(path: Path) -> InflightState:
         if magic != _MAGIC:
             raise ValueError(f"{path} is not an in-flight ring")
         slots = np.frombuffer(data, dtype=_SLOT_DTYPE, count=count, offset=_HEADER_BYTES)
-    # A slot torn by a kill holds a new seq with an old or zero time. Its seq was about to be handed over: it stays, as
-    # unknown. pack_into clears the slot first, so a slot cut earlier reads 0: that send was never handed over.
+    # A slot torn by a kill has a new seq with an old or zero time. This seq was about to be handed over, so it stays,
+    # as unknown. pack_into clears the slot first. So a slot interrupted earlier reads 0, and that send was never handed
+    # over.
     used = np.sort(slots[slots["seq_plus_1"] > 0], order="seq_plus_1")
     return InflightState(
         producer=producer,

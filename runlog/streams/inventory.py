@@ -1,8 +1,8 @@
 """Which files a finished cell has, how large each is, how many rows it holds, and its checksum.
 
-Written into cell.json when the cell ends, and held against the disk before anything is read: a part that is lost, cut
-or changed is then known, and named. A run of before schema version 3 has no such list; its parts are decoded instead,
-which finds what is damaged and not what is gone. Shown by tests/runlog/test_runlog_inventory.py.
+The list is written into cell.json when the cell ends, and compared with the disk before anything is read. So a part
+that is lost, cut or changed is noticed and named. A run of before schema version 3 has no such list. Its parts are
+decoded instead, which finds damaged parts but not missing ones. Shown by tests/runlog/test_runlog_inventory.py.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Listed = Mapping[str, Any]  # one file as cell.json lists it: JSON, so its value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellFiles:
-    """What of a cell's files can be read, and what is wrong with the others."""
+    """Which files of a cell can be read, and what is wrong with the others."""
 
     parts: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # stream -> sound parts
     rows: Mapping[str, int] = field(default_factory=dict)  # stream -> rows in them
     problems: tuple[str, ...] = ()  # each names its file
-    is_listed: bool = False  # else a file that is gone leaves no trace
+    is_listed: bool = False  # False: a missing file leaves no trace
 
 
 def take_inventory(run_dir: Path, cell_id: str) -> FilesRecord:
@@ -118,7 +118,7 @@ def read_part(path: Path, stream: Stream, listed: Listed | None) -> tuple[int, s
     try:
         if problem := _differs(path, listed):
             return 0, problem
-        # Opened by us, so that no reader takes it for a data set of its own or follows anything in it.
+        # Opened here, so that no reader takes it for a data set or follows anything in it.
         with path.open("rb") as file, pq.ParquetFile(file) as parquet:
             if problem := _schema_problem(parquet.schema_arrow, stream):
                 return 0, problem
@@ -136,7 +136,8 @@ def read_part(path: Path, stream: Stream, listed: Listed | None) -> tuple[int, s
 
 
 def _differs(path: Path, listed: Listed | None) -> str:
-    """From what was written. A link is not followed: what it points at is not of this run."""
+    """How the file differs from what was written. A link is not followed, because its target is not part of
+    this run."""
     state = path.lstat()
     if not stat.S_ISREG(state.st_mode):
         return "unreadable: no regular file"

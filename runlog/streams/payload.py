@@ -25,8 +25,8 @@ _WHOLE = struct.Struct("<HHIQQII")
 _HEAD_BYTES = _HEAD.size
 _TAIL_START = _HEAD_BYTES + _CRC.size
 
-# A codec finds repeats inside one batch. The pool holds more than the largest usual batch, so that a body does not
-# meet itself within a batch and the achieved ratio is that of the bodies.
+# A codec finds repetitions within one batch. The pool holds more than the largest usual batch. So a body does not occur
+# twice within a batch, and the achieved ratio is that of the bodies.
 POOL_BYTES = 4 * 1024 * 1024
 POOL_BYTES_MAX = 64 * 1024 * 1024
 POOL_BODIES_MIN = 8
@@ -102,7 +102,7 @@ class PayloadPool:
 
     @classmethod
     def of_bodies(cls, bodies: Iterable[bytes]) -> PayloadPool:
-        """Records take these in turn. ValueError when there are none."""
+        """Records take these bodies in turn. ValueError if there are none."""
         pool = cls.__new__(cls)
         pool._take(bodies)
         return pool
@@ -148,7 +148,7 @@ class PayloadPool:
 
 
 def random_bodies(sizes_bytes: NDArray[np.int_], *, compressibility: float, seed: int) -> Iterator[bytes]:
-    """Bodies for values of these sizes, header included, of which a codec takes the given share away."""
+    """Bodies for values of these sizes, header included. A codec takes away the given share of them."""
     generator = np.random.Generator(np.random.PCG64(seed))
     longest = int(sizes_bytes.max()) if len(sizes_bytes) else 0
     filler = _FILLER * (longest // len(_FILLER) + 1)
@@ -158,7 +158,7 @@ def random_bodies(sizes_bytes: NDArray[np.int_], *, compressibility: float, seed
 
 
 def _random_bytes_per_body(record_size_bytes: int, compressibility: float) -> int:
-    """Random bytes survive every codec, filler survives none: their shares set the ratio."""
+    """Random bytes survive every codec, filler survives none. Their shares set the ratio."""
     wanted = round((1.0 - compressibility) * record_size_bytes) - _HEADER_ENTROPY_BYTES
     if compressibility == 0.0:
         wanted = record_size_bytes

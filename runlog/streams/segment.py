@@ -1,9 +1,9 @@
 """Live segments: fixed-width rows in a memory-mapped file, one writer per process, stream and thread.
 
 A row is one `pack_into` whose last byte is a commit mark. Dirty pages belong to the kernel, so a SIGKILL of the writer
-loses no finished row, and a row cut short shows a missing mark. (A power loss is another matter: nothing is synced.)
-Files are allocated in full before they are mapped, so that a full disk is an OSError here and not a SIGBUS later.
-This module knows nothing of Parquet. `tests/runlog/test_runlog_segment.py` kills a writer by a real SIGKILL.
+loses no finished row, and an interrupted row has no mark. (A loss of power is different: nothing is synced.) Files are
+allocated in full before they are mapped, so that a full disk is an OSError here and not a SIGBUS later. This module
+knows nothing of Parquet. `tests/runlog/test_runlog_segment.py` kills a writer by a real SIGKILL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ SUFFIX = ".seg"
 SPARE_SUFFIX = ".spare"
 COMMIT_MARK = 0xC5
 ROWS_PER_SEGMENT = 131_072
-SEGMENTS_MAX = 2_048  # about 268 million rows per writer: far above a cell, and a bound on the disk a runaway can fill
+# About 268 million rows per writer: far above a cell, and a limit on the disk that a defect can fill.
+SEGMENTS_MAX = 2_048
 _MAGIC = b"KHSEGMT1"
 _FILE_HEADER = struct.Struct("<8sHH16s")
 _HEADER_BYTES = 64
@@ -133,8 +134,8 @@ class SegmentWriter:
         self._position = position + self._width
 
     def append_rows(self, rows: Rows) -> None:
-        """Many rows at once, an array of `live_row_dtype`: 30 ns a row. Its commit marks are set here, row by row and
-        after the rest of all rows, so that a kill in between leaves no marked row that is not whole."""
+        """Many rows at once, an array of `live_row_dtype`: 30 ns a row. The commit marks are set here, row by row,
+        after the rest of all rows. So a kill in between leaves no marked row that is incomplete."""
         done = 0
         while done < len(rows):
             position = self._position
@@ -152,8 +153,8 @@ class SegmentWriter:
             done += count
 
     def prepare(self) -> None:
-        """Allocate the next file ahead of need: that takes milliseconds, which nobody should wait for who holds a lock.
-        May be called from another thread than the rest, by one at a time."""
+        """Allocate the next file before it is needed. This takes milliseconds, and a thread that holds a lock should
+        not wait for it. Another thread may call it, but only one at a time."""
         if self._spare is None and not self._is_closed and self._map is not None:
             path = self._directory / f"{self._stream.name}-{self._writer}{SPARE_SUFFIX}"
             path.unlink(missing_ok=True)
@@ -283,7 +284,8 @@ def read_segments(directory: Path, stream: Stream) -> Iterator[SegmentContent]:
 
 
 class SegmentFollower:
-    """Reads the rows that one live writer added since the last look: how counters are made without a cost per row."""
+    """Reads the rows that one live writer added since the last look. Counters are made from them, without a cost per
+    row."""
 
     def __init__(self, directory: Path, stream: Stream, writer: str) -> None:
         self._prefix = directory / f"{stream.name}-{writer}-"
@@ -301,7 +303,7 @@ class SegmentFollower:
             rows = self._read(path, rows_max)
             if len(rows) or not self._next_exists():
                 return rows
-            # The writer may have filled this file between the read and the look for the next one.
+            # The writer may have filled this file after the read and before the look for the next one.
             rows = self._read(path, rows_max)
             if len(rows):
                 return rows

@@ -41,7 +41,7 @@ BUILTIN = {
     "java": "workloads.clients.java",
 }
 
-# Of producers, for every client of ours, whether its library has the property or not.
+# Producer settings that the load refuses for every client of ours, whether its library has the property or not.
 _NOT_OF_THE_LOAD = {
     "transactional.id": "the load begins no transactions, and a transactional producer sends nothing outside of one; "
     "transactions run as copiers (a reader with own_processes: true and copies: true; scenario copy-loop)",
@@ -102,8 +102,8 @@ def _member_library(client: str, ability: str) -> MemberLibrary:
 
 
 def check_properties(client: str, properties: Mapping[str, str]) -> None:
-    """PropertyError if the client says that it cannot set one of them; ClientError as `library`. Silence is no promise:
-    a client need not offer it, and some find out only when they are made."""
+    """PropertyError if the client says that it cannot set one of them; ClientError as `library`. No error is no
+    promise: a client need not offer this check, and some only notice when they are made."""
     found = library(client)
     _refuse_what_the_load_is_not(client, properties)
     if isinstance(found, ChecksProperties):
@@ -118,7 +118,7 @@ def check_consumer_properties(client: str, properties: Mapping[str, str], *, is_
 
 
 def _refuse_what_the_load_is_not(client: str, properties: Mapping[str, str]) -> None:
-    """PropertyError. A client of somebody else may well run transactions behind its `send`."""
+    """PropertyError. A client of somebody else may run transactions behind its `send`."""
     for name, reason in _NOT_OF_THE_LOAD.items():
         if client in BUILTIN and name in properties:
             raise PropertyError(client, name, reason)
@@ -127,8 +127,8 @@ def _refuse_what_the_load_is_not(client: str, properties: Mapping[str, str]) -> 
 def nearest_properties(
     client: str, properties: Mapping[str, str], *, as_they_are: Collection[str]
 ) -> tuple[Mapping[str, str], Sequence[str]]:
-    """What comes nearest to a scenario's settings with this client, and each change in words; ClientError as `library`.
-    Most clients change nothing."""
+    """The settings of this client that come nearest to a scenario's, and each change in words; ClientError as
+    `library`. Most clients change nothing."""
     found = library(client)
     if isinstance(found, StandsIn):
         return found.nearest_properties(properties, as_they_are=as_they_are)

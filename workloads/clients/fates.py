@@ -1,8 +1,9 @@
-"""What becomes of a send in the eyes of an adapter: FAILED only if the record certainly is not in the log.
+"""What an adapter says about a send: FAILED only if the record certainly is not in the log.
 
-Two tables. `broker.wire.fates` says what a broker's error code proves; here stands what the libraries themselves report
-without a broker's word, and what each of them hides from its adapter. If unsure it is unknown, never failed.
-Shown by tests/workloads/test_workloads_fates.py; docs/reference/send-fates.md is written from both tables.
+There are two tables. `broker.wire.fates` says what a broker's error code proves. This module has what the libraries
+themselves report without a broker's word, and what each of them hides from its adapter. If unsure, a send is unknown,
+never failed. Shown by tests/workloads/test_workloads_fates.py; docs/reference/send-fates.md is written from both
+tables.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class LocalFate:
 
     client: str
     event: str
-    status: SendStatus | None  # None: the adapter does not count the send; it offers the record again
+    status: SendStatus | None  # None: the adapter does not count the send, and offers the record again
     reason: str
 
 
@@ -55,7 +56,7 @@ LOCAL_FATES: Final = tuple(
     )
 )  # fmt: skip
 
-# Attempts that an adapter cannot see, by client, when retries=0.
+# Attempts that an adapter cannot see when retries=0, by client.
 HIDDEN_ATTEMPTS: Final[dict[str, str]] = {
     "confluent": "librdkafka sends again after NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION and other errors "
     "that call for new metadata, and does not count that as a retry: with retries=0 a refusal may be the second answer",
@@ -64,8 +65,8 @@ HIDDEN_ATTEMPTS: Final[dict[str, str]] = {
 
 
 def status_of(code: int, *, retries_possible: bool) -> SendStatus:
-    """Of a send whose last answer carried `code`. `retries_possible`: there may have been an attempt before, unknown to
-    the adapter. A code that is not positive is no broker's word."""
+    """The fate of a send whose last answer had `code`. `retries_possible`: there may have been an earlier attempt that
+    the adapter does not know. A code that is not positive is no broker's word."""
     proof = proof_of(code) if code > 0 else Proof.NONE
     if proof is Proof.EVERY_ATTEMPT or (proof is Proof.THIS_ATTEMPT and not retries_possible):
         return SendStatus.FAILED
@@ -73,13 +74,13 @@ def status_of(code: int, *, retries_possible: bool) -> SendStatus:
 
 
 def failed_codes(*, retries_possible: bool) -> tuple[int, ...]:
-    """All codes after which a send certainly is not in the log: what a client in another language is told at start."""
+    """All codes after which a send certainly is not in the log. A client in another language gets them at the start."""
     return tuple(
         int(code) for code in FATES if status_of(int(code), retries_possible=retries_possible) is SendStatus.FAILED
     )
 
 
 def code_of(error: BaseException) -> int:
-    """Of an exception of a Python client: the broker's code, LOCAL_ERROR when no broker said so."""
+    """The code of an exception of a Python client: the broker's code, or LOCAL_ERROR if no broker said so."""
     code = getattr(error, "errno", None)
     return code if isinstance(code, int) and code > 0 else LOCAL_ERROR

@@ -1,7 +1,7 @@
 """Kafka's property names as the keyword arguments of the two pure Python clients; knows neither library.
 
-A table says which properties a client has and how a value is read. Whatever is not in it is refused by name.
-Shown by tests/workloads/test_workloads_clients.py.
+A table says which properties a client has, and how a value is read. A property that is not in the table is refused by
+name. Shown by tests/workloads/test_workloads_clients.py.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def keyword_arguments(
 ) -> dict[str, object]:
     """PropertyError for the first property that is refused, unknown, or has a value that cannot be read.
 
-    `refused` says, by property, why this client has none and what to do instead.
+    `refused` says for each property why this client does not have it and what to do instead.
     """
     arguments = python_security(client, {name: value for name, value in properties.items() if is_security(name)})
     for name, value in properties.items():

@@ -1,6 +1,7 @@
 """What a client library must offer to be a group member, or a transactional copier, in a process of its own.
 
-Used by one thread. A client of others offers it by `make_member` (and `make_copier`) of its entry point's object.
+Used by one thread. A client of somebody else offers it by `make_member` (and `make_copier`) of its entry point's
+object.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ GENERATION_UNKNOWN = -1
 
 
 class CommitRefused(Exception):
-    """The group has moved on: this member may not commit what it did any more."""
+    """The group has moved on. This member may not commit its work any more."""
 
 
 class CopyAborted(Exception):
-    """The transaction is aborted; the group's offsets stand where they stood, and so does the consumer again."""
+    """The transaction is aborted. The group's offsets are unchanged, and the consumer is back at them."""
 
 
 class CopyUnknown(Exception):
-    """Whether the transaction was committed is not known; the producer is of no more use."""
+    """Nobody knows whether the transaction was committed. The producer cannot be used any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class MemberSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopierSetup:
-    """`member` reads; what the producer is told besides `transactional_id` are Kafka's producer properties."""
+    """`member` reads. In addition to `transactional_id`, the producer gets Kafka's producer properties."""
 
     member: MemberSetup
     transactional_id: str
@@ -48,10 +49,10 @@ class CopierSetup:
 
 
 class MemberListener(Protocol):
-    """Told by the client from within its own calls."""
+    """The client calls it from within its own methods."""
 
     def assigned(self, partitions: Sequence[Partition], generation: int) -> None:
-        """These were added to what the member has."""
+        """These partitions were added to those that the member has."""
 
     def revoked(self, partitions: Sequence[Partition]) -> None: ...
 
@@ -65,7 +66,7 @@ class GroupMember(Protocol):
     def poll(self, timeout_s: float) -> Polled: ...
 
     def processed(self, positions: Positions) -> None:
-        """The application is done with what lies before these: what auto-commit may commit."""
+        """The application has finished everything before these positions. Auto-commit may commit that."""
 
     def commit(self, positions: Positions) -> None:
         """Waits for the coordinator. CommitRefused when a rebalance came between."""

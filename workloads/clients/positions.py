@@ -1,7 +1,8 @@
-"""Where an application is in what it polled: what every adapter of a Python client has to remember and to put right.
+"""Where an application is in the records that it polled. Every adapter of a Python client must remember this, and must
+be able to go back.
 
-The libraries' consumers are alike enough (`assignment`, `seek`) for one way of stepping back. No I/O.
-Shown by tests/workloads/test_workloads_members.py.
+The libraries' consumers are similar enough (`assignment`, `seek`) for one way of going back. No I/O. Shown by
+tests/workloads/test_workloads_members.py.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def names_of(partitions: Iterable[Any]) -> list[Partition]:
 
 
 def step_back(consumer: Seekable, positions: Positions, own_kind: Callable[[str, int], Any]) -> None:
-    """What was polled from these positions on must come again, as far as the partitions are still this member's: of the
-    others their next owner begins at the group's offset."""
+    """Records that were polled from these positions on must come again, for partitions that are still this member's.
+    For the others, their next owner begins at the group's offset."""
     for partition, offset in positions.items():
         if (own := own_kind(*partition)) in consumer.assignment():
             consumer.seek(own, offset)

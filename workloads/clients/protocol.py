@@ -1,10 +1,13 @@
 """What a client library must offer to be measured. One adapter per library, one file per adapter.
 
-An adapter takes Kafka's property names and refuses by name what its library cannot set. Each accepted send is reported
-to the outcome sink exactly once, or never if the client is closed first; then it stays unknown. A send is FAILED only
-if it certainly was not appended (fates.py); a timeout or a lost connection after it may have left is UNKNOWN. With
-acks=0 nobody ever says that a record arrived, so each outcome is UNKNOWN, with the time at which the client let go of
-it.
+- An adapter takes Kafka's property names, and refuses by name what its library cannot set.
+- Each accepted send is reported to the outcome sink exactly once. If the client is closed first, it is never reported
+  and stays unknown.
+- A send is FAILED only if it certainly was not appended (fates.py). After a timeout or a lost connection it may have
+  left, so it is UNKNOWN.
+- With acks=0 nobody ever says that a record arrived. So each outcome is UNKNOWN, with the time at which the client let
+  go of the record.
+
 `docs/guide/clients.md` shows how to add a client; tests/workloads/test_workloads_own_client.py follows that page.
 """
 
@@ -63,8 +66,8 @@ TIMED_OUTCOME = np.dtype(
 
 
 class OutcomeSink(Protocol):
-    """Where outcomes go, from any thread. A time of appending is ms of the wall clock, -1 when not known; it is used
-    only if the topic's timestamps are the broker's, so an adapter passes on whatever timestamp it is given."""
+    """Where outcomes go, from any thread. A time of appending is ms of the wall clock, -1 if not known. It is used only
+    if the topic's timestamps are the broker's. So an adapter simply passes on the timestamp that it gets."""
 
     def one(
         self, seq: int, status: SendStatus, error: int, partition: int, offset: int, append_ms: int = ABSENT
@@ -96,8 +99,8 @@ class ProducerClient(Protocol):
         """Hand over one record; False when the client has no space: nothing was taken, try again later."""
 
     def poll(self, timeout_s: float) -> None:
-        """Wait at most this long and deliver outcomes if the library does so from here. poll(0) follows each run of
-        sends: an adapter that gathers records passes them on now."""
+        """Wait at most this long, and deliver outcomes if the library delivers them from here. poll(0) follows each run
+        of sends. An adapter that collects records passes them on now."""
 
     def close(self, timeout_s: float) -> None:
         """Stop within this time. Outcomes may still arrive during the call, none after it."""
@@ -121,8 +124,8 @@ class Polled(NamedTuple):
 
 
 def polled_of(found: Mapping[Any, Sequence[Any]]) -> Polled:
-    """What a poll of a Python client gave: its records by partition, with the attributes that aiokafka and kafka-python
-    share. The time is taken first, since the conversion is work of ours."""
+    """What a poll of a Python client returned: its records by partition, with the attributes that aiokafka and
+    kafka-python have in common. The time is taken first, because the conversion is our own work."""
     polled_ns = time.monotonic_ns()
     return Polled(
         [
@@ -156,7 +159,7 @@ class ClientLibrary(Protocol):
 
 @runtime_checkable
 class ChecksProperties(Protocol):
-    """A library that may offer this as well: then a plan that it cannot run is refused before anything starts."""
+    """A library may offer this too. Then a plan that it cannot run is refused before anything starts."""
 
     def check_properties(self, properties: Mapping[str, str]) -> None:
         """PropertyError if a producer cannot be made with these."""
@@ -172,14 +175,14 @@ class ChecksConsumerProperties(Protocol):
 
 @runtime_checkable
 class StandsIn(Protocol):
-    """A library without some of Kafka's settings may offer this: a scenario written for all clients then runs with what
-    comes nearest, and says so, instead of being left out."""
+    """A library without some of Kafka's settings may offer this. A scenario for all clients then runs with the nearest
+    settings, and says so, instead of being left out."""
 
     def nearest_properties(
         self, properties: Mapping[str, str], *, as_they_are: Collection[str]
     ) -> tuple[Mapping[str, str], Sequence[str]]:
-        """Settings that the library has, and each change in words. What is in `as_they_are` the scenario is about: it
-        is never changed, so that `check_properties` refuses it."""
+        """Settings that the library has, and each change in words. The scenario is about the settings in `as_they_are`.
+        They are never changed, so that `check_properties` refuses them."""
 
 
 def is_true(text: str) -> bool:

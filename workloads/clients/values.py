@@ -1,8 +1,8 @@
-"""Whether the value of a Kafka client property can be one, and whether the values go together; knows no client library.
+"""Whether a value of a Kafka client property is possible, and whether the values fit together; knows no client library.
 
-Names and types are Kafka 4.3's (broker/client/client_settings.tsv), ranges and choices those of the configuration of
-broker.client, which are Kafka's. What a library refuses beyond that, its adapter says.
-Shown by tests/workloads/test_workloads_client_values.py.
+Names and types are Kafka 4.3's (broker/client/client_settings.tsv). Ranges and choices are those of broker.client's
+configuration, which are Kafka's. If a library refuses more than that, its adapter says so. Shown by
+tests/workloads/test_workloads_client_values.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONFIGS: Final = {"producer": ProducerConfig, "consumer": ConsumerConfig}
 _WHOLE: Final = ("short", "int", "long")
 _LABEL: Final = re.compile(r"^(?:[A-Z_]+: )?([a-z][a-z.]*[a-z])(?:=\S+)?: ")
 _QUOTED: Final = re.compile(r"'([^']+)'")
-# What people write who expect a unit: the number behind it that Kafka takes.
+# Units that people write after a number, and the number that Kafka accepts.
 _WITH_UNIT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
 _BYTES: Final = {"b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1 << 20, "mb": 1 << 20, "mib": 1 << 20}
 _MS: Final = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000}
@@ -80,7 +80,7 @@ def as_property_error(client: str, error: ConfigurationError) -> PropertyError:
 
 def _value_problem(scope: Scope, name: str, value: str) -> str:
     setting = kafka_client_settings(scope).get(name)
-    if setting is None or is_security(name):  # what is secured how, each adapter reads for itself
+    if setting is None or is_security(name):  # each adapter reads its own security settings
         return ""
     try:
         check_value(_CONFIGS[scope], name, value)

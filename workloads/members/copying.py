@@ -1,9 +1,9 @@
-"""The application of a copier: what a poll gives is written to another topic, with the group's offsets, in one
+"""The application of a copier. The records of a poll are written to another topic, with the group's offsets, in one
 transaction (consume, transform, produce; KIP-98, KIP-447).
 
-Each copy carries a header `copy` = CONSUMER/INCARNATION/NUMBER of its transaction, so that the final read can tell
-which copies belong together. A producer that was fenced or does not know its state is replaced, as an application's
-supervisor would do; its successor with the same transactional.id ends what it left open.
+Each copy has a header `copy` = CONSUMER/INCARNATION/NUMBER of its transaction, so that the final read can tell which
+copies belong together. A producer that was fenced or does not know its state is replaced, as an application's
+supervisor would do. Its successor with the same transactional.id ends the transaction that it left open.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _setup(spec: MemberSpec) -> CopierSetup:
 def _copy_until_unknown(
     spec: MemberSpec, copier: Copier, journal: MemberJournal, stop: threading.Event, number: int
 ) -> int:
-    """Returns the number of the last transaction; returns early when the producer is of no more use."""
+    """Returns the number of the last transaction. Returns early if the producer cannot be used any more."""
     while not stop.is_set():
         polled = copier.poll(POLL_S)
         if not polled.records:
@@ -62,7 +62,7 @@ def _copy_until_unknown(
         journal.transaction_began(number, len(polled.records))
         journal.delivered(
             polled.records, polled.polled_ns
-        )  # before the commit: a kill between must not look like a loss
+        )  # before the commit: a kill in between must not look like a loss
         asked_ns = time.monotonic_ns()
         try:
             _send_all(spec, copier, polled.records, number)

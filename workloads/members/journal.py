@@ -39,7 +39,7 @@ class MemberJournal:
         self._write("committed", offsets=[[*partition, offset] for partition, offset in positions.items()])
 
     def delivered(self, records: Sequence[ReceivedRecord], polled_ns: int) -> None:
-        """What the application is done with; `polled_ns` is when poll gave it."""
+        """Records that the application is done with. `polled_ns` is when poll returned them."""
         rows = [
             [topic, p, offset, at_ms, base64.b64encode(value).decode()] for topic, p, offset, value, at_ms in records
         ]
@@ -53,7 +53,7 @@ class MemberJournal:
         self._write("transaction", number=number, outcome=outcome, asked_ns=asked_ns, reason=reason)
 
     def renewed(self, reason: str) -> None:
-        """A copier's producer that was of no more use was replaced."""
+        """A copier's producer could not be used any more and was replaced."""
         self._write("renewed", reason=reason)
 
     def problem(self, message: str) -> None:

@@ -1,7 +1,7 @@
 """The application of a member: poll, process, commit, as its entry in the workload says, until it is told to stop.
 
-A stop (SIGTERM) is noticed between two slices of work: what was polled and not processed is then left undone, and the
-member leaves its group. What it did is in the journal.
+A stop (SIGTERM) is noticed between two slices of work. Records that were polled and not processed stay undone, and the
+member leaves its group. The journal says what it did.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _commit(member: GroupMember, journal: MemberJournal, positions: Positions) -
     try:
         member.commit(positions)
     except CommitRefused:
-        return  # the next owner begins at the commit before: lawful, and in nobody's journal
+        return  # the next owner begins at the earlier commit; this is lawful, and in nobody's journal
     journal.committed(positions)
 
 

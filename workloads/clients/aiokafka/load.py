@@ -1,8 +1,8 @@
 """aiokafka. Its event loop runs inside poll(), in the producer's own thread: no second thread, no lock.
 
-Its send() is a coroutine that waits while the open batch of the partition is full, which is all the buffer it has.
-So sends gather here, at most _GATHERED_MAX, and poll() feeds them to the library in order.
-It has one request in flight per broker and gives a record up after request.timeout.ms; other values are refused.
+Its send() is a coroutine that waits while the open batch of the partition is full. The library has no other buffer. So
+sends are collected here, at most _GATHERED_MAX, and poll() feeds them to the library in order. The library has one
+request in flight per broker, and gives up a record after request.timeout.ms. Other values are refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from workloads.clients.protocol import (
 from workloads.clients.values import check_consumer_together, check_producer_together
 
 NAME = "aiokafka"
-_GATHERED_MAX = 1_000  # a thousandth of a second at the highest rate that this library reaches is far less
+_GATHERED_MAX = 1_000  # far less than a thousandth of a second at the highest rate of this library
 _RETRY_S = 0.05
 _CLOSE_CONSUMER_S = 2.0
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
@@ -112,7 +112,7 @@ def nearest_properties(
     properties: Mapping[str, str], *, as_they_are: Collection[str]
 ) -> tuple[Mapping[str, str], Sequence[str]]:
     """Fewer requests in flight keep every guarantee that more of them keep. Without delivery.timeout.ms a record is
-    given up after request.timeout.ms, with idempotence never."""
+    given up after request.timeout.ms; with idempotence never."""
     nearest, changes = dict(properties), list[str]()
     in_flight = nearest.get(_IN_FLIGHT, "1")
     if in_flight != "1" and _IN_FLIGHT not in as_they_are:
@@ -293,7 +293,7 @@ class AiokafkaConsumer:
 
 
 async def polled_from(consumer: Any, timeout_s: float, records_max: int) -> Polled:
-    """One poll. During a fault it may fail: then it gives nothing, and the next one tries again."""
+    """One poll. During a fault it may fail. Then it returns nothing, and the next one tries again."""
     try:
         found = await consumer.getmany(timeout_ms=int(timeout_s * 1_000), max_records=records_max)
     except aiokafka.errors.KafkaError:
@@ -313,5 +313,5 @@ async def _stop(client: Any, timeout_s: float) -> None:
     if not stopping.done():
         stopping.cancel()
     elif not stopping.cancelled():
-        stopping.exception()  # taken, so that nobody complains that it was never asked for
+        stopping.exception()  # read, so that asyncio does not complain that nobody asked for it
     await asyncio.sleep(0)

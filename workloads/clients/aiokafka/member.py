@@ -1,6 +1,6 @@
-"""Group member over aiokafka. Its event loop, and with it heartbeats and auto-commit, runs within poll() only: what
-auto-commit finds is what earlier polls returned, and the application is done with that. It tells nobody of its
-auto-commits, so they are in no journal."""
+"""Group member over aiokafka. Its event loop, and with it heartbeats and auto-commit, runs only within poll(). So
+auto-commit only commits what earlier polls returned, and the application is done with that. The library tells nobody
+about its auto-commits, so they are in no journal."""
 
 from __future__ import annotations
 

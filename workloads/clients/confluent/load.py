@@ -1,7 +1,7 @@
 """confluent-kafka (librdkafka). Callbacks come from poll() in the producer's own thread.
 
 librdkafka knows whether a message possibly reached the broker, but its Python binding does not tell. So an outcome is
-FAILED only if produce() itself refuses, or for the few answers that say "never appended"; the rest is UNKNOWN.
+FAILED only if produce() itself refuses, or for the few answers that mean "never appended". All others are UNKNOWN.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ _CONSUMER_RENAMED = {
 _OTHERS = frozenset({"buffer.memory", "partitioner.class"})
 
 
-_LINGER = "linger.ms"  # librdkafka alone takes a part of a millisecond
+_LINGER = "linger.ms"  # only librdkafka accepts a fraction of a millisecond
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Kafka's own definitions first: librdkafka reads 16KB as 16 and passes acks=2 on to the broker. Then its own
-    check, in a producer that is never connected."""
+    """First Kafka's own definitions, because librdkafka reads 16KB as 16 and passes acks=2 on to the broker. Then
+    librdkafka's own check, in a producer that is never connected."""
     check_values(NAME, "producer", {name: value for name, value in properties.items() if name != _LINGER})
     _construct(confluent_kafka.Producer, {**producer_settings(properties), **SILENT})
 
@@ -116,8 +116,8 @@ def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:
     if "batch.size" in settings:
         settings["batch.num.messages"] = "1000000"  # so that batch.size alone decides, as in Kafka
     if "request.timeout.ms" in settings:
-        # librdkafka's own request.timeout.ms only tells the broker how long to wait for replicas; when the client
-        # gives up on an answer is its socket.timeout.ms. Kafka's one property means both.
+        # librdkafka's own request.timeout.ms only tells the broker how long to wait for replicas. Its socket.timeout.ms
+        # decides when the client gives up on an answer. Kafka's one property means both.
         settings["socket.timeout.ms"] = settings["request.timeout.ms"]
     settings["queue.buffering.max.messages"] = str(RING_SLOTS)
     return settings
@@ -196,14 +196,14 @@ class ConfluentProducer:
             self._sink(seq, status, code if code > 0 else LOCAL_ERROR, partition, ABSENT)
 
     def poll(self, timeout_s: float) -> None:
-        if 0 < timeout_s < 0.001:  # librdkafka counts whole milliseconds: less would be none, and a busy loop
+        if 0 < timeout_s < 0.001:  # librdkafka counts whole milliseconds; less would be 0, and a busy loop
             time.sleep(timeout_s)
             timeout_s = 0
         self._producer.poll(timeout_s)
 
     def close(self, timeout_s: float) -> None:
         self._producer.flush(timeout_s)
-        # What is still inside is given up: its outcome becomes a purge error, which is UNKNOWN.
+        # What is still inside is given up. Its outcome becomes a purge error, which is UNKNOWN.
         self._producer.purge(in_queue=True, in_flight=True, blocking=False)
         self._producer.flush(0.5)
 
@@ -221,7 +221,7 @@ class ConfluentProducer:
             self._batch_records += topic["batchcnt"]["sum"]
             self._batch_bytes += topic["batchsize"]["sum"]
         brokers = [broker for broker in statistics.get("brokers", {}).values() if broker.get("nodeid", -1) >= 0]
-        for broker in brokers:  # of every record of a Produce request, from the hand-over to the writing of its batch
+        for broker in brokers:  # over every record of a Produce request: from the hand-over to the writing of its batch
             self._queued_records += broker["int_latency"]["cnt"]
             self._queued_us += broker["int_latency"]["sum"]
         batches = max(1, self._batches)
@@ -249,7 +249,7 @@ class ConfluentConsumer:
         self._start = setup.start
         self._records_per_poll = int(setup.properties.get("max.poll.records", RECORDS_PER_POLL_MAX))
         configuration: dict[str, Any] = {
-            # librdkafka asks for a group id even without a group; then nothing is committed under it.
+            # librdkafka needs a group id even without a group. Nothing is committed under it.
             **({} if self._is_member else {"enable.auto.commit": "false", "group.id": f"{setup.topics[0]}-assigned"}),
             **consumer_settings(setup.properties),
             **({"group.id": setup.group_id} if self._is_member else {}),
@@ -278,8 +278,8 @@ class ConfluentConsumer:
 
 
 def _number(given: int | None) -> int:
-    """None stands for what librdkafka does not know, as the offset of a batch that the broker had already (a repeated
-    sequence after a lost answer is a success without one)."""
+    """None stands for what librdkafka does not know, for example the offset of a batch that the broker had already. (A
+    repeated sequence after a lost answer is a success without an offset.)"""
     return ABSENT if given is None else max(given, ABSENT)
 
 
@@ -294,7 +294,7 @@ def _ignore(_error: object) -> None:
     return None
 
 
-# librdkafka tells of lost connections by both; the outcomes of records and the positions of readers tell what matters.
+# librdkafka reports lost connections by both. What matters are the outcomes of records and the positions of readers.
 SILENT: Final[Mapping[str, object]] = {"error_cb": _ignore, "logger": _SilentLogger()}
 
 

@@ -1,7 +1,7 @@
 """Group member and transactional copier over confluent-kafka (librdkafka).
 
-With auto-commit librdkafka's own thread commits what is *stored*. By default that is whatever was handed to the
-application, processed or not; so offsets are stored here after processing (enable.auto.offset.store=false), as
+With auto-commit librdkafka's own thread commits what is *stored*. By default that is everything that was handed to the
+application, processed or not. So offsets are stored here after processing (enable.auto.offset.store=false), as
 librdkafka's documentation advises for at-least-once delivery.
 """
 
@@ -116,7 +116,8 @@ class ConfluentMember:
             try:
                 self.consumer.store_offsets(offsets=[offset])
             except confluent_kafka.KafkaException as error:
-                if error.args[0].code() not in _NOT_OURS:  # taken away meanwhile: its next owner reads it again
+                # It was taken away meanwhile, and its next owner reads it again.
+                if error.args[0].code() not in _NOT_OURS:
                     raise
 
     def commit(self, positions: Positions) -> None:
@@ -135,7 +136,7 @@ class ConfluentMember:
         self._listener.revoked(names_of(partitions))
 
     def _on_commit(self, error: Any, partitions: Sequence[Any]) -> None:
-        """Of auto-commits; a commit that was asked for is told by whoever asked."""
+        """Only for auto-commits. A commit that was asked for is reported by its caller."""
         if error is None and self._is_auto_commit:
             done = {(item.topic, item.partition): item.offset for item in partitions if item.error is None}
             if done := {partition: offset for partition, offset in done.items() if offset >= 0}:
@@ -206,7 +207,7 @@ class ConfluentCopier:
             try:
                 self._reader.consumer.seek(confluent_kafka.TopicPartition(topic, partition, offset))
             except confluent_kafka.KafkaException:
-                continue  # it is another member's now, who begins at the group's offset
+                continue  # another member has it now, and begins at the group's offset
 
     def close(self) -> None:
         self._reader.close()
@@ -216,7 +217,7 @@ class ConfluentCopier:
             self._producer.flush(0.5)
 
     def _carry_out(self, *steps: Callable[[], object]) -> None:
-        """Each may be tried again as long as the library says that this is safe."""
+        """Each step may be tried again as long as the library says that this is safe."""
         for step in steps:
             deadline = time.monotonic() + TRANSACTION_TIMEOUT_S
             while True:

@@ -61,8 +61,8 @@ _POLL_RECORD = struct.Struct("<iiqqi")
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """What Kafka's own producer would say, without a JVM: names and types are Kafka's, ranges and what goes together
-    are those of broker.client, which follows it."""
+    """What Kafka's own producer would say, without a JVM. Names and types are Kafka's. Ranges and combinations are
+    those of broker.client, which follows Kafka."""
     _refuse_address(properties)
     check_names(NAME, "producer", properties)
     check_values(NAME, "producer", properties)
@@ -123,7 +123,7 @@ class _Jvm:
         assert self._process.stdin is not None
         self._stdin = self._process.stdin.fileno()
         os.set_blocking(self._stdin, False)
-        with contextlib.suppress(OSError):  # a smaller pipe only means more writes
+        with contextlib.suppress(OSError):  # with a smaller pipe there are only more writes
             fcntl.fcntl(self._stdin, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._writable = select.poll()  # select() ends at 1,024 descriptors
         self._writable.register(self._stdin, select.POLLOUT)
@@ -165,7 +165,7 @@ class _Jvm:
                 pending[0] = pending[0][written:]
 
     def wait(self, timeout_s: float) -> None:
-        """At most so long, and writing meanwhile."""
+        """Wait at most this long, and write meanwhile."""
         deadline_s = time.monotonic() + timeout_s
         while self._pending and (left_s := deadline_s - time.monotonic()) > 0:
             self._writable.poll(left_s * 1_000)
@@ -337,7 +337,7 @@ class JavaConsumer:
         self._jvm.close(_KILL_AFTER_S)
 
     def _on_frame(self, kind: int, contents: bytes) -> None:
-        """Waits while the queue is full: then the pipe fills, and the JVM polls no further."""
+        """Waits while the queue is full. Then the pipe fills, and the JVM polls no further."""
         if kind != ord(b"R"):
             return
         polled_ns, count = _POLL_HEAD.unpack_from(contents)

@@ -1,7 +1,7 @@
 """kafka-python. Outcomes come record by record from the library's own thread.
 
-It has no buffer.memory: what it takes is bounded by the sends in flight that a producer may have at all.
-It retries inside delivery.timeout.ms, so a refusal is certain only where every attempt would meet the same.
+It has no buffer.memory. The number of sends in flight that a producer may have limits what it takes. It retries inside
+delivery.timeout.ms. So a refusal is certain only if every attempt would get the same one.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class KafkaPythonProducer:
         self._sink(seq, status_of(code, retries_possible=self._retries_possible), code, ABSENT, ABSENT)
 
     def poll(self, timeout_s: float) -> None:
-        """Outcomes come by themselves: this only waits."""
+        """Outcomes come by themselves, so this only waits."""
         if timeout_s > 0:
             time.sleep(timeout_s)
 
@@ -221,7 +221,7 @@ def open_consumer(arguments: Mapping[str, object], timeout_s: float) -> Any:
 
 
 def polled_from(consumer: Any, timeout_s: float) -> Polled:
-    """One poll. During a fault it may fail: then it gives nothing, and the next one tries again."""
+    """One poll. During a fault it may fail. Then it returns nothing, and the next one tries again."""
     try:
         found = consumer.poll(timeout_ms=int(timeout_s * 1_000))
     except kafka.errors.KafkaError:

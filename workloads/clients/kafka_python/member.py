@@ -1,5 +1,5 @@
-"""Group member over kafka-python. Its auto-commit happens within poll(), of what earlier polls returned: the
-application is done with that, so nothing needs to be told."""
+"""Group member over kafka-python. Its auto-commit happens within poll() and commits what earlier polls returned. The
+application is done with that, so it need not tell the library anything."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ class KafkaPythonMember:
         return polled
 
     def _finish_a_join_that_was_left(self) -> None:
-        """kafka-python 3.0 joins anew where the topic's metadata have changed, and takes that for done once it has sent
-        the assignment. If a poll ends before the answer comes, no later poll looks at it: the member sends no more
-        heartbeats and is assigned nothing, for ever. Then this asks for another join."""
+        """When the topic's metadata have changed, kafka-python 3.0 joins again, and thinks it has finished once it has
+        sent the assignment. If a poll ends before the answer comes, no later poll looks at it. The member then sends no
+        more heartbeats and is never assigned anything. In that case this asks for another join."""
         coordinator = self._consumer._coordinator
         if coordinator.rejoining and not coordinator.need_rejoin():
             coordinator.request_rejoin()

@@ -1,7 +1,7 @@
 """The project's own client (`broker.client`). Outcomes come batch by batch from its sender thread.
 
-A full buffer must not block the sending thread for `max.block.ms`: then it could not tell the client's delay from its
-own. So the client is given 1 ms, a refused send is tried again by the producer loop until the run ends, and
+A full buffer must not block the sending thread for `max.block.ms`, because the thread could then not tell the client's
+delay from its own. So the client gets 1 ms, and the producer loop tries a refused send again until the run ends.
 `max.block.ms` is refused as a property.
 """
 
@@ -105,7 +105,7 @@ class ReferenceProducer:
             self._sink.many(batch.tokens, status, error.code, ABSENT, ABSENT)
 
     def poll(self, timeout_s: float) -> None:
-        """Outcomes come by themselves: this only waits."""
+        """Outcomes come by themselves, so this only waits."""
         if timeout_s > 0:
             time.sleep(timeout_s)
 
@@ -130,7 +130,7 @@ class ReferenceConsumer:
         self._consumer = checked(Consumer, {**settings, "bootstrap.servers": setup.bootstrap_servers})
 
     def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
-        """Metadata is fetched by the first polls; a broker that cannot be reached shows there."""
+        """The first polls fetch metadata. A broker that cannot be reached is noticed there."""
         if self._is_member:
             self._consumer.subscribe(self._topics)
             return
@@ -144,7 +144,7 @@ class ReferenceConsumer:
         try:
             return polled_from(self._consumer, timeout_s, is_member=self._is_member)
         except KafkaError:
-            time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again until the run stops it
+            time.sleep(_RETRY_S)  # during a fault a poll may fail; the next one tries again until the run ends
             return Polled((), time.monotonic_ns())
 
     def close(self) -> None:

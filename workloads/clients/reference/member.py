@@ -1,7 +1,8 @@
 """Group member and transactional copier over the project's own client (`broker.client`).
 
-Its auto-commit happens within poll(), of what earlier polls returned, and before partitions are given up: the
-application is done with that. It tells of each commit by an interceptor. Heartbeats go on in a thread of the client's.
+Its auto-commit commits what earlier polls returned. It happens within poll(), and before partitions are given up. The
+application is done with these records. An interceptor reports each commit. The client's own thread keeps the heartbeats
+going.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ TRANSACTION_TIMEOUT_S: Final = 30.0
 CLOSE_TIMEOUT_MS: Final = 5_000
 _RETRY_S: Final = 0.01
 _PRODUCER_CLOSE_S: Final = 0.5
-# What the reader itself says: a property beside it could only contradict it.
+# The reader itself sets these. A property of the same name could only contradict it.
 _OF_THE_READER: Final[Mapping[str, str]] = {
     "auto.offset.reset": "the reader's `start` decides that",
     "enable.auto.commit": "the reader's `commit` decides that",
@@ -174,8 +175,8 @@ class ReferenceCopier:
             self._producer.close(_PRODUCER_CLOSE_S)
 
     def _give_up(self, error: KafkaError) -> None:
-        """Abort what can be aborted; always raises. The producer itself refuses an abort when it was fenced, or when
-        nobody knows whether its commit was carried out."""
+        """Abort what can be aborted; always raises. The producer itself refuses an abort if it was fenced, or if nobody
+        knows whether its commit was carried out."""
         try:
             self.abort()
         except CopyUnknown:
@@ -197,7 +198,7 @@ class _Rebalances(RebalanceListener):
 
 
 class _Commits(ConsumerInterceptor):
-    """Of auto-commits: they have no other witness."""
+    """For auto-commits: nobody else sees them."""
 
     def __init__(self, listener: MemberListener) -> None:
         self._listener = listener
